@@ -20,15 +20,15 @@ import numpy as np
 from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
+    CandidatePrediction,
     Factor,
     Judge,
     Limit,
-    Measured,
-    Prediction,
     RuledOut,
     Scale,
     Search,
     Step,
+    TrialAnswer,
     TuningFacts,
     TuningPlan,
 )
@@ -66,10 +66,10 @@ class Table:
         """Share of the grid within 3 % of the best."""
         return sum(map(self.is_good, self.truth)) / len(self.truth)
 
-    def judge(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+    def judge(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
         """As the tool's judge: what is predicted and which limits are broken."""
         broken = (RuledOut(Limit.WAL_DISK, "more", "less"),) if candidate in self.ruled_out else ()
-        return Prediction(None, None, None), broken
+        return CandidatePrediction(None, None, None), broken
 
     def trial(self, candidate: Candidate, step: Step, number: int) -> float:
         """The value of one trial; the same question has the same answer."""
@@ -82,7 +82,7 @@ class Table:
     def carry_out(self, facts: TuningFacts, step: Step) -> TuningFacts:
         """The facts after a step whose trials were drawn from the table."""
         measured = tuple(
-            Measured(
+            TrialAnswer(
                 step.number, number, one, self.trial(one, step, number), seconds=self.trial_s, device=device
             )
             for number in range(1, step.rounds + 1)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.advise.server.stored import CUTS, fact
-from walproof.analysis.whatif import Prediction, Question, Study, study
+from walproof.analysis.whatif import Question, ServerPrediction, Study, study
 from walproof.wal.whatif import WhatIf
 
 ENOUGH = 4
@@ -41,7 +41,7 @@ class Pair:
     """What a window predicts of one server, and what the long recording says of it."""
 
     window: Window
-    told: Prediction
+    told: ServerPrediction
     truth: float
 
     @property

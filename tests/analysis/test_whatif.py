@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from walproof.analysis.whatif import Limits, Question, Study, study
+from walproof.analysis.whatif import Question, ServerLimits, Study, study
 from walproof.analysis.whatif_errors import cycle_error, image_error, spreads
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
 from walproof.units import Lsn
@@ -15,8 +15,8 @@ from walproof.wal.whatif import (
     Cycles,
     ImageSample,
     MethodSample,
-    Outcome,
-    Recorded,
+    SimulatedRun,
+    SourceFacts,
     Target,
     WhatIf,
 )
@@ -27,7 +27,7 @@ PRESENT = Target()
 AGREES = Agreement(1000, 9000, 0, 0, 1000, 1000)
 
 
-def outcome(target: Target) -> Outcome:
+def outcome(target: Target) -> SimulatedRun:
     """1 GB an hour without images; those take 8 GB at 1 GB of max_wal_size, and less the larger it is."""
     size = (target.max_wal_size_mb or 1 << 30) / 1024 * (1.5 if target.late_segments else 1)
     spacing = size / 1.9 * GB
@@ -43,7 +43,7 @@ def outcome(target: Target) -> Outcome:
             count, int(count * spacing * wobble), int(1000 * images * share), int(share * GB), 3600 * share,
             late, 0.002 / count**0.5 if count > 1 else None,
         )  # fmt: skip
-    return Outcome(
+    return SimulatedRun(
         wal_bytes=int(wal), base_bytes=GB, images=int(1000 * images), image_bytes=int(images * GB),
         first_images=int(100 * images), first_image_bytes=int(images * GB / 10), guessed_images=0,
         sample_error_bytes=0.0,
@@ -52,8 +52,8 @@ def outcome(target: Target) -> Outcome:
     )  # fmt: skip
 
 
-def recorded(**changes: object) -> Recorded:
-    facts = Recorded(
+def recorded(**changes: object) -> SourceFacts:
+    facts = SourceFacts(
         records=1_000_000, record_bytes=GB, images=8000, image_bytes=8 * GB, hint_images=0,
         references=2_000_000, pages=50_000, held_pages=50_000,
         begun_before=0, first_time_us=0, last_time_us=HOUR_US,
@@ -64,7 +64,7 @@ def recorded(**changes: object) -> Recorded:
     return replace(facts, **changes)  # type: ignore[arg-type]
 
 
-def make(question: Question | None = None, facts: Recorded | None = None) -> Study:
+def make(question: Question | None = None, facts: SourceFacts | None = None) -> Study:
     question = question or Question(PRESENT, is_present_known=True)
     targets = question.targets()
     sample = ImageSample(10, 80_000, {"pglz": MethodSample(40_000, 1_000_000)})
@@ -125,14 +125,14 @@ def test_cliffs_are_where_a_doubling_saves_a_third() -> None:
 
 def test_limits_give_the_shortest_recovery() -> None:
     found = make()
-    answer = found.answer(Limits(wal_disk_bytes=100 * GB, wal_per_hour_bytes=4 * GB))
+    answer = found.answer(ServerLimits(wal_disk_bytes=100 * GB, wal_per_hour_bytes=4 * GB))
     assert answer.is_within
     assert answer.prediction.target.max_wal_size_mb == 2048
-    impossible = found.answer(Limits(wal_disk_bytes=GB, wal_per_hour_bytes=2 * GB))
+    impossible = found.answer(ServerLimits(wal_disk_bytes=GB, wal_per_hour_bytes=2 * GB))
     assert not impossible.is_within
     assert impossible.prediction.target.max_wal_size_mb is not None
     assert impossible.prediction.target.max_wal_size_mb <= 1024
-    assert found.answer(Limits(wal_disk_bytes=1)).is_within is False
+    assert found.answer(ServerLimits(wal_disk_bytes=1)).is_within is False
 
 
 def test_no_time_gives_figures_of_the_recording() -> None:
@@ -206,7 +206,7 @@ def test_every_question_is_simulated_once() -> None:
     assert len(question.targets()) == 5 * len(settings)
 
 
-def _with_cycles(count: int, error: float | None, target: Target = PRESENT) -> Outcome:
+def _with_cycles(count: int, error: float | None, target: Target = PRESENT) -> SimulatedRun:
     simulated = outcome(target)
     return replace(simulated, cycles=replace(simulated.cycles, count=count, error=error))
 

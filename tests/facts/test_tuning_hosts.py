@@ -10,7 +10,7 @@ import pytest
 
 from tests.analysis.tuning.synthetic import DELAY, plan_of
 from tests.facts.plans import ENVIRONMENT, plan, trial
-from walproof.analysis.tuning.budget import Clock
+from walproof.analysis.tuning.budget import BudgetClock
 from walproof.analysis.tuning.values import mean_log, objective_values
 from walproof.facts import Variant
 from walproof.facts.codec import from_json, to_json
@@ -73,7 +73,7 @@ def test_rounds_are_each_hosts_and_hosts_work_at_the_same_time(tmp_path: Path) -
     )
     assert mean_log(values, QUICK, DEFAULT) == pytest.approx(math.log(1.2 * 1.3) / 2)
     # Eight trials in the time of four.
-    clock = Clock.of(facts)
+    clock = BudgetClock.of(facts)
     assert [clock.used_s, clock.trial_s] == pytest.approx([wall_s, TRIAL_S])
     assert facts.trial_s == pytest.approx(TRIAL_S)
 

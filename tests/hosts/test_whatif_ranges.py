@@ -19,7 +19,7 @@ from walproof.hosts.ranges import list_archive
 from walproof.units import Lsn
 from walproof.wal.places.opened import open_places
 from walproof.wal.strip import strip
-from walproof.wal.whatif import COMPRESSIONS, Asked, Target, WhatIf, simulate, simulate_here
+from walproof.wal.whatif import COMPRESSIONS, SimulationOrder, Target, WhatIf, simulate, simulate_here
 
 SIZES = (2, 8, 64)
 SEGMENT = 16 << 20
@@ -60,7 +60,7 @@ def both(
 ) -> tuple[Any, Any]:
     """By ranges of so many segments, None where they do not do; and as a whole, or the error."""
     with open_places([folder]) as places:
-        asked = Asked(
+        asked = SimulationOrder(
             start, end, None, False,
             {"targets": TARGETS, "times": (), "most_pages": pages, "samples": ((), (0, 0, 0))},
         )  # fmt: skip

@@ -14,7 +14,7 @@ from walproof.facts.codec import plan_hash
 from walproof.facts.tuning import DEFAULT, Candidate, Objective, Purpose, Step
 from walproof.facts.tuning_answers import answers
 from walproof.lab.kinds.registry import lab_kind
-from walproof.lab.tune.load import Load, read_load, slug
+from walproof.lab.tune.load import TuningLoad, read_load, slug
 from walproof.lab.tune.steps import step_plan
 
 SMALL = Candidate.of({"max_wal_size": "64MB"})
@@ -23,16 +23,16 @@ TPS = Objective("tps", True)
 
 
 @pytest.fixture
-def load(tmp_path: Path, embedded: Install) -> Load:
+def load(tmp_path: Path, embedded: Install) -> TuningLoad:
     tables, scripts = read_load(str(shop(tmp_path)))
-    return Load("shop", tables, scripts, tmp_path, embedded, "flush=1ms", 2.0)
+    return TuningLoad("shop", tables, scripts, tmp_path, embedded, "flush=1ms", 2.0)
 
 
 def _step(purpose: Purpose, *candidates: Candidate, design: str = "fresh") -> Step:
     return Step(3, purpose, candidates, 4, 77, design, "because")
 
 
-def test_a_step_is_an_ordinary_plan(load: Load) -> None:
+def test_a_step_is_an_ordinary_plan(load: TuningLoad) -> None:
     plan = step_plan(load, "tune-shop-1", {"work_mem": "8MB"}, TPS, _step(Purpose.SEARCH, DEFAULT, SMALL))
     assert (plan.study, plan.title, plan.rounds, plan.seed) == ("tune-shop-1-3", "because", 4, 77)
     assert [variant.name for variant in plan.variants] == ["default", "max_wal_size=64MB"]
@@ -45,7 +45,7 @@ def test_a_step_is_an_ordinary_plan(load: Load) -> None:
     assert plan_hash(again) == plan_hash(plan)
 
 
-def test_a_toggled_step_gives_each_candidate_the_time_of_a_trial(load: Load) -> None:
+def test_a_toggled_step_gives_each_candidate_the_time_of_a_trial(load: TuningLoad) -> None:
     plan = step_plan(load, "t", {}, TPS, _step(Purpose.SCREEN, DEFAULT, DELAY, design="toggled"))
     assert plan.toggling is not None
     assert plan.toggles_all
@@ -53,21 +53,21 @@ def test_a_toggled_step_gives_each_candidate_the_time_of_a_trial(load: Load) -> 
     assert plan.toggling.passes * plan.toggling.slice_s == pytest.approx(2.0, abs=0.2)
 
 
-def test_what_is_not_measured_in_slices_is_measured_on_fresh_servers(load: Load) -> None:
+def test_what_is_not_measured_in_slices_is_measured_on_fresh_servers(load: TuningLoad) -> None:
     away = Objective("recovery_s", False)
     plan = step_plan(load, "t", {}, away, _step(Purpose.SCREEN, DEFAULT, DELAY, design="toggled"))
     assert plan.toggling is None
     assert plan.kind.added_crash is not None
 
 
-def test_a_crash_of_what_is_advised_keeps_the_emulated_disk(load: Load) -> None:
+def test_a_crash_of_what_is_advised_keeps_the_emulated_disk(load: TuningLoad) -> None:
     plan = step_plan(load, "t", {}, TPS, _step(Purpose.CRASH, SMALL), 30.0)
     assert plan.kind.added_crash is not None
     assert plan.device == "flush=1ms"
     assert plan.workloads[0].duration_s == 30.0
 
 
-def test_emulated_disks_are_variants_of_one_configuration(load: Load) -> None:
+def test_emulated_disks_are_variants_of_one_configuration(load: TuningLoad) -> None:
     step = replace(_step(Purpose.FLUSH, SMALL), devices=("flush=0.5ms", "flush=2ms"))
     plan = step_plan(load, "t", {}, TPS, step)
     assert [(made.name, made.device) for made in plan.variants] == [
@@ -89,7 +89,7 @@ def test_emulated_disks_are_variants_of_one_configuration(load: Load) -> None:
     ]  # fmt: skip
 
 
-def test_answers_of_trials_that_worked_and_failed(load: Load) -> None:
+def test_answers_of_trials_that_worked_and_failed(load: TuningLoad) -> None:
     objective = Objective("tps", True, ("latency_ms_p99", 1.1))
     step = _step(Purpose.SEARCH, DEFAULT, SMALL)
     plan = step_plan(load, "t", {}, objective, step)

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.command import start, walproof
 from tests.lab.tune_loads import shop
 from walproof.advise.tune.crashes import crash_checks
-from walproof.advise.tune.judge import Recorded, RecordedJudge
+from walproof.advise.tune.judge import LoadRecording, RecordedJudge
 from walproof.analysis.forecast import Costs
 from walproof.cli.tune_progress import TuningProgress
 from walproof.facts import Install
@@ -31,7 +31,7 @@ from walproof.facts.tuning import (
 )
 from walproof.facts.tuning_journal import Journal, JournalFile
 from walproof.lab.tune.conduct import Conductor
-from walproof.lab.tune.load import Load, read_load
+from walproof.lab.tune.load import TuningLoad, read_load
 from walproof.settings.durability import DurabilityClass
 from walproof.units import Lsn
 from walproof.wal import stats
@@ -73,7 +73,7 @@ def test_what_a_search_asks_for_is_recorded_measured_and_crashed(
         )
     )
     tables, scripts = read_load(str(shop(tmp_path)))
-    load = Load("shop", tables, scripts, work, embedded, "flush=1ms", 1.0)
+    load = TuningLoad("shop", tables, scripts, work, embedded, "flush=1ms", 1.0)
     store = Store(tmp_path / "facts.sqlite")
     try:
         file = JournalFile(tmp_path / "tunings" / "tune-shop-1")
@@ -95,7 +95,7 @@ def test_what_a_search_asks_for_is_recorded_measured_and_crashed(
         transactions = done.recorded.metrics["transactions"]
         assert written.accounting.total_bytes >= 0.9 * per_txn * transactions
         judge = RecordedJudge(
-            Recorded(file.recording, Lsn(done.recorded.start_lsn), done.recorded.settings, per_txn),
+            LoadRecording(file.recording, Lsn(done.recorded.start_lsn), done.recorded.settings, per_txn),
             embedded.version_num,
             plan.promises,
             plan.factors,

@@ -26,14 +26,14 @@ from walproof.analysis.tuning.values import objective_values
 from walproof.facts import Variant
 from walproof.facts.codec import from_json
 from walproof.facts.codec import to_json as to_fact_json
-from walproof.facts.tuning import DEFAULT, Limit, Measured, Purpose, RuledOut, Step, TuningFacts
+from walproof.facts.tuning import DEFAULT, Limit, Purpose, RuledOut, Step, TrialAnswer, TuningFacts
 from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.registry import platform
 from walproof.report.tune.json import to_json
 from walproof.report.tune.kept import KeptAnswer
 from walproof.report.tune.page import to_html
 from walproof.report.tune.terminal import print_tuning
-from walproof.report.tune.view import Asked, TuneView, tune_view
+from walproof.report.tune.view import TuneView, TuningContext, tune_view
 from walproof.report.tune.wal_checked import wal_sentences
 from walproof.settings.change import Before
 from walproof.settings.durability import DurabilityClass
@@ -42,8 +42,8 @@ FACTORS = (COMPRESSION, SIZE, DELAY)
 EVIL = "<script>alert(1)</script>"
 
 
-def _asked(facts: TuningFacts) -> Asked:
-    return Asked(
+def _asked(facts: TuningFacts) -> TuningContext:
+    return TuningContext(
         name="tune-shop-1",
         load=EVIL,
         install="15.18",
@@ -172,11 +172,11 @@ def test_what_another_flush_would_give_has_intervals_or_is_left_out_by_name(view
     step = Step(number, Purpose.FLUSH, (conf,), 3, 1, devices=devices)
     disks: tuple[tuple[str | None, float], ...] = ((None, 1.0), (devices[0], 2.0))
     measured = [
-        Measured(number, at, conf, 500 * factor * (1 + 0.01 * at * (at + index)), device=device)
+        TrialAnswer(number, at, conf, 500 * factor * (1 + 0.01 * at * (at + index)), device=device)
         for at in (1, 2, 3)
         for index, (device, factor) in enumerate(disks)
     ]
-    measured += [Measured(number, 1, conf, None, failure="no start", device=devices[1])]
+    measured += [TrialAnswer(number, 1, conf, None, failure="no start", device=devices[1])]
     kept = [step for step in view.facts.steps if step.purpose is not Purpose.FLUSH]
     steps = tuple(step for step in kept if step.number < number)
     before = replace(

@@ -14,7 +14,7 @@ from walproof.units import Lsn
 from walproof.wal.native import FieldMismatch, from_native
 from walproof.wal.recovery import PoolWork, RecoveryWork
 from walproof.wal.totals import Accounting, ImageTotals
-from walproof.wal.whatif import ImageSample, Outcome, Recorded, Target
+from walproof.wal.whatif import ImageSample, SimulatedRun, SourceFacts, Target
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[type[Any], Any]:
     )  # fmt: skip
     (work,) = recovery["features"]
     return {
-        Accounting: totals["accounting"], ImageTotals: totals["images"], Recorded: simulated["recorded"],
-        ImageSample: simulated["sample"], Outcome: simulated["outcomes"][0], PoolWork: work["pools"][0],
+        Accounting: totals["accounting"], ImageTotals: totals["images"], SourceFacts: simulated["recorded"],
+        ImageSample: simulated["sample"], SimulatedRun: simulated["outcomes"][0], PoolWork: work["pools"][0],
         RecoveryWork: work["work"],
     }  # fmt: skip
 
@@ -101,7 +101,7 @@ def test_the_native_module_tells_each_field_and_no_other(told: dict[type[Any], A
 
 def test_a_native_module_of_other_sources_is_noticed(told: dict[type[Any], Any]) -> None:
     for kind, values in told.items():
-        if kind is not RecoveryWork and kind is not Recorded:
+        if kind is not RecoveryWork and kind is not SourceFacts:
             from_native(kind, values)
         for name in values:
             with pytest.raises(FieldMismatch):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from walproof.analysis.recovery import SHIPPED, Coefficients, Disk, Prediction, is_limited, places, predict
 from walproof.analysis.recovery_curve import STARTS, RecoveryCurve, mean_image, recovery_curve
 from walproof.analysis.recovery_fit import fit, scale_to_crash
-from walproof.analysis.whatif import Prediction as ServerPrediction
+from walproof.analysis.whatif import ServerPrediction
 from walproof.errors import WalError
 from walproof.facts.calibration import Calibration, SyncCosts
 from walproof.facts.recovery import RecoveryTimes

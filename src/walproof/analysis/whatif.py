@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from walproof.analysis.whatif_errors import Spreads, cycle_error, image_error, plain, spreads, together
-from walproof.wal.whatif import Compression, Outcome, Target, WhatIf
+from walproof.wal.whatif import Compression, SimulatedRun, Target, WhatIf
 
 PHASES = (0.0, 0.25, 0.5, 0.75)
 SIZES_MB = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
@@ -38,7 +38,7 @@ HINT_SHARE = 0.10
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PredictedSpan:
     """The interval that should hold the true value."""
 
     low: float
@@ -46,13 +46,13 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class ServerPrediction:
     """One server with other settings, in steady operation under the recorded load."""
 
     target: Target
     wal_bytes: float
     """Bytes per hour; in the whole recording if it has no times."""
-    wal_span: Span
+    wal_span: PredictedSpan
     images: float
     checkpoints: float
     by_size_share: float
@@ -155,8 +155,8 @@ class Question:
 class Cliff:
     """Two neighbouring sizes between which WAL falls steeply."""
 
-    smaller: Prediction
-    larger: Prediction
+    smaller: ServerPrediction
+    larger: ServerPrediction
 
     @property
     def times(self) -> float:
@@ -165,7 +165,7 @@ class Cliff:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """The limits of a server."""
 
     wal_disk_bytes: int | None = None
@@ -176,10 +176,10 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LimitsAnswer:
     """The settings within the limits with the shortest recovery; the nearest ones if none keeps them."""
 
-    prediction: Prediction
+    prediction: ServerPrediction
     is_within: bool
 
 
@@ -189,7 +189,7 @@ class Study:
 
     found: WhatIf
     question: Question
-    predictions: Mapping[Target, Prediction]
+    predictions: Mapping[Target, ServerPrediction]
 
     @property
     def hours(self) -> float | None:
@@ -202,7 +202,7 @@ class Study:
         """WAL of the recorded server: per hour, or in the whole recording."""
         return self.found.wal_bytes / (self.hours or 1.0)
 
-    def told(self) -> list[Prediction]:
+    def told(self) -> list[ServerPrediction]:
         """Targets that the recording can answer: no compression of images whose contents are gone."""
         return [
             self.predictions[target]
@@ -211,11 +211,11 @@ class Study:
         ]
 
     @property
-    def present(self) -> Prediction:
+    def present(self) -> ServerPrediction:
         """The present settings, simulated."""
         return self.predictions[self.question.present]
 
-    def curve(self, timeout_s: int | None, also_mb: int | None = None) -> list[Prediction]:
+    def curve(self, timeout_s: int | None, also_mb: int | None = None) -> list[ServerPrediction]:
         """By max_wal_size, with that checkpoint_timeout, as far as sizes differ in this recording; and
         ``also_mb``, if it was simulated."""
         predictions = [
@@ -240,9 +240,9 @@ class Study:
         longer = [timeout for timeout in every if timeout >= seconds and timeout not in shorter]
         return sorted({*shorter, *longer[:1]})
 
-    def _telling(self, predictions: Sequence[Prediction]) -> list[Prediction]:
+    def _telling(self, predictions: Sequence[ServerPrediction]) -> list[ServerPrediction]:
         """Leave out sizes beyond the first that never triggers a checkpoint, and those much too small."""
-        kept: list[Prediction] = []
+        kept: list[ServerPrediction] = []
         for prediction in predictions:
             is_present = prediction.target.max_wal_size_mb == self.question.present.max_wal_size_mb
             is_beyond = bool(kept) and kept[-1].by_size_share == 0 and prediction.by_size_share == 0
@@ -271,7 +271,7 @@ class Study:
         """Whether every prediction says how long its longest recovery takes."""
         return all(prediction.recovery_s is not None for prediction in self.predictions.values())
 
-    def answer(self, limits: Limits) -> Answer:
+    def answer(self, limits: ServerLimits) -> LimitsAnswer:
         """The best settings of the grid for these limits."""
         grid = [self.predictions[target] for target in self.question.grid()]
         fitting = [choice for choice in grid if _fits_disk(choice, limits)] or grid[:1]
@@ -280,7 +280,7 @@ class Study:
         if within and limits.recovery_s is not None:
             # What keeps within the target may as well write the least WAL.
             best = min(within, key=lambda choice: (round(choice.wal_bytes / 2**20), choice.distance_most))
-            return Answer(best, True)
+            return LimitsAnswer(best, True)
         if within:
             # Sizes of which the recording says the same are not told apart: the smaller one will do.
             best = min(
@@ -290,30 +290,30 @@ class Study:
                     choice.target.checkpoint_timeout_s or 0,
                 ),
             )  # fmt: skip
-            return Answer(best, True)
+            return LimitsAnswer(best, True)
         if limits.recovery_s is not None:
             best = min(fitting, key=lambda choice: (choice.recovery_s or 0.0, choice.wal_span.high))
-            return Answer(best, False)
+            return LimitsAnswer(best, False)
         best = min(fitting, key=lambda choice: (choice.wal_span.high, choice.distance_most))
-        return Answer(best, False)
+        return LimitsAnswer(best, False)
 
 
-def _fits_disk(prediction: Prediction, limits: Limits) -> bool:
+def _fits_disk(prediction: ServerPrediction, limits: ServerLimits) -> bool:
     needed = max(prediction.pg_wal_most, (prediction.target.max_wal_size_mb or 0) << 20)
     return limits.wal_disk_bytes is None or needed <= limits.wal_disk_bytes
 
 
-def _fits_rate(prediction: Prediction, limits: Limits) -> bool:
+def _fits_rate(prediction: ServerPrediction, limits: ServerLimits) -> bool:
     return limits.wal_per_hour_bytes is None or prediction.wal_span.high <= limits.wal_per_hour_bytes
 
 
-def _fits_recovery(prediction: Prediction, limits: Limits) -> bool:
+def _fits_recovery(prediction: ServerPrediction, limits: ServerLimits) -> bool:
     target_s, found_s = limits.recovery_s, prediction.recovery_s
     return target_s is None or (found_s is not None and found_s <= target_s)
 
 
 def study(
-    found: WhatIf, question: Question, recovery_s: Callable[[Prediction], float] | None = None
+    found: WhatIf, question: Question, recovery_s: Callable[[ServerPrediction], float] | None = None
 ) -> Study:
     """Predictions for every server of the question from its simulations.
 
@@ -331,11 +331,11 @@ def study(
 
 def _predict(
     target: Target,
-    outcomes: Mapping[Target, Outcome],
+    outcomes: Mapping[Target, SimulatedRun],
     found: WhatIf,
     hours: float | None,
     others: Spreads,
-) -> Prediction:
+) -> ServerPrediction:
     phases = [outcomes[target.at_phase(phase)] for phase in PHASES]
     whole, cold = [phase for phase in phases if phase.cycles.count], phases[0]
     base = max(1, cold.base_bytes)
@@ -370,10 +370,10 @@ def _predict(
     of_images, of_cycles = image_error(target, cold, found), cycle_error(target, phases, others)
     sampled = 1 + together((SAMPLE_SPAN * sample_error, of_images, of_cycles))
     low, high = low / sampled, high * sampled
-    return Prediction(
+    return ServerPrediction(
         target=target,
         wal_bytes=ratio * base * scale,
-        wal_span=Span(low * base * scale, high * base * scale),
+        wal_span=PredictedSpan(low * base * scale, high * base * scale),
         images=images * scale,
         checkpoints=checkpoints * scale,
         by_size_share=sum(phase.by_size for phase in phases) / begun if begun else 0.0,
@@ -401,9 +401,9 @@ def _room(target: Target, segment_size: int, wal_bytes_per_hour: float) -> float
     return min(bounds, default=0.0)
 
 
-def _with_elasticity(predictions: Mapping[Target, Prediction]) -> dict[Target, Prediction]:
+def _with_elasticity(predictions: Mapping[Target, ServerPrediction]) -> dict[Target, ServerPrediction]:
     """The predictions with the slope between their neighbours in size; a steeper slope widens the span."""
-    curves: dict[Target, list[Prediction]] = {}
+    curves: dict[Target, list[ServerPrediction]] = {}
     for target, prediction in predictions.items():
         if target.max_wal_size_mb is not None:
             curves.setdefault(replace(target, max_wal_size_mb=None), []).append(prediction)
@@ -426,22 +426,22 @@ def _with_elasticity(predictions: Mapping[Target, Prediction]) -> dict[Target, P
     return found
 
 
-def _steepened(prediction: Prediction, slope: float) -> Span:
+def _steepened(prediction: ServerPrediction, slope: float) -> PredictedSpan:
     """The span where more WAL brings the next checkpoint sooner, and with it more WAL."""
     if slope >= 0:
         return prediction.wal_span
     # WAL that is over-estimated in a sample shortens the spacing too.
     spacing_error = SPACING_ERROR + SAMPLE_SPAN * prediction.sample_error + prediction.image_error
     factor = (1 + spacing_error) ** (-slope * (2 if slope < FALLING else 1))
-    return Span(prediction.wal_span.low / factor, prediction.wal_span.high * factor)
+    return PredictedSpan(prediction.wal_span.low / factor, prediction.wal_span.high * factor)
 
 
-def _growth(smaller: Prediction, larger: Prediction) -> float:
+def _growth(smaller: ServerPrediction, larger: ServerPrediction) -> float:
     """How many times the smaller size the larger one is."""
     return (larger.target.max_wal_size_mb or 1) / (smaller.target.max_wal_size_mb or 1)
 
 
-def _slope(smaller: Prediction, larger: Prediction) -> float | None:
+def _slope(smaller: ServerPrediction, larger: ServerPrediction) -> float | None:
     small, large = smaller.target.max_wal_size_mb, larger.target.max_wal_size_mb
     if small is None or large is None or small >= large or min(smaller.wal_bytes, larger.wal_bytes) <= 0:
         return None

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from walproof.wal.whatif import Cycles, Outcome, Target, WhatIf
+from walproof.wal.whatif import Cycles, SimulatedRun, Target, WhatIf
 
 ENOUGH_CYCLES = 4
 """Number of cycles from which on they show by themselves how they differ."""
@@ -24,7 +24,7 @@ Spreads = Mapping[int | None, float]
 """By checkpoint_timeout: relative standard deviation of one cycle."""
 
 
-def spreads(outcomes: Mapping[Target, Outcome]) -> Spreads:
+def spreads(outcomes: Mapping[Target, SimulatedRun]) -> Spreads:
     """How single cycles differ, by timeout: from the server with the fewest of them that are still enough.
 
     Its cycles are shorter than those of servers that have fewer, and shorter ones differ more: what they tell
@@ -42,7 +42,7 @@ def spreads(outcomes: Mapping[Target, Outcome]) -> Spreads:
     return {timeout: spread for timeout, (_, spread) in found.items()}
 
 
-def cycle_error(target: Target, phases: Iterable[Outcome], others: Spreads) -> float:
+def cycle_error(target: Target, phases: Iterable[SimulatedRun], others: Spreads) -> float:
     """Share by which WAL may differ because the recording holds few cycles."""
     cycles = [phase.cycles for phase in phases if phase.cycles.count]
     count = max((cycle.count for cycle in cycles), default=1)
@@ -56,7 +56,7 @@ def cycle_error(target: Target, phases: Iterable[Outcome], others: Spreads) -> f
     return _student(max(count, ENOUGH_CYCLES) - 1) * spread / math.sqrt(count)
 
 
-def image_error(target: Target, outcome: Outcome, found: WhatIf) -> float:
+def image_error(target: Target, outcome: SimulatedRun, found: WhatIf) -> float:
     """Share by which WAL may differ because only some images were test-compressed."""
     method = target.wal_compression
     if method == "as recorded":

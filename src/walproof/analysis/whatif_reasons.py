@@ -8,7 +8,7 @@ from walproof.analysis.whatif import (
     HINT_SHARE,
     LATE_SHARE,
     STEEP,
-    Prediction,
+    ServerPrediction,
     Study,
 )
 from walproof.settings.minors import compared_minors
@@ -100,7 +100,7 @@ def recording_reasons(study: Study) -> list[str]:
     return reasons
 
 
-def prediction_reasons(prediction: Prediction) -> list[str]:
+def prediction_reasons(prediction: ServerPrediction) -> list[str]:
     """What holds for these settings."""
     reasons = []
     if not prediction.has_whole_cycles:

@@ -236,9 +236,9 @@ def case_of(
     from dataclasses import replace
 
     from walproof.advise.server.case import ServerCase
-    from walproof.analysis.whatif import Limits
+    from walproof.analysis.whatif import ServerLimits
 
-    limits = Limits(wal_disk_bytes, None, recovery_s)
+    limits = ServerLimits(wal_disk_bytes, None, recovery_s)
     unread = ServerCase(window, limits=limits, may_lose=may_lose, startup_budget_s=startup_budget_s)
     if not any(folder.glob("0*")):
         return unread

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from walproof.errors import HostError, StudyError
 
 if TYPE_CHECKING:
-    from walproof.advise.tune.space import Machine
+    from walproof.advise.tune.space import Capacity
     from walproof.analysis.hosts import HostStudy
     from walproof.cli.tune import TuneOptions
     from walproof.facts import Plan
     from walproof.facts.store import Store
     from walproof.facts.tuning_journal import StepTaken
     from walproof.hosts.cluster import Host
-    from walproof.lab.tune.conduct import Carried
+    from walproof.lab.tune.conduct import StepOnHosts
 
 
 class RayHosts:
@@ -32,7 +32,7 @@ class RayHosts:
         self._hosts = list(hosts)
         self._url, self._on = url, None if on is None else str(on)
 
-    def carry_out(self, plan: Plan, command: Sequence[str]) -> Carried:
+    def carry_out(self, plan: Plan, command: Sequence[str]) -> StepOnHosts:
         """Each host carries out the whole plan. A host that fails is left out from then on.
 
         Raises HostError where none came to an end.
@@ -41,7 +41,7 @@ class RayHosts:
         from walproof.facts.codec import to_json
         from walproof.facts.tuning_journal import HostRun
         from walproof.hosts.study import on_hosts
-        from walproof.lab.tune.conduct import Carried
+        from walproof.lab.tune.conduct import StepOnHosts
 
         names = tuple(host.machine.name for host in self._hosts)
         orders = [
@@ -66,7 +66,7 @@ class RayHosts:
                 hint="What was measured is stored, and the same command goes on.",
             )
         self._hosts = [result.host for result in carried if result.answer is not None]
-        return Carried(runs, left_out)
+        return StepOnHosts(runs, left_out)
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -84,9 +84,9 @@ class RayHosts:
         finally:
             store.close()
 
-    def narrowest(self, here: Machine) -> Machine:
+    def narrowest(self, here: Capacity) -> Capacity:
         """The least memory and the least free disk of all hosts and of this machine. Raises HostError."""
-        from walproof.advise.tune.space import Machine
+        from walproof.advise.tune.space import Capacity
         from walproof.facts.codec import from_json
         from walproof.hosts.study import on_hosts
 
@@ -97,9 +97,9 @@ class RayHosts:
             raise HostError("hosts do not say what memory and disk they have", detail="\n".join(silent))
         found = [
             here,
-            *(from_json(Machine, result.answer) for result in carried if result.answer is not None),
+            *(from_json(Capacity, result.answer) for result in carried if result.answer is not None),
         ]
-        return Machine(
+        return Capacity(
             min(machine.memory_bytes for machine in found), min(machine.disk_bytes for machine in found)
         )
 

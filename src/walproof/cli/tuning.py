@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.crashes import CrashCheck, WalCheck, crash_checks, limits_now, wal_checks
-from walproof.advise.tune.judge import Recorded, RecordedJudge
-from walproof.advise.tune.space import Machine, Space, search_space
+from walproof.advise.tune.judge import LoadRecording, RecordedJudge
+from walproof.advise.tune.space import Capacity, SearchSpace, search_space
 from walproof.advise.tune.standing import standing
 from walproof.advise.tune.starts import OwnConf, as_start, own_conf
 from walproof.analysis.tuning.search import TuneSearch
@@ -30,8 +30,8 @@ from walproof.facts.codec import to_json
 from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
+    CandidatePrediction,
     Objective,
-    Prediction,
     Promises,
     Purpose,
     RuledOut,
@@ -43,15 +43,14 @@ from walproof.facts.tuning_answers import candidate_name
 from walproof.facts.tuning_journal import Journal, JournalFile, StepTaken, tuning_name
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
 from walproof.lab.tune.conduct import Conductor
-from walproof.lab.tune.load import Asked as LoadAsked
-from walproof.lab.tune.load import Load, plan_of, read_load, slug, with_workload
+from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of, read_load, slug, with_workload
 from walproof.lab.tune.steps import TIME_AWAY
 from walproof.platforms.registry import platform as platform_named
 from walproof.postgres.build import rejection
 from walproof.postgres.install import find
 from walproof.probe.environment import observe_environment
 from walproof.report.tune.kept import KeptAnswer, keep_answer
-from walproof.report.tune.view import Asked, TuneView, tune_view
+from walproof.report.tune.view import TuneView, TuningContext, tune_view
 from walproof.settings.change import Before
 from walproof.settings.conf import read_conf
 from walproof.settings.pgtune import pgtune_conf
@@ -89,11 +88,11 @@ class Tuning:
     """Everything that one command line means."""
 
     plan: TuningPlan
-    space: Space
-    load: Load
+    space: SearchSpace
+    load: TuningLoad
     journal: Journal
     conductor: Conductor
-    machine: Machine
+    machine: Capacity
     conf: OwnConf | None
     calibration: Path | None
     trial_s: float
@@ -138,7 +137,7 @@ class Tuning:
         assert recorded is not None, "the load is recorded first"
         version_num = self.load.install.version_num
         return RecordedJudge(
-            Recorded(
+            LoadRecording(
                 self.conductor.file.recording,
                 Lsn(recorded.start_lsn),
                 recorded.settings,
@@ -169,7 +168,7 @@ class Tuning:
         found = answer(facts, judge, self.judge(self._speed(facts)))
         taken = [step for step in journal.steps if step.finished]
         before = {} if self.conf is None else self.conf.moved
-        asked = Asked(
+        asked = TuningContext(
             name=journal.name,
             load=self.load.name,
             install=journal.install,
@@ -233,7 +232,7 @@ class Tuning:
         """Close the store."""
         self.conductor.store.close()
 
-    def _judged(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+    def _judged(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
         return self._recorded_judge()(candidate)
 
     def _recorded_judge(self) -> RecordedJudge:
@@ -255,7 +254,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     budget_s = QUICK_BUDGET_S if given.quick else parse_duration_s(given.budget)
     window_s, warmup_s = _window(given, workload, budget_s)
     folder = options.work_folder(given.on)
-    load = Load(
+    load = TuningLoad(
         slug(Path(given.load).stem), tables, scripts, folder, install, given.device, window_s, warmup_s
     )
     trial_s = window_s + _before_window_s(workload, warmup_s)
@@ -297,7 +296,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         budget_s=budget_s,
         seed=given.seed,
     )
-    asked = LoadAsked("load", "The load", (DEFAULT,), keep, 1, given.seed)
+    asked = PlanOrder("load", "The load", (DEFAULT,), keep, 1, given.seed)
     # Ranges follow the free disk, which changes meanwhile: what was begun goes on with its own.
     moved = {} if conf is None else conf.moved
     depends = [to_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
@@ -393,14 +392,16 @@ def _takes(install: Install, name: str, value: str) -> bool:
     return rejection(install, {name: value}) is None
 
 
-def machine_of(folder: Path) -> Machine:
+def machine_of(folder: Path) -> Capacity:
     """Memory of this machine, and free disk where servers live in that folder."""
     facts = observe_environment(Path("/"))
     existing = next(path for path in (folder, *folder.parents) if path.exists())
-    return Machine(int(facts.get("memory_bytes", 1 << 30)), shutil.disk_usage(existing).free)
+    return Capacity(int(facts.get("memory_bytes", 1 << 30)), shutil.disk_usage(existing).free)
 
 
-def _starts(conf: OwnConf | None, space: Space, install: Install, machine: Machine) -> tuple[Candidate, ...]:
+def _starts(
+    conf: OwnConf | None, space: SearchSpace, install: Install, machine: Capacity
+) -> tuple[Candidate, ...]:
     version_num, takes = install.version_num, partial(_takes, install)
     found = []
     if conf is not None:

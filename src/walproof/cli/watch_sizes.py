@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from walproof.advise.watch.sizes import size_curve
 from walproof.analysis.watch.away import TimesAway
-from walproof.analysis.whatif import Limits, Question
+from walproof.analysis.whatif import Question, ServerLimits
 from walproof.errors import SettingError
 from walproof.facts.watch import CrashClock, SizeCurve
 from walproof.observe.feed import FeedBeginning
@@ -26,7 +26,7 @@ class WatchedSizes:
     """Simulations of one server; they outlive streams, so that a cut of the network costs a gap alone."""
 
     def __init__(self, recovery_s: float | None, wal_disk_bytes: int | None) -> None:
-        self._limits = Limits(wal_disk_bytes, None, recovery_s)
+        self._limits = ServerLimits(wal_disk_bytes, None, recovery_s)
         self._rolling: RollingWhatIf | None = None
         self._question: Question | None = None
         self._begun: FeedBeginning | None = None

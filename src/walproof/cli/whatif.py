@@ -18,7 +18,7 @@ from walproof.units import Lsn, parse_bytes
 
 if TYPE_CHECKING:
     from walproof.analysis.whatif import Study
-    from walproof.report.wal.whatif import Asked
+    from walproof.report.wal.whatif import AnsweredLimits
     from walproof.wal.places.opened import Path as WalPath
     from walproof.wal.places.place import Place
     from walproof.wal.progress import Observe
@@ -171,19 +171,19 @@ def predict_whatif(
     order: WhatifOrder,
     observe: Observe | None,
     simulator: Callable[[Sequence[Place]], Simulator] | None = None,
-) -> tuple[Study, Asked | None]:
+) -> tuple[Study, AnsweredLimits | None]:
     """What other settings would write, and the answer to the limits, if there are any.
 
     ``simulator``: what goes through the WAL; by default this machine.
     Raises WalError, SettingError, StoreError, AnalysisError.
     """
-    from walproof.analysis.whatif import Limits, Question, study
-    from walproof.report.wal.whatif import Asked
+    from walproof.analysis.whatif import Question, ServerLimits, study
+    from walproof.report.wal.whatif import AnsweredLimits
     from walproof.wal.recording import recorded_versions
     from walproof.wal.whatif import identify, simulate, simulate_here
     from walproof.wal.whatif_target import asks_for_hint_records, target_of
 
-    limits = Limits(order.wal_disk_bytes, order.wal_bytes_per_hour, order.recovery_s)
+    limits = ServerLimits(order.wal_disk_bytes, order.wal_bytes_per_hour, order.recovery_s)
     recorded = _recorded_settings(paths)
     presents = [recorded or {}, *order.present]
     version, segment_size = identify(*paths, start=order.start, timeline=order.timeline)
@@ -227,9 +227,9 @@ def predict_whatif(
             hint='"walproof wal strip" writes that file beside the segments: keep them together.',
         )
     found = study(simulated, question, None if times is None else times.longest_s)
-    if limits == Limits():
+    if limits == ServerLimits():
         return found, None
-    return found, Asked(limits, found.answer(limits), () if times is None else times.notes)
+    return found, AnsweredLimits(limits, found.answer(limits), () if times is None else times.notes)
 
 
 def _recorded_settings(paths: Sequence[WalPath]) -> dict[str, str] | None:

@@ -125,7 +125,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TrialAnswer:
     """What one trial of a step answered."""
 
     step: int
@@ -156,7 +156,7 @@ class Limit(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class CandidatePrediction:
     """What is known of a candidate without running it."""
 
     wal_bytes_per_txn: float | None
@@ -180,7 +180,7 @@ class RuledOut:
 class Judge(Protocol):
     """What a candidate is predicted to do, and which limits it would break; costs no trial."""
 
-    def __call__(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+    def __call__(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
         """What is predicted, and what is broken; nothing is, where the second is empty."""
 
 
@@ -208,7 +208,7 @@ class TuningFacts:
 
     plan: TuningPlan
     steps: tuple[Step, ...] = ()
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[TrialAnswer, ...] = ()
     spent_s: float = 0.0
     """Wall time of all steps, recording and preparing included."""
     trial_s: float | None = None

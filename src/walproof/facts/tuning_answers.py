@@ -9,7 +9,7 @@ from statistics import median
 from walproof.facts.plan import Plan
 from walproof.facts.run import Slice, Trial, TrialState
 from walproof.facts.store import Store
-from walproof.facts.tuning import DEFAULT, Candidate, Measured, Objective, Purpose, Step, TuningFacts
+from walproof.facts.tuning import DEFAULT, Candidate, Objective, Purpose, Step, TrialAnswer, TuningFacts
 from walproof.facts.tuning_journal import Journal, StepTaken
 
 
@@ -28,7 +28,7 @@ def tuning_facts(journal: Journal, store: Store, trial_s: float | None) -> Tunin
 
     ``trial_s``: about the wall time of a trial, until some have been measured.
     """
-    measured: list[Measured] = []
+    measured: list[TrialAnswer] = []
     steps = [step for step in journal.steps if step.finished]
     for step in steps:
         measured += step_answers(journal, step, store)
@@ -42,15 +42,15 @@ def tuning_facts(journal: Journal, store: Store, trial_s: float | None) -> Tunin
     )
 
 
-def step_answers(journal: Journal, taken: StepTaken, store: Store) -> tuple[Measured, ...]:
+def step_answers(journal: Journal, taken: StepTaken, store: Store) -> tuple[TrialAnswer, ...]:
     """The answers of a finished step. Raises StoreError."""
     objective = journal.plan.objective
     if taken.step.purpose is Purpose.RECORD:
         assert journal.recorded is not None
         value = journal.recorded.metrics.get(objective.metric)
         failure = None if value is not None else f"{objective.metric} was not measured"
-        return (Measured(taken.step.number, 1, DEFAULT, value, failure=failure, seconds=taken.seconds),)
-    found: list[Measured] = []
+        return (TrialAnswer(taken.step.number, 1, DEFAULT, value, failure=failure, seconds=taken.seconds),)
+    found: list[TrialAnswer] = []
     for name in taken.runs:
         host = next((host_run.host for host_run in taken.hosts if host_run.run == name), None)
         run = store.run(name)
@@ -62,7 +62,7 @@ def step_answers(journal: Journal, taken: StepTaken, store: Store) -> tuple[Meas
     return tuple(found)
 
 
-def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float | None:
+def _trial_s(steps: Sequence[StepTaken], measured: Sequence[TrialAnswer]) -> float | None:
     """Mean wall time of a trial on a fresh server, its share of the step's preparing included."""
     fresh = [
         step
@@ -76,17 +76,17 @@ def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float 
     return sum(step.seconds for step in fresh) / count if count else None
 
 
-def answers(plan: Plan, step: Step, objective: Objective, trials: Sequence[Trial]) -> tuple[Measured, ...]:
+def answers(plan: Plan, step: Step, objective: Objective, trials: Sequence[Trial]) -> tuple[TrialAnswer, ...]:
     """What the trials of the step's run say. Of toggled settings each start is a round."""
     known = {candidate_name(candidate): candidate for candidate in step.candidates}
     on_device = {device_name(device): device for device in step.devices}
-    found: list[Measured] = []
+    found: list[TrialAnswer] = []
     for trial in sorted(trials, key=lambda trial: trial.number):
         if trial.slices:
             found += _of_slices(step, objective, trial, known)
         elif plan.toggling is not None and trial.state is not TrialState.DONE:
             found += [
-                Measured(step.number, trial.round, candidate, None, failure=trial.reason)
+                TrialAnswer(step.number, trial.round, candidate, None, failure=trial.reason)
                 for candidate in known.values()
             ]
         else:
@@ -96,13 +96,13 @@ def answers(plan: Plan, step: Step, objective: Objective, trials: Sequence[Trial
     return tuple(found)
 
 
-def _of_trial(step: Step, objective: Objective, trial: Trial, candidate: Candidate) -> Measured:
+def _of_trial(step: Step, objective: Objective, trial: Trial, candidate: Candidate) -> TrialAnswer:
     second = None if objective.limit is None else objective.limit[0]
     value = trial.metrics.get(objective.metric) if trial.state is TrialState.DONE else None
     failure = trial.reason
     if trial.state is TrialState.DONE and value is None:
         failure = "; ".join(trial.warnings) or f"{objective.metric} was not measured"
-    return Measured(
+    return TrialAnswer(
         step=step.number,
         round=trial.round,
         candidate=candidate,
@@ -115,7 +115,7 @@ def _of_trial(step: Step, objective: Objective, trial: Trial, candidate: Candida
 
 def _of_slices(
     step: Step, objective: Objective, trial: Trial, known: Mapping[str, Candidate]
-) -> list[Measured]:
+) -> list[TrialAnswer]:
     """Of each candidate all slices of a start together."""
     second = None if objective.limit is None else objective.limit[0]
     seconds = (trial.ended_at - trial.started_at) / len(known)
@@ -124,7 +124,7 @@ def _of_slices(
         figures = _together([slice_ for slice_ in trial.slices if slice_.variant == name])
         value = figures.get(objective.metric)
         found.append(
-            Measured(
+            TrialAnswer(
                 step.number,
                 trial.round,
                 candidate,

@@ -23,7 +23,7 @@ from walproof.hosts.ranges import Archive, list_archive
 from walproof.wal.places.opened import reading
 from walproof.wal.places.place import Place
 from walproof.wal.progress import Observe
-from walproof.wal.whatif import Asked, Simulator, simulate_here
+from walproof.wal.whatif import SimulationOrder, Simulator, simulate_here
 
 RANGE_BYTES = 64 << 20
 """Of segments in a range, unless one is larger."""
@@ -31,7 +31,7 @@ _RANGES_PER_CORE = 8
 Tell = Callable[[str], None]
 
 
-class Range(NamedTuple):
+class RecordRange(NamedTuple):
     """Records that one task reads: those that begin in its segments."""
 
     files: tuple[str, ...]
@@ -56,7 +56,7 @@ def simulate_on(cores: int, tell: Tell) -> Callable[[Sequence[Place]], Simulator
     """The connected cluster, which has so many cores, reads the WAL. ``tell`` is told if it could not."""
 
     def simulator(places: Sequence[Place]) -> Simulator:
-        def run(asked: Asked, observe: Observe | None) -> Mapping[str, Any]:
+        def run(asked: SimulationOrder, observe: Observe | None) -> Mapping[str, Any]:
             assert not asked.allow_gaps
             archive = list_archive(
                 [place.absolute() for place in places], asked.start, asked.end, asked.timeline
@@ -76,7 +76,12 @@ def simulate_on(cores: int, tell: Tell) -> Callable[[Sequence[Place]], Simulator
 
 
 def by_ranges(
-    archive: Archive, asked: Asked, cores: int, observe: Observe | None = None, *, each: int | None = None
+    archive: Archive,
+    asked: SimulationOrder,
+    cores: int,
+    observe: Observe | None = None,
+    *,
+    each: int | None = None,
 ) -> Mapping[str, Any] | None:
     """What the native module answers of one machine, of ``each`` segments a range; None where a range could
     not be read or does not follow. Raises HostError."""
@@ -89,7 +94,7 @@ def by_ranges(
         """The images that are wanted of each range, whose digests go to ``held``."""
         nonlocal beginning
         digests = in_order(read_digest, ranges, cores)
-        of_beginning: list[tuple[Range, bytes, set[tuple[int, int]]]] = []
+        of_beginning: list[tuple[RecordRange, bytes, set[tuple[int, int]]]] = []
         for range_, digest in digests:
             if digest is None:
                 raise _NotWhole
@@ -138,7 +143,9 @@ class _NotWhole(Exception):
     """A range could not be read, or the WAL ends in it."""
 
 
-def cut(archive: Archive, asked: Asked, cores: int, each: int | None = None) -> Iterator[Range]:
+def cut(
+    archive: Archive, asked: SimulationOrder, cores: int, each: int | None = None
+) -> Iterator[RecordRange]:
     """Ranges in order."""
     count = len(archive.segments)
     if each is None:
@@ -147,7 +154,7 @@ def cut(archive: Archive, asked: Asked, cores: int, each: int | None = None) -> 
     for first in range(0, count, each):
         after = first + each
         here = archive.segments[first : after + 1]
-        yield Range(
+        yield RecordRange(
             files=(*(file for files in here for file in files), *archive.histories),
             segments=min(each, count - first),
             start=asked.start if first == 0 else archive.starts[first],
@@ -157,7 +164,7 @@ def cut(archive: Archive, asked: Asked, cores: int, each: int | None = None) -> 
         )
 
 
-def read_digest(wanted: Range) -> bytes | None:
+def read_digest(wanted: RecordRange) -> bytes | None:
     """The records of a range without contents, by one core; None where they cannot be read, or end early."""
     try:
         with reading(wanted.files) as wal:

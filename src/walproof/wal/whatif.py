@@ -109,7 +109,7 @@ class Cycles:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulatedRun:
     """What one simulated server wrote, from the beginning of the recording to its end."""
 
     wal_bytes: int
@@ -183,7 +183,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class SourceFacts:
     """Facts of the recording."""
 
     records: int
@@ -267,10 +267,10 @@ class WhatIf:
     gaps: tuple[Gap, ...]
     clock: Clock
     """What the times are taken from."""
-    recorded: Recorded
+    recorded: SourceFacts
     sample: ImageSample
     targets: tuple[Target, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SimulatedRun, ...]
     """One for each target, in their order."""
 
     @property
@@ -297,7 +297,7 @@ def system_identifier(*paths: Path, start: Lsn | None = None, timeline: int | No
         return wal.call(wal_identity, wal.sources, start, timeline)[2]
 
 
-class Asked(NamedTuple):
+class SimulationOrder(NamedTuple):
     """What a simulator is asked."""
 
     start: Lsn | None
@@ -308,7 +308,7 @@ class Asked(NamedTuple):
     """Targets, times, pages that are held at most, samples of images."""
 
 
-Simulator = Callable[[Asked, Observe | None], Mapping[str, Any]]
+Simulator = Callable[[SimulationOrder, Observe | None], Mapping[str, Any]]
 """Simulates targets over the WAL of some places and returns the native module's answer. Raises WalError."""
 
 
@@ -316,7 +316,7 @@ def simulate_here(places: Sequence[Place]) -> Simulator:
     """The simulator that reads the WAL on this machine."""
     wal = OpenPlaces(places, threads=1)
 
-    def run(asked: Asked, observe: Observe | None) -> Mapping[str, Any]:
+    def run(asked: SimulationOrder, observe: Observe | None) -> Mapping[str, Any]:
         return wal.call(
             wal_whatif, wal.sources, asked.start, asked.end, asked.timeline, allow_gaps=asked.allow_gaps,
             request=asked.request, observe=wal.observed(observe),
@@ -359,7 +359,7 @@ def simulate(
         def run(clock: Clock, times: Sequence[tuple[Lsn, int]] = ()) -> WhatIf:
             request: WhatIfRequest = {"targets": targets, "times": times, "most_pages": most_pages,
                        "samples": (told.forks, told.nanoseconds)}  # fmt: skip
-            raw = reads(Asked(start, end, timeline, allow_gaps, request), observe)
+            raw = reads(SimulationOrder(start, end, timeline, allow_gaps, request), observe)
             return whatif_of(raw, targets, clock)
 
         found = run("transactions")

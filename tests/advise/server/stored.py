@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from walproof.advise.server.case import ServerCase
-from walproof.analysis.whatif import Limits, Question, Study, study
+from walproof.analysis.whatif import Question, ServerLimits, Study, study
 from walproof.facts.codec import from_json, to_json
 from walproof.facts.server import ServerWindow
 from walproof.settings.durability import DurabilityClass
@@ -75,7 +75,7 @@ def _to_case(kept: Mapping[str, Any]) -> tuple[str, ServerCase]:
         from_json(ServerWindow, json.dumps(kept["window"])),
         None if kept["wal"] is None else fact(WalStats, kept["wal"]),
         simulated,
-        fact(Limits, kept["limits"]),
+        fact(ServerLimits, kept["limits"]),
         DurabilityClass(kept["may_lose"]),
         kept.get("startup_budget_s"),
         kept.get("recovery_band", 1.0),

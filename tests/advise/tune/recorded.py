@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.golden.unpack import unpack
-from walproof.advise.tune.judge import Recorded, RecordedJudge
+from walproof.advise.tune.judge import LoadRecording, RecordedJudge
 from walproof.analysis.forecast import Costs
 from walproof.facts.tuning import Factor, Promises, Scale
 from walproof.settings.durability import DurabilityClass
@@ -24,7 +24,9 @@ def judge(folder: Path, promises: Promises = NOTHING, *, speed: float = 1.0) -> 
     if not any(folder.glob("0*")):
         unpack(VERSION, folder)
     return RecordedJudge(
-        Recorded(folder, stats(folder).start, {"wal_level": "replica", "wal_compression": "pglz"}, 8000.0),
+        LoadRecording(
+            folder, stats(folder).start, {"wal_level": "replica", "wal_compression": "pglz"}, 8000.0
+        ),
         VERSION * 10000,
         promises,
         FACTORS,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from walproof.advise.tune.space import Machine, Space, search_space
+from walproof.advise.tune.space import Capacity, SearchSpace, search_space
 from walproof.advise.tune.starts import as_start, own_conf
 from walproof.errors import SettingError
 from walproof.facts.tuning import Candidate, Limit, Promises
@@ -15,7 +15,7 @@ from walproof.settings.catalogue import Catalogue
 from walproof.settings.durability import DurabilityClass
 
 GB = 1 << 30
-MACHINE = Machine(16 * GB, 200 * GB)
+MACHINE = Capacity(16 * GB, 200 * GB)
 SAFE = Promises(DurabilityClass.NONE)
 LOSING = Promises(DurabilityClass.LAST_COMMITS)
 
@@ -24,12 +24,12 @@ def _space(
     version: int = 18,
     promises: Promises = SAFE,
     *,
-    machine: Machine = MACHINE,
+    machine: Capacity = MACHINE,
     clients: int = 20,
     keep: Mapping[str, str] | None = None,
     only: tuple[str, ...] | None = None,
     refused: tuple[str, ...] = (),
-) -> Space:
+) -> SearchSpace:
     return search_space(
         version * 10000,
         machine,
@@ -41,7 +41,7 @@ def _space(
     )
 
 
-def _choices(space: Space) -> dict[str, tuple[str, ...]]:
+def _choices(space: SearchSpace) -> dict[str, tuple[str, ...]]:
     return {factor.setting: factor.choices for factor in space.factors}
 
 
@@ -88,7 +88,7 @@ def test_compression_by_version_and_build(
 
 def test_sizes_by_promise_and_by_the_disk_here() -> None:
     assert _choices(_space(promises=replace(SAFE, wal_disk_bytes=2 * GB)))["max_wal_size"][-1] == "2GB"
-    space = _space(machine=Machine(16 * GB, 10 * GB))
+    space = _space(machine=Capacity(16 * GB, 10 * GB))
     assert _choices(space)["max_wal_size"][-1] == "4GB"
     assert {unmoved.limit for unmoved in space.not_moved if unmoved.setting == "max_wal_size"} == {None}
 

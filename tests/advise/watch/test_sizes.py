@@ -9,16 +9,18 @@ import pytest
 from tests.analysis.test_whatif import GB, HOUR_US, PRESENT, make, recorded
 from walproof.advise.watch.sizes import size_curve
 from walproof.analysis.watch.away import TimesAway
-from walproof.analysis.whatif import Limits, Question
+from walproof.analysis.whatif import Question, ServerLimits
 from walproof.facts.watch import SizeCurve
 from walproof.units import Lsn
-from walproof.wal.whatif import Recorded
+from walproof.wal.whatif import SourceFacts
 
 QUESTION = Question(PRESENT, is_present_known=True, with_others=False)
-NONE = Limits()
+NONE = ServerLimits()
 
 
-def curve(limits: Limits = NONE, facts: Recorded | None = None, s_per_gb: float | None = None) -> SizeCurve:
+def curve(
+    limits: ServerLimits = NONE, facts: SourceFacts | None = None, s_per_gb: float | None = None
+) -> SizeCurve:
     found = make(QUESTION, facts).found
     away = None if s_per_gb is None else lambda distance: s_per_gb * distance / GB
     made = size_curve(found, QUESTION, limits, away, 600_000)
@@ -41,16 +43,16 @@ def test_it_has_todays_point_and_the_advised_one() -> None:
 
 
 def test_limits_bound_what_is_advised() -> None:
-    free, bounded = curve(), curve(Limits(wal_disk_bytes=3 * GB))
+    free, bounded = curve(), curve(ServerLimits(wal_disk_bytes=3 * GB))
     assert free.advised is not None
     assert bounded.advised is not None
     assert bounded.advised.max_wal_size_mb <= 2048 < free.advised.max_wal_size_mb
-    quick = curve(Limits(recovery_s=30.0), s_per_gb=10.0)
+    quick = curve(ServerLimits(recovery_s=30.0), s_per_gb=10.0)
     assert quick.advised is not None
     assert quick.advised.recovery_s is not None
     assert quick.advised.recovery_s <= 30.0
     # What a recovery takes is not known without a crash clock.
-    assert curve(Limits(recovery_s=1.0)).advised == free.advised
+    assert curve(ServerLimits(recovery_s=1.0)).advised == free.advised
 
 
 def test_a_sample_of_pages_widens_the_band() -> None:

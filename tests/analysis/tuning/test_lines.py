@@ -11,7 +11,7 @@ import pytest
 from bench.tune.table import Table, tuned
 from tests.analysis.tuning import synthetic
 from tests.analysis.tuning.synthetic import FACTORS, flat, plan_of
-from walproof.analysis.tuning.lines import Outcome, Verdict, outcome, prediction_interval
+from walproof.analysis.tuning.lines import LineVerdict, TuningOutcome, outcome, prediction_interval
 from walproof.analysis.tuning.search import TuneSearch
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
 
@@ -39,22 +39,22 @@ def from_winner(table: Table, seed: int, trials: int = 150) -> TuningFacts:
 
 
 @pytest.fixture(scope="module")
-def useful() -> list[Outcome]:
+def useful() -> list[TuningOutcome]:
     table = synthetic.synthetic(FACTORS, one_useful, noise=0.02)
     return [outcome(from_winner(table, seed), table.judge) for seed in range(60)]
 
 
-def share(outcomes: list[Outcome], setting: str) -> float:
+def share(outcomes: list[TuningOutcome], setting: str) -> float:
     return sum(setting in result.advised.conf for result in outcomes) / len(outcomes)
 
 
-def test_lines_that_do_something_stay_and_others_go(useful: list[Outcome]) -> None:
+def test_lines_that_do_something_stay_and_others_go(useful: list[TuningOutcome]) -> None:
     assert share(useful, "max_wal_size") >= 0.98
     assert share(useful, "commit_delay") >= 0.95
     assert share(useful, "wal_buffers") <= 0.20
 
 
-def test_the_interval_of_a_line_holds_its_gain(useful: list[Outcome]) -> None:
+def test_the_interval_of_a_line_holds_its_gain(useful: list[TuningOutcome]) -> None:
     truths = {"max_wal_size": 0.12, "commit_delay": 0.06, "wal_buffers": 0.0}
     held = [
         line.interval.contains(math.exp(truths[line.setting]))
@@ -66,22 +66,22 @@ def test_the_interval_of_a_line_holds_its_gain(useful: list[Outcome]) -> None:
     assert sum(held) / len(held) >= 0.91
 
 
-def test_a_line_that_does_nothing_is_seldom_called_proven(useful: list[Outcome]) -> None:
+def test_a_line_that_does_nothing_is_seldom_called_proven(useful: list[TuningOutcome]) -> None:
     """At most 5 % of families: two more than that of 60 is within chance."""
     wrong = sum(
-        line.verdict is Verdict.KEPT and line.setting == "wal_buffers"
+        line.verdict is LineVerdict.KEPT and line.setting == "wal_buffers"
         for result in useful
         for line in result.lines
     )
     assert wrong <= 6
 
 
-def test_a_line_alone_is_measured_in_the_same_rounds(useful: list[Outcome]) -> None:
+def test_a_line_alone_is_measured_in_the_same_rounds(useful: list[TuningOutcome]) -> None:
     for result in useful:
         assert all(line.alone is not None and line.rounds >= 2 for line in result.lines)
 
 
-def test_what_is_advised_is_as_fast_as_the_winner(useful: list[Outcome]) -> None:
+def test_what_is_advised_is_as_fast_as_the_winner(useful: list[TuningOutcome]) -> None:
     lost = [result for result in useful if result.to_winner is not None and result.to_winner < 0.97]
     assert len(lost) <= 3
 
@@ -118,7 +118,7 @@ def test_a_line_that_a_promise_needs_stays() -> None:
     facts = from_winner(table, 1)
     found = outcome(facts, table.judge)
     size = next(line for line in found.lines if line.setting == "max_wal_size")
-    assert (size.verdict, size.in_conf, size.gain) == (Verdict.SAFETY, True, None)
+    assert (size.verdict, size.in_conf, size.gain) == (LineVerdict.SAFETY, True, None)
     assert all(table.ruled_out.isdisjoint(step.candidates) for step in facts.steps)
 
 
@@ -135,7 +135,7 @@ def test_one_more_start_lies_in_the_prediction_interval() -> None:
         assert 0.93 <= held / len(draws) <= 0.97
 
 
-def test_the_expected_start_is_of_the_final_step_alone(useful: list[Outcome]) -> None:
+def test_the_expected_start_is_of_the_final_step_alone(useful: list[TuningOutcome]) -> None:
     table = synthetic.synthetic(FACTORS, one_useful, noise=0.02)
     inside = 0
     for seed, result in enumerate(useful):

@@ -9,7 +9,7 @@ import pytest
 
 from bench.tune.table import table_of
 from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, FACTORS, SIZE, plan_of
-from walproof.analysis.tuning.budget import Clock
+from walproof.analysis.tuning.budget import BudgetClock
 from walproof.analysis.tuning.model import Model
 from walproof.analysis.tuning.screen import PRIMES, fraction, plackett_burman
 from walproof.analysis.tuning.space import Space
@@ -18,10 +18,10 @@ from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
     Factor,
-    Measured,
     Purpose,
     Scale,
     Step,
+    TrialAnswer,
     TuningFacts,
 )
 
@@ -95,11 +95,11 @@ def test_the_clock_counts_what_was_spent_before_apart() -> None:
         Step(2, Purpose.SCREEN, (DEFAULT,), 2, 2),
     )
     measured = (
-        Measured(1, 1, DEFAULT, 1.0, seconds=60.0),
-        Measured(2, 1, DEFAULT, 1.0, seconds=20.0),
-        Measured(2, 2, DEFAULT, 1.0, seconds=24.0),
+        TrialAnswer(1, 1, DEFAULT, 1.0, seconds=60.0),
+        TrialAnswer(2, 1, DEFAULT, 1.0, seconds=20.0),
+        TrialAnswer(2, 2, DEFAULT, 1.0, seconds=24.0),
     )
-    clock = Clock.of(TuningFacts(plan, steps, measured, spent_s=144.0, trial_s=10.0))
+    clock = BudgetClock.of(TuningFacts(plan, steps, measured, spent_s=144.0, trial_s=10.0))
     assert (clock.available_s, clock.used_s, clock.trial_s) == (900.0, 44.0, 22.0)
     assert clock.trials_until(Purpose.SEARCH) == int((0.48 * 900 - 44) / 22)
 

@@ -18,15 +18,15 @@ from walproof.analysis.tuning.search import TuneSearch
 from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
+    CandidatePrediction,
     Factor,
     Limit,
-    Measured,
     Objective,
-    Prediction,
     Purpose,
     RuledOut,
     Scale,
     Step,
+    TrialAnswer,
     TuningFacts,
 )
 from walproof.lab.tune.steps import speed_of
@@ -127,7 +127,7 @@ def test_a_small_budget_holds_too(table: Table, trials: int) -> None:
 
 
 def test_the_judge_is_not_asked_before_the_load_was_recorded() -> None:
-    def judge(candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+    def judge(candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
         raise AssertionError(candidate)
 
     step = TuneSearch(judge).ask(TuningFacts(plan_of(FACTORS, trials=50, seed=1)))
@@ -185,7 +185,7 @@ def test_what_failed_is_not_run_again(table: Table) -> None:
         facts = replace(
             facts,
             measured=tuple(
-                Measured(
+                TrialAnswer(
                     trial.step,
                     trial.round,
                     trial.candidate,
@@ -249,9 +249,11 @@ def test_a_large_space_ends_in_few_lines() -> None:
         conf = candidate.conf
         return math.exp(sum(logs[int(conf.get(name, "0"))] for name, logs in effects.items()))
 
-    def judge(candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+    def judge(candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
         broken = candidate.conf.get("walproof.s4", "0") == "3"
-        return Prediction(None, None, None), (RuledOut(Limit.MEMORY, "9 GB", "8 GB"),) if broken else ()
+        return CandidatePrediction(None, None, None), (
+            RuledOut(Limit.MEMORY, "9 GB", "8 GB"),
+        ) if broken else ()
 
     advised = []
     for seed in range(3):
@@ -261,7 +263,7 @@ def test_a_large_space_ends_in_few_lines() -> None:
             assert not any(judge(candidate)[1] for candidate in step.candidates)
             chance = np.random.default_rng(step.seed)
             measured = tuple(
-                Measured(
+                TrialAnswer(
                     step.number,
                     number,
                     candidate,
@@ -312,8 +314,10 @@ def test_what_acts_at_checkpoints_is_checked_in_a_long_run_where_there_is_time(
     assert long is not None
     assert (short.purpose, short.as_recorded, short.rounds) == (Purpose.CRASH, True, 1)
     assert not long.as_recorded
-    recorded = Measured(1, 1, DEFAULT, 1000.0)
-    fast = [Measured(2, number, short.candidates[0], value) for number, value in ((1, 1400.0), (2, 1600.0))]
+    recorded = TrialAnswer(1, 1, DEFAULT, 1000.0)
+    fast = [
+        TrialAnswer(2, number, short.candidates[0], value) for number, value in ((1, 1400.0), (2, 1600.0))
+    ]
     told = TuningFacts(before.plan, before.steps, (recorded, *fast))
     assert speed_of(short.candidates[0], told) == pytest.approx(1.5)
     assert speed_of(DEFAULT, told) == 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from walproof.analysis.whatif import Limits, Study
+from walproof.analysis.whatif import ServerLimits, Study
 from walproof.facts.server import ServerWindow
 from walproof.settings.durability import DurabilityClass
 from walproof.wal.totals import RelationTotals, WalStats, WalTotals
@@ -23,7 +23,7 @@ class ServerCase:
     """Totals of the window's WAL, if it was recorded."""
     whatif: Study | None = None
     """What that WAL would be with other settings."""
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
     may_lose: DurabilityClass = DurabilityClass.NONE
     """What the owner allows a crash to cost."""
     startup_budget_s: float | None = None

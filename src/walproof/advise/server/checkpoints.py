@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from walproof.advise.server.advice import Advice, Figure, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_percent
-from walproof.analysis.whatif import Limits, Prediction, Study
+from walproof.analysis.whatif import ServerLimits, ServerPrediction, Study
 from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration
 
@@ -102,7 +102,7 @@ def _from_curve(case: ServerCase, study: Study) -> Found:
 class Choice:
     """What a server's checkpoints should be set to."""
 
-    prediction: Prediction
+    prediction: ServerPrediction
     size_mb: int | None
     """max_wal_size: that of the prediction, or more."""
     needed_mb: int | None
@@ -110,7 +110,7 @@ class Choice:
     changes: tuple[Change, ...]
 
 
-def choice(study: Study, limits: Limits) -> Choice | None:
+def choice(study: Study, limits: ServerLimits) -> Choice | None:
     """Settings that keep within the limits, or save a tenth of the WAL; None where none is better."""
     present = study.present
     chosen = _chosen(limits, study)
@@ -135,7 +135,7 @@ def _none_better(case: ServerCase) -> Fine:
     )
 
 
-def _chosen(limits: Limits, study: Study) -> Prediction:
+def _chosen(limits: ServerLimits, study: Study) -> ServerPrediction:
     if limits.recovery_s is not None or limits.wal_per_hour_bytes is not None:
         return study.answer(limits).prediction
     timeout_s = study.question.present.checkpoint_timeout_s
@@ -154,7 +154,7 @@ def _chosen(limits: Limits, study: Study) -> Prediction:
     )
 
 
-def _needed_mb(limits: Limits, study: Study, chosen: Prediction) -> int | None:
+def _needed_mb(limits: ServerLimits, study: Study, chosen: ServerPrediction) -> int | None:
     """A power of two that this rate of WAL does not reach within checkpoint_timeout; None if cycles tell
     more.
 
@@ -171,7 +171,7 @@ def _needed_mb(limits: Limits, study: Study, chosen: Prediction) -> int | None:
     return found
 
 
-def _changes(study: Study, chosen: Prediction, mb: int | None) -> tuple[Change, ...]:
+def _changes(study: Study, chosen: ServerPrediction, mb: int | None) -> tuple[Change, ...]:
     present, found = study.question.present, chosen.target
     changes = []
     if mb != present.max_wal_size_mb and mb is not None:
@@ -184,7 +184,7 @@ def _changes(study: Study, chosen: Prediction, mb: int | None) -> tuple[Change, 
     return tuple(changes)
 
 
-def _unknown(case: ServerCase, chosen: Prediction) -> list[str]:
+def _unknown(case: ServerCase, chosen: ServerPrediction) -> list[str]:
     unknown = []
     if not chosen.has_whole_cycles:
         unknown.append(

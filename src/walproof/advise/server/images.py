@@ -7,7 +7,7 @@ from dataclasses import replace
 from walproof.advise.server.advice import Advice, Figure, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_list, say_percent
-from walproof.analysis.whatif import Prediction
+from walproof.analysis.whatif import ServerPrediction
 from walproof.settings.change import Change
 from walproof.units import format_bytes
 from walproof.wal.whatif import Compression
@@ -96,7 +96,7 @@ def _methods(case: ServerCase) -> tuple[Compression, ...]:
     return tuple(method for method in _METHODS if method in known)
 
 
-def _sure(chosen: Prediction, present_bytes: float) -> Sure:
+def _sure(chosen: ServerPrediction, present_bytes: float) -> Sure:
     if chosen.wal_span.high >= present_bytes:
         return Sure.LOW
     return {"high": Sure.HIGH, "medium": Sure.MEDIUM, "low": Sure.LOW}[chosen.confidence]

@@ -8,9 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from walproof.advise.tune.judge import RecordedJudge
-from walproof.analysis.tuning.lines import Line, Outcome, outcome
+from walproof.analysis.tuning.lines import ConfLine, TuningOutcome, outcome
 from walproof.analysis.tuning.space import Space
-from walproof.facts.tuning import DEFAULT, Candidate, Limit, Prediction, Purpose, RuledOut, TuningFacts
+from walproof.facts.tuning import (
+    DEFAULT,
+    Candidate,
+    CandidatePrediction,
+    Limit,
+    Purpose,
+    RuledOut,
+    TuningFacts,
+)
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
 
@@ -19,9 +27,9 @@ from walproof.settings.risk import durability_class
 class LineCosts:
     """A line of the winner, with what is predicted of the conf with it and without it."""
 
-    line: Line
-    had: Prediction
-    without: Prediction
+    line: ConfLine
+    had: CandidatePrediction
+    without: CandidatePrediction
     memory_bytes: tuple[int, int]
     """With it, without it."""
     durability: DurabilityClass
@@ -43,16 +51,16 @@ class LimitCount:
 class TuneAnswer:
     """What to set, and why."""
 
-    outcome: Outcome
+    outcome: TuningOutcome
     why_default: str | None
     """Why nothing is advised; None where something is."""
     lines: tuple[LineCosts, ...]
     """Of the winner, those that went among them."""
     durability: DurabilityClass
     """Of what is advised."""
-    prediction: Prediction
+    prediction: CandidatePrediction
     """Of what is advised."""
-    default_prediction: Prediction
+    default_prediction: CandidatePrediction
     default_broken: tuple[RuledOut, ...]
     """Promises that the defaults themselves would break."""
     broken: tuple[RuledOut, ...]
@@ -84,7 +92,7 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) 
     )
 
 
-def _why_default(facts: TuningFacts, found: Outcome) -> str | None:
+def _why_default(facts: TuningFacts, found: TuningOutcome) -> str | None:
     if not found.defaults_are_best:
         return None
     if not any(step.purpose is not Purpose.RECORD for step in facts.steps):
@@ -97,7 +105,7 @@ def _why_default(facts: TuningFacts, found: Outcome) -> str | None:
 
 
 def _costs(
-    facts: TuningFacts, line: Line, space: Space, judge: RecordedJudge, winner: Candidate
+    facts: TuningFacts, line: ConfLine, space: Space, judge: RecordedJudge, winner: Candidate
 ) -> LineCosts:
     without = space.without(winner, line.setting)
     had, _ = judge(winner)

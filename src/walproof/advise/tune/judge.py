@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from walproof.analysis.forecast import Costs, DistanceForecast, forecast_distances
-from walproof.analysis.whatif import Prediction as ServerPrediction
-from walproof.analysis.whatif import Question, study
+from walproof.analysis.whatif import Question, ServerPrediction, study
 from walproof.errors import SettingError
-from walproof.facts.tuning import Candidate, Factor, Limit, Prediction, Promises, RuledOut
+from walproof.facts.tuning import Candidate, CandidatePrediction, Factor, Limit, Promises, RuledOut
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.risk import durability_class
 from walproof.settings.rules import contradictions
@@ -33,7 +32,7 @@ _AUTO_WAL_BUFFERS_MOST = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class LoadRecording:
     """A recording of the load, and the server that it was made on."""
 
     folder: Path
@@ -51,7 +50,7 @@ class RecordedJudge:
 
     def __init__(
         self,
-        recorded: Recorded,
+        recorded: LoadRecording,
         version_num: int,
         promises: Promises,
         factors: tuple[Factor, ...],
@@ -85,19 +84,19 @@ class RecordedJudge:
         self._times: dict[int, DistanceForecast] = {}
         self.notes: tuple[str, ...] = costs.notes
 
-    def __call__(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+    def __call__(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
         """As ``Judge``. Raises WalError when the recording cannot be read."""
         settings = {**self._keep, **candidate.conf}
         refused = self._refusals(settings)
         if refused:
-            return Prediction(None, None, None), tuple(refused)
+            return CandidatePrediction(None, None, None), tuple(refused)
         broken = [*self._class_broken(settings), *self._memory_broken(settings)]
         server, wal_ratio = self._server(self._target(settings))
         middle = self._recovery(settings).longest_s(server)
         band = self._costs.coefficients.band
         per_txn = self._recorded.wal_bytes_per_txn
         most = max(server.pg_wal_most, (server.target.max_wal_size_mb or 0) << 20)
-        found = Prediction(
+        found = CandidatePrediction(
             wal_bytes_per_txn=None if per_txn is None or wal_ratio is None else per_txn * wal_ratio,
             pg_wal_bytes=float(most),
             recovery_s=middle,
@@ -153,7 +152,7 @@ class RecordedJudge:
             return []
         return [RuledOut(Limit.MEMORY, format_bytes(needed), format_bytes(self._memory_bytes))]
 
-    def _predictions_broken(self, found: Prediction) -> list[RuledOut]:
+    def _predictions_broken(self, found: CandidatePrediction) -> list[RuledOut]:
         broken = []
         target_s, disk = self._promises.recovery_target_s, self._promises.wal_disk_bytes
         if disk is not None and found.pg_wal_bytes is not None and found.pg_wal_bytes > disk:

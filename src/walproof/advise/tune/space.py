@@ -19,7 +19,7 @@ Takes = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Capacity:
     """What ranges depend on."""
 
     memory_bytes: int
@@ -40,7 +40,7 @@ class NotMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class SearchSpace:
     """What is searched."""
 
     factors: tuple[Factor, ...]
@@ -49,14 +49,14 @@ class Space:
 
 def search_space(
     version_num: int,
-    machine: Machine,
+    machine: Capacity,
     promises: Promises,
     *,
     clients: int,
     takes: Takes,
     keep: Mapping[str, str],
     only: Collection[str] | None = None,
-) -> Space:
+) -> SearchSpace:
     """The settings that move. ``keep`` has those that stay; ``only`` names the only ones that may move.
 
     Raises SettingError for a name in ``only`` that no tuning moves or that is kept as well.
@@ -93,7 +93,7 @@ def search_space(
             ),
             hint="Keep fewer settings, or allow more with --only.",
         )
-    return Space(tuple(factors.values()), tuple(left))
+    return SearchSpace(tuple(factors.values()), tuple(left))
 
 
 def _check_only(version_num: int, only: Collection[str] | None, keep: Mapping[str, str]) -> None:
@@ -113,7 +113,7 @@ def _check_only(version_num: int, only: Collection[str] | None, keep: Mapping[st
 def _factor(
     row: Movable,
     catalogue: Catalogue,
-    machine: Machine,
+    machine: Capacity,
     promises: Promises,
     takes: Takes,
     left: list[NotMoved],
@@ -168,7 +168,7 @@ def _default(row: Movable, catalogue: Catalogue) -> str:
 
 
 def _refused(
-    name: str, value: str, catalogue: Catalogue, machine: Machine, promises: Promises, takes: Takes
+    name: str, value: str, catalogue: Catalogue, machine: Capacity, promises: Promises, takes: Takes
 ) -> NotMoved | None:
     found = durability_class({name: value})
     if found.rank > promises.may_lose.rank:

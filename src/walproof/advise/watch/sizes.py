@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from walproof.advise.server.checkpoints import choice
-from walproof.analysis.whatif import Limits, Prediction, Question, study
+from walproof.analysis.whatif import Question, ServerLimits, ServerPrediction, study
 from walproof.facts.watch import SizeCurve, SizePoint
 from walproof.wal.whatif import WhatIf
 
@@ -18,7 +18,7 @@ LEAST_BYTES = 16 << 20
 def size_curve(
     found: WhatIf,
     question: Question,
-    limits: Limits,
+    limits: ServerLimits,
     time_away_s: Callable[[float], float] | None,
     memory_bytes: int,
 ) -> SizeCurve | None:
@@ -58,7 +58,7 @@ def size_curve(
     )  # fmt: skip
 
 
-def _point(prediction: Prediction) -> SizePoint:
+def _point(prediction: ServerPrediction) -> SizePoint:
     return SizePoint(
         max_wal_size_mb=prediction.target.max_wal_size_mb or 0,
         checkpoint_timeout_s=prediction.target.checkpoint_timeout_s,

@@ -29,7 +29,7 @@ _GUESSED_TRIALS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class BudgetClock:
     """The budget as far as it is spent."""
 
     available_s: float
@@ -39,7 +39,7 @@ class Clock:
     trial_s: float
 
     @classmethod
-    def of(cls, facts: TuningFacts) -> Clock:
+    def of(cls, facts: TuningFacts) -> BudgetClock:
         """Where the facts stand."""
         recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
         crashing = {step.number for step in facts.steps if step.purpose is Purpose.CRASH}

@@ -22,7 +22,7 @@ from walproof.analysis.tuning.values import compare, limit_values, objective_val
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, TuningFacts
 
 
-class Verdict(Enum):
+class LineVerdict(Enum):
     """What became of a line of the winner."""
 
     KEPT = "kept"
@@ -36,12 +36,12 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ConfLine:
     """A line of the winner, and what it was seen to do."""
 
     setting: str
     value: str
-    verdict: Verdict
+    verdict: LineVerdict
     in_conf: bool
     """Whether it is a line of what is advised."""
     gain: float | None
@@ -58,7 +58,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedStart:
     """What one start of the advised conf is expected to do, from trials that nothing was chosen by."""
 
     value: float
@@ -74,7 +74,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TuningOutcome:
     """The end of a tuning, or where it stands."""
 
     advised: Candidate
@@ -92,15 +92,15 @@ class Outcome:
     to_winner: float | None
     """Ratio of the short conf to the winner in the final step; None: it is the winner, or not measured."""
     to_winner_interval: Interval | None
-    lines: tuple[Line, ...]
+    lines: tuple[ConfLine, ...]
     """Of the winner, in the conf's order."""
-    expected: Expected | None
+    expected: ExpectedStart | None
     second: float | None
     """Ratio of the second metric, the advised conf to the default, as it was measured."""
     second_interval: Interval | None
 
 
-def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> Outcome:
+def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOutcome:
     """What the facts say so far. ``judge`` tells which lines a promise needs."""
     search = TuneSearch(judge)
     recorded = bool(facts.steps)
@@ -123,7 +123,7 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> Outcome:
     is_better = short != DEFAULT and (
         interval is not None and interval.low > 1 if final is not None else not _is_over(facts)
     )
-    return Outcome(
+    return TuningOutcome(
         advised=short if is_better else DEFAULT,
         winner=winner,
         defaults_are_best=not is_better,
@@ -139,7 +139,9 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> Outcome:
     )
 
 
-def expected(facts: TuningFacts, step: Step, candidate: Candidate, level: float = LEVEL) -> Expected | None:
+def expected(
+    facts: TuningFacts, step: Step, candidate: Candidate, level: float = LEVEL
+) -> ExpectedStart | None:
     """Prediction intervals for one more start; None for fewer than two rounds of the step with both."""
     values = objective_values(facts, [step.number])
     logs = [values.logs[number, candidate] for number in values.rounds if (number, candidate) in values.logs]
@@ -152,7 +154,7 @@ def expected(facts: TuningFacts, step: Step, candidate: Candidate, level: float 
         value, value_interval = 1 / value, log_interval.exp().inverse()
     else:
         value_interval = log_interval.exp()
-    return Expected(value, value_interval, math.exp(fmean(ratios)), ratio.exp(), len(ratios))
+    return ExpectedStart(value, value_interval, math.exp(fmean(ratios)), ratio.exp(), len(ratios))
 
 
 def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval | None:
@@ -170,12 +172,12 @@ def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval
 
 def _lines(
     facts: TuningFacts, search: TuneSearch, winner: Candidate, short: Candidate, level: float
-) -> tuple[Line, ...]:
+) -> tuple[ConfLine, ...]:
     step = next((taken for taken in facts.steps if taken.purpose is Purpose.LINES), None)
     in_conf = dict(short.settings)
     if step is None:
         return tuple(
-            Line(name, value, Verdict.NOT_PROVEN, True, None, None, None, 0, None, None)
+            ConfLine(name, value, LineVerdict.NOT_PROVEN, True, None, None, None, 0, None, None)
             for name, value in winner.settings
         )
     tests = ablation.line_tests(facts, Space(facts.plan), step, search.admits)
@@ -184,20 +186,20 @@ def _lines(
     )
 
 
-def _line(test: ablation.LineTest, in_conf: bool, margin: float, level: float) -> Line:
+def _line(test: ablation.LineTest, in_conf: bool, margin: float, level: float) -> ConfLine:
     left, added = test.left_out, test.added
     interval = left.interval(level) if left else None
     gain = interval.inverse() if interval else None
     if test.is_needed:
-        verdict = Verdict.SAFETY
+        verdict = LineVerdict.SAFETY
     elif test.is_proven:
-        verdict = Verdict.KEPT
+        verdict = LineVerdict.KEPT
     elif not in_conf and interval is not None and interval.low > 1 - margin:
-        verdict = Verdict.DROPPED
+        verdict = LineVerdict.DROPPED
     else:
-        verdict = Verdict.NOT_PROVEN
+        verdict = LineVerdict.NOT_PROVEN
     ratio = _ratio(left)
-    return Line(
+    return ConfLine(
         test.setting,
         test.value,
         verdict,

@@ -53,7 +53,7 @@ class Race:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RaceBatch:
     """What should race next."""
 
     candidates: tuple[Candidate, ...]
@@ -129,7 +129,7 @@ def _across(values: Values, candidate: Candidate) -> float | None:
 
 def batch(
     facts: TuningFacts, space: Space, admits: Callable[[Candidate], bool], count: int, seed: int
-) -> Batch | None:
+) -> RaceBatch | None:
     """At most ``count`` candidates for the next step of the race; None: nothing is worth a trial."""
     race = replay(facts)
     values = objective_values(facts, _searching(facts))
@@ -169,7 +169,7 @@ def batch(
         : count - 1 - len(chosen)
     ]
     shown = (race.incumbent, *chosen)
-    return Batch(shown, tuple(model.guess(shown, race.incumbent).means.tolist()))
+    return RaceBatch(shown, tuple(model.guess(shown, race.incumbent).means.tolist()))
 
 
 def simplified(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 
 from walproof.analysis.tuning import ablation, race
-from walproof.analysis.tuning.budget import CRASH_TRIALS, Clock
+from walproof.analysis.tuning.budget import CRASH_TRIALS, BudgetClock
 from walproof.analysis.tuning.flush import DEVICES, OBJECTIVES
 from walproof.analysis.tuning.model import Model
 from walproof.analysis.tuning.screen import PRIMES, fraction, one_at_a_time
@@ -104,7 +104,7 @@ class TuneSearch:
 
     def _screen(self, facts: TuningFacts, space: Space) -> Step | None:
         done = [step for step in facts.steps if step.purpose is Purpose.SCREEN]
-        trials = Clock.of(facts).trials_until(Purpose.SCREEN)
+        trials = BudgetClock.of(facts).trials_until(Purpose.SCREEN)
         toggled = [name for name in space.searched if space.factors[name].design == "toggled"]
         toggled = toggled if len(toggled) > 1 and len(toggled) < len(space.searched) else []
         starts = [space.candidate(start.conf) for start in facts.plan.starts]
@@ -134,7 +134,7 @@ class TuneSearch:
         return self._step(facts, Purpose.SCREEN, (DEFAULT, *dict.fromkeys(chosen)), rounds, why)
 
     def _race(self, facts: TuningFacts, space: Space) -> Step | None:
-        trials = Clock.of(facts).trials_until(Purpose.SEARCH)
+        trials = BudgetClock.of(facts).trials_until(Purpose.SEARCH)
         small, large = RACE_CANDIDATES
         count = min(small if space.size <= race.GRID_MOST else large, trials // RACE_ROUNDS)
         if count < 2:
@@ -153,7 +153,7 @@ class TuneSearch:
         winner = self.winner(facts)
         if winner == DEFAULT or race.latest(facts, Purpose.CONFIRM) is not None:
             return None
-        rounds = min(CONFIRM_ROUNDS, Clock.of(facts).trials_until(Purpose.CONFIRM) // 2)
+        rounds = min(CONFIRM_ROUNDS, BudgetClock.of(facts).trials_until(Purpose.CONFIRM) // 2)
         if rounds < 2:
             return None
         return self._step(
@@ -165,7 +165,7 @@ class TuneSearch:
         done = [step for step in facts.steps if step.purpose is Purpose.LINES]
         if winner == DEFAULT or len(done) > 1 or not self._is_confirmed(facts):
             return None
-        trials = Clock.of(facts).trials_until(Purpose.LINES)
+        trials = BudgetClock.of(facts).trials_until(Purpose.LINES)
         if not done:
             # With little time: first without the lines alone, then with nothing left for the chain.
             for both, share in ((True, 0.6), (False, 0.6), (False, 1.0)):
@@ -197,7 +197,7 @@ class TuneSearch:
             return None
         candidates = tuple(dict.fromkeys((DEFAULT, short, winner)))
         least, most = FINAL_ROUNDS
-        rounds = min(most, Clock.of(facts).trials_until(Purpose.FINAL) // len(candidates))
+        rounds = min(most, BudgetClock.of(facts).trials_until(Purpose.FINAL) // len(candidates))
         if rounds < least:
             return None
         return self._step(
@@ -212,7 +212,7 @@ class TuneSearch:
         short = self.short(facts)
         if short == DEFAULT or race.latest(facts, Purpose.CRASH) or not self._is_confirmed(facts):
             return None
-        clock = Clock.of(facts)
+        clock = BudgetClock.of(facts)
         trials = clock.trials_until(Purpose.CRASH)
         if _acts_at_checkpoints(short) and trials >= recorded_trials(facts, clock):
             why = "what is advised runs as long as was recorded, then is killed, to check its predictions"
@@ -233,7 +233,7 @@ class TuneSearch:
         if facts.plan.objective.metric not in OBJECTIVES or race.latest(facts, Purpose.FLUSH):
             return None
         short = self.short(facts) if self._is_confirmed(facts) else DEFAULT
-        trials = Clock.of(facts).trials_until(Purpose.FLUSH)
+        trials = BudgetClock.of(facts).trials_until(Purpose.FLUSH)
         devices = DEVICES[: max(0, trials // FLUSH_ROUNDS - 1)]
         if not devices:
             return None
@@ -277,7 +277,7 @@ def _acts_at_checkpoints(candidate: Candidate) -> bool:
     return any(movables()[name].acts_at_checkpoints for name, _ in candidate.settings if name in movables())
 
 
-def recorded_trials(facts: TuningFacts, clock: Clock) -> int:
+def recorded_trials(facts: TuningFacts, clock: BudgetClock) -> int:
     """How many trials a run as long as the recording takes, its crash and recovery included."""
     recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
     recorded_s = sum(trial.seconds for trial in facts.measured if trial.step in recording)

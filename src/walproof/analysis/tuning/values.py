@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from walproof.analysis.contrast import Contrast, Pair
 from walproof.analysis.inference.spread import Pooling, Spread, spreads
 from walproof.facts import Cell
-from walproof.facts.tuning import Candidate, Measured, TuningFacts
+from walproof.facts.tuning import Candidate, TrialAnswer, TuningFacts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +64,7 @@ def limit_values(facts: TuningFacts, steps: Iterable[int] | None = None) -> Valu
 
 
 def _logs(
-    facts: TuningFacts, steps: Iterable[int] | None, get: Callable[[Measured], float | None], sign: float
+    facts: TuningFacts, steps: Iterable[int] | None, get: Callable[[TrialAnswer], float | None], sign: float
 ) -> dict[tuple[Round, Candidate], float]:
     wanted = None if steps is None else set(steps)
     found: dict[tuple[Round, Candidate], float] = {}

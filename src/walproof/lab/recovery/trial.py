@@ -31,7 +31,7 @@ from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
 from walproof.units import Lsn
 from walproof.wal.recovery import Images, analyse
-from walproof.wal.whatif import Outcome, Target, WhatIf, identify, simulate
+from walproof.wal.whatif import SimulatedRun, Target, WhatIf, identify, simulate
 from walproof.wal.whatif_target import SETTINGS, target_of
 
 
@@ -136,7 +136,7 @@ def predict_variants(wal: Path, start: Lsn, settings: Mapping[str, Mapping[str, 
 def _recovery_work(
     wal: Path,
     found: WhatIf,
-    outcome: Outcome,
+    outcome: SimulatedRun,
     target: Target,
     buffers: int,
     *,

@@ -26,7 +26,7 @@ from walproof.facts.tuning_answers import tuning_facts
 from walproof.facts.tuning_journal import HostRun, Journal, JournalFile, RecordedFacts, StepTaken
 from walproof.lab.schedule import Progress
 from walproof.lab.session import execute
-from walproof.lab.tune.load import Asked, Load, plan_of
+from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
 from walproof.lab.tune.recording import record_load, recorded_settings
 from walproof.lab.tune.steps import speed_of, step_plan
 
@@ -49,7 +49,7 @@ class TuneProgress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class StepOnHosts:
     """What became of a step on hosts."""
 
     runs: tuple[HostRun, ...]
@@ -60,7 +60,7 @@ class Carried:
 class Hosts(Protocol):
     """Machines that carry out steps, each the whole of it, beside each other."""
 
-    def carry_out(self, plan: Plan, command: Sequence[str]) -> Carried:
+    def carry_out(self, plan: Plan, command: Sequence[str]) -> StepOnHosts:
         """The finished runs of the plan: those that a host has already, or new ones.
 
         Raises a WalproofError where no host came to an end.
@@ -74,7 +74,7 @@ class Hosts(Protocol):
 class Conductor:
     """Carries out one tuning."""
 
-    load: Load
+    load: TuningLoad
     store: Store
     file: JournalFile
     progress: TuneProgress
@@ -127,7 +127,7 @@ class Conductor:
     def record_plan(self, journal: Journal, seed: int) -> Plan:
         """The plan of the recording: the load once, longer than a trial."""
         length = max(_least(self.load), min(_RECORD_MOST_S, journal.plan.budget_s * _RECORD_SHARE))
-        asked = Asked(
+        asked = PlanOrder(
             study=f"{journal.name}-1",
             title="The load under the default, recorded",
             candidates=(DEFAULT,),
@@ -147,7 +147,7 @@ class Conductor:
             return self.file.write(replace(journal.changed(done), recorded=recorded))
         plan = self.plan(journal, taken.step)
         if self.hosts is None:
-            carried = Carried(())
+            carried = StepOnHosts(())
             names: tuple[str, ...] = (self._run(plan, journal).id,)
         else:
             carried = self.hosts.carry_out(plan, self._command(plan, journal))
@@ -193,7 +193,7 @@ class Conductor:
         return (*journal.command, f"({plan.study})")
 
 
-def _least(load: Load) -> float:
+def _least(load: TuningLoad) -> float:
     (workload,) = load.tables["workload"]
     length = load.duration_s or 0.0
     return max(length, 5.0) if workload.get("transactions") is None else 5.0

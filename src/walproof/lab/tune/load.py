@@ -29,7 +29,7 @@ _SLICE_S, _PASSES_LEAST = 0.3, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class TuningLoad:
     """The load, and where it runs."""
 
     name: str
@@ -53,7 +53,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanOrder:
     """What a plan is wanted for."""
 
     study: str
@@ -126,7 +126,7 @@ def with_workload(tables: Mapping[str, Any], **keys: object) -> dict[str, Any]:
     return {**tables, "workload": [{**workload, **{k: v for k, v in keys.items() if v is not None}}]}
 
 
-def plan_of(load: Load, asked: Asked) -> Plan:
+def plan_of(load: TuningLoad, asked: PlanOrder) -> Plan:
     """An ordinary plan of a study of throughput whose variants are the candidates.
 
     Raises StudyError, SettingError.

@@ -7,7 +7,7 @@ from statistics import median
 
 from walproof.facts import Plan
 from walproof.facts.tuning import Candidate, Objective, Purpose, Step, TuningFacts
-from walproof.lab.tune.load import Asked, Load, plan_of
+from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
 
 TIME_AWAY = "recovery_s"
 """The objective whose every trial ends in a crash."""
@@ -35,7 +35,7 @@ def speed_of(candidate: Candidate, facts: TuningFacts) -> float:
 
 
 def step_plan(
-    load: Load,
+    load: TuningLoad,
     name: str,
     keep: Mapping[str, str],
     objective: Objective,
@@ -52,7 +52,7 @@ def step_plan(
     toggled = step.design == "toggled" and measured <= set(_OF_SLICES) and len(set(step.candidates)) > 1
     return plan_of(
         load,
-        Asked(
+        PlanOrder(
             study=f"{name}-{step.number}",
             title=step.why or f"Step {step.number} of tuning {name}: {step.purpose.value}",
             candidates=step.candidates,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from walproof.advise.server.rules import Advised
-from walproof.analysis.whatif import Prediction, Study
+from walproof.analysis.whatif import ServerPrediction, Study
 from walproof.report.blocks import Column, Paragraph, Section, Table, text_cells
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, size_label
@@ -68,12 +68,12 @@ def _rate(study: Study) -> tuple[float, str]:
     return 1.0, "" if study.hours is None else "/h"
 
 
-def _points(study: Study, wanted_mb: int | None) -> list[Prediction]:
+def _points(study: Study, wanted_mb: int | None) -> list[ServerPrediction]:
     """Sizes that differ in this recording, with the advised one."""
     return study.curve(study.question.present.checkpoint_timeout_s, wanted_mb)
 
 
-def _figure(study: Study, points: list[Prediction], advised: Advised) -> Figure:
+def _figure(study: Study, points: list[ServerPrediction], advised: Advised) -> Figure:
     scale, unit = _rate(study)
     data = WalCurveData(
         unit,
@@ -109,7 +109,7 @@ def _figure(study: Study, points: list[Prediction], advised: Advised) -> Figure:
     )
 
 
-def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Table | Paragraph]:
+def _told(study: Study, points: list[ServerPrediction], advised: Advised) -> list[Table | Paragraph]:
     scale, unit = _rate(study)
     wanted = advised_mb(advised)
     marks = {study.question.present.max_wal_size_mb: "now", wanted: "advised"}
@@ -169,5 +169,5 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
     return found
 
 
-def _away(prediction: Prediction) -> str:
+def _away(prediction: ServerPrediction) -> str:
     return UNKNOWN if prediction.recovery_s is None else format_duration(prediction.recovery_s)

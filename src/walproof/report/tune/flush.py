@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walproof.analysis.tuning.budget import Clock
+from walproof.analysis.tuning.budget import BudgetClock
 from walproof.analysis.tuning.flush import OBJECTIVES, flush_gains
 from walproof.analysis.tuning.race import latest
 from walproof.facts.tuning import Purpose, TuningFacts
@@ -40,7 +40,7 @@ def flush_blocks(facts: TuningFacts, device: str | None) -> list[Block]:
 
 
 def _not_measured(facts: TuningFacts) -> str:
-    trial = format_duration(Clock.of(facts).trial_s)
+    trial = format_duration(BudgetClock.of(facts).trial_s)
     return (
         f"What a faster flush would give was not measured: the budget had no room for four more trials of "
         f"{trial}. The same command with --device flush=0.5ms tunes on an emulated disk."

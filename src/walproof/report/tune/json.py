@@ -9,7 +9,7 @@ from typing import Any
 from walproof.advise.tune.answer import LineCosts, TuneAnswer
 from walproof.analysis.interval import Interval
 from walproof.analysis.tuning.flush import flush_gains
-from walproof.facts.tuning import Candidate, Prediction, RuledOut
+from walproof.facts.tuning import Candidate, CandidatePrediction, RuledOut
 from walproof.report.hosts import host_facts
 from walproof.report.tune.view import TuneView
 
@@ -161,7 +161,7 @@ def _gain(value: float | None, interval: Interval | None) -> dict[str, float | N
     }
 
 
-def _prediction(prediction: Prediction) -> dict[str, float | None]:
+def _prediction(prediction: CandidatePrediction) -> dict[str, float | None]:
     return {
         "wal_bytes_per_txn": prediction.wal_bytes_per_txn,
         "pg_wal_bytes": prediction.pg_wal_bytes,

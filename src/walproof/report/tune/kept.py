@@ -13,7 +13,7 @@ from walproof.advise.tune.answer import TuneAnswer
 from walproof.errors import StoreError
 from walproof.facts.codec import from_json, to_json
 from walproof.files import write_whole
-from walproof.report.tune.view import Asked
+from walproof.report.tune.view import TuningContext
 
 ANSWER_FILE = "answer.json"
 
@@ -23,7 +23,7 @@ class KeptAnswer:
     """What `tune_view` needs besides the facts, which are those of the first ``len(asked.runs)`` steps."""
 
     answer: TuneAnswer
-    asked: Asked
+    asked: TuningContext
     platform: str
     """Its name in the registry."""
 

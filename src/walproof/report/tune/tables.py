@@ -9,7 +9,7 @@ from dataclasses import replace
 from walproof.advise.tune.answer import TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck
 from walproof.advise.tune.space import NotMoved
-from walproof.analysis.tuning.lines import Verdict
+from walproof.analysis.tuning.lines import LineVerdict
 from walproof.analysis.tuning.race import replay
 from walproof.analysis.tuning.values import compare, objective_values, written
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
@@ -36,7 +36,7 @@ def line_table(answer: TuneAnswer) -> Table:
         had, without = costs.memory_bytes
         line = costs.line
         verdict = line.verdict.value
-        if line.verdict is Verdict.NOT_PROVEN:
+        if line.verdict is LineVerdict.NOT_PROVEN:
             verdict += ", in" if line.in_conf else ", out"
         rows.append(
             (

@@ -10,7 +10,7 @@ from walproof.advise.tune.answer import LineCosts, TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck, WalCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
-from walproof.analysis.tuning.lines import Verdict
+from walproof.analysis.tuning.lines import LineVerdict
 from walproof.facts.tuning import DEFAULT, Promises, TuningFacts
 from walproof.platforms.platform import Lines, Platform, Refusal, Target
 from walproof.report.blocks import Block, Listing, Paragraph, Section
@@ -43,7 +43,7 @@ OBJECTIVES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TuningContext:
     """What the page needs beside facts and answer."""
 
     name: str
@@ -81,7 +81,7 @@ class TuneView:
     question: str
     dateline: str
     summary: tuple[str, ...]
-    asked: Asked
+    asked: TuningContext
     facts: TuningFacts
     answer: TuneAnswer
     lines: Lines | None
@@ -96,7 +96,7 @@ class TuneView:
         return conf_text(self.answer, self.facts)
 
 
-def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: Asked, platform: Platform) -> TuneView:
+def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> TuneView:
     """Everything that is shown of a tuning."""
     target = Target(asked.version_num, asked.before)
     changes = [Change(name, value) for name, value in answer.conf.settings]
@@ -263,7 +263,7 @@ def _crash_sentence(crash: CrashCheck) -> str:
 def _sections(
     facts: TuningFacts,
     answer: TuneAnswer,
-    asked: Asked,
+    asked: TuningContext,
     lines: Lines | None,
     refused: Sequence[Refusal],
     summary: Sequence[str],
@@ -365,6 +365,6 @@ def line_words(costs: LineCosts) -> list[str]:
         found.append(
             "without it: " + "; ".join(f"{each.limit.value} {each.predicted}" for each in costs.breaks)
         )
-    if line.verdict is Verdict.NOT_PROVEN and line.gain is not None:
+    if line.verdict is LineVerdict.NOT_PROVEN and line.gain is not None:
         found.append("these trials cannot tell whether it gives anything")
     return found

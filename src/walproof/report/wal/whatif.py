@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from walproof.advise.wording import say_list
-from walproof.analysis.whatif import Answer, Limits, Prediction, Study
+from walproof.analysis.whatif import LimitsAnswer, ServerLimits, ServerPrediction, Study
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, class_cell, text_cells
 from walproof.report.figures.figure import Figure
@@ -19,16 +19,16 @@ from walproof.wal.whatif import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnsweredLimits:
     """The limits that settings have to keep, and what was found."""
 
-    limits: Limits
-    answer: Answer
+    limits: ServerLimits
+    answer: LimitsAnswer
     notes: tuple[str, ...] = ()
     """What the recovery times rest on."""
 
 
-def whatif_view(study: Study, asked: Asked | None = None) -> WalView:
+def whatif_view(study: Study, asked: AnsweredLimits | None = None) -> WalView:
     """The page, and what the terminal shows of it."""
     found = study.found
     recorded = format_bytes(found.wal_bytes)
@@ -88,13 +88,13 @@ def _unit(study: Study) -> str:
     return "/h" if study.hours is not None else ""
 
 
-def _wal(study: Study, prediction: Prediction) -> str:
+def _wal(study: Study, prediction: ServerPrediction) -> str:
     span = prediction.wal_span
     expected = f"{format_bytes(prediction.wal_bytes)}{_unit(study)}"
     return f"{expected} ({format_bytes(span.low)} to {format_bytes(span.high)})"
 
 
-def _answer(study: Study, asked: Asked | None) -> list[Block]:
+def _answer(study: Study, asked: AnsweredLimits | None) -> list[Block]:
     if asked is None:
         return []
     best, limits = asked.answer.prediction, asked.limits
@@ -143,7 +143,7 @@ def _columns(study: Study, is_narrow: bool = False) -> tuple[Column, ...]:
     )
 
 
-def _row(prediction: Prediction) -> list[str]:
+def _row(prediction: ServerPrediction) -> list[str]:
     spacing = UNKNOWN if prediction.spacing_bytes is None else format_bytes(prediction.spacing_bytes)
     return [
         format_bytes(prediction.wal_bytes),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from walproof.analysis.whatif import Prediction, Study
+from walproof.analysis.whatif import ServerPrediction, Study
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
-from walproof.report.wal.whatif import Asked, settings_text
+from walproof.report.wal.whatif import AnsweredLimits, settings_text
 from walproof.wal.whatif import Target
 
 
-def whatif_json(study: Study, asked: Asked | None) -> str:
+def whatif_json(study: Study, asked: AnsweredLimits | None) -> str:
     """Everything that is known. Locations are text; "per hour" is false if the recording has no times."""
     found = study.found
     recorded = found.recorded
@@ -82,7 +82,7 @@ def _settings(target: Target) -> dict[str, Any]:
     }
 
 
-def _prediction(prediction: Prediction) -> dict[str, Any]:
+def _prediction(prediction: ServerPrediction) -> dict[str, Any]:
     return {
         "settings": _settings(prediction.target),
         "wal_bytes": prediction.wal_bytes,
