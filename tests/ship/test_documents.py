@@ -94,7 +94,7 @@ def test_a_wrong_command_is_found() -> None:
 
 def test_tutorials_have_commands_and_the_files_that_these_name() -> None:
     tutorials = sorted((DOCS / "tutorials").glob("*.md"))
-    assert len(tutorials) == 5
+    assert len(tutorials) == 6
     for page in tutorials:
         lines = runnable(page)
         assert len(lines) >= 2
