@@ -152,9 +152,11 @@ def concerns(
     return Concerns(limits or Thresholds()).of(seen, crash, causes, pairs or {}, BEGAN)
 
 
-def view(server: Server, *, room_bytes: int | None = None, crash: CrashClock | None = None) -> ServerView:
+def view(
+    server: Server, *, room_bytes: int | None = None, crash: CrashClock | None = None, seconds: int = 30
+) -> ServerView:
     limits = Thresholds(recovery_s=60.0)
-    seen = assessed(server, room_bytes=room_bytes)
+    seen = assessed(server, seconds, room_bytes=room_bytes)
     return ServerView(
         seen, concerns(seen, limits, crash), StreamState(StreamPhase.LIVE), crash, target_s=60.0,
         sizes=size_curve(),

@@ -15,10 +15,11 @@ from rich.console import Console
 from tests.schemas import assert_valid
 from tests.watching import BEGAN, MB, SEGMENT, Server, assessed, assessor, clock, concerns, gone, slot, view
 from walproof.advise.watch.concern import Thresholds
-from walproof.facts.watch import Span, StreamPhase, StreamState, SyncForecast
+from walproof.facts.watch import Span, StreamPhase, StreamState, SyncForecast, WalCauses
 from walproof.report.watch.check import Nagios, check, failed
 from walproof.report.watch.json import watch_line
 from walproof.report.watch.page import watch_page
+from walproof.report.watch.panels import panels
 from walproof.report.watch.plain import plain_text
 from walproof.report.watch.prometheus import METRICS, registry
 from walproof.report.watch.view import ServerView
@@ -158,3 +159,27 @@ def test_a_lost_machine_is_not_said_to_be_quicker_without_its_sync() -> None:
     assert lost.endswith("plus the sync of the data directory, which is not estimated for a cold cache")
     assert "plus the sync" not in plain_text([view(Server(), crash=crash)], is_first=False)
     assert "expected between 1 min 04 s and 2 min 06 s" in text
+
+
+def panel(shown: ServerView, label: str) -> str:
+    return next(f"{found.figure}; {found.remark}" for found in panels(shown) if found.label == label)
+
+
+def test_rates_say_over_how_many_seconds_they_were_taken() -> None:
+    """A look of few seconds, such as --once has, gives segments instead of a rate, and judges no archive."""
+    behind = Server(wal_bytes_per_s=80 * MB, archived_share=0.0)
+    once = view(behind, seconds=5)
+    assert panel(once, "archive").endswith("25 made, 0 archived in 5 s, too short for a rate")
+    assert panel(once, "pg_wal").startswith("560 MB; 80.0 MB/s of WAL over 5 s")
+    assert not once.concerns
+    longer = view(behind, seconds=30)
+    assert "300/min made, 0/min archived, over 30 s" in panel(longer, "archive")
+    assert [concern.key for concern in longer.concerns] == ["archiver"]
+    assert panel(view(Server(), seconds=5), "archive").endswith("; less than one segment of WAL in 5 s")
+
+
+def test_a_rate_of_the_wal_is_printed_once() -> None:
+    causes = WalCauses(12.0, 2.0 * MB, 0.5, 10.0, (), {}, 12.0, ())
+    both = replace(view(Server(), seconds=14), causes=causes)
+    assert "of WAL over" not in panel(both, "pg_wal")
+    assert panel(both, "WAL").startswith("2.00 MB/s over 12 s; ")

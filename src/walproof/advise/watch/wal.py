@@ -15,7 +15,8 @@ STILL_S = 20.0
 """An archiver that has segments waiting and finishes none for so long is stuck."""
 _BACKLOG = 4
 """How many more segments than before have to wait until an archiver is said to fall behind."""
-_SETTLED_ARCHIVE_S = 20.0
+SETTLED_ARCHIVE_S = 20.0
+"""Seconds to look before rates of an archive mean anything: it goes by whole segments."""
 
 
 def room(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
@@ -145,7 +146,7 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             Severity.WARNING,
             "The archive falls behind: every call succeeds, but together they are too slow.",
             (f"{_a_minute(state.made_per_s)} segments a minute are generated, "
-             f"{_a_minute(state.archived_per_s)} archived", waits),
+             f"{_a_minute(state.archived_per_s)} archived, over {format_duration(round(seen.seen_s))}", waits),
             ("Archive several segments at once or compress less; a larger wal_segment_size makes fewer "
              "calls (initdb only).",),
             state.since,
@@ -153,7 +154,7 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
 
 
 def _falls_behind(state: ArchiveState, seen: Assessment) -> bool:
-    if seen.seen_s < _SETTLED_ARCHIVE_S or state.made_per_s is None or state.archived_per_s is None:
+    if seen.seen_s < SETTLED_ARCHIVE_S or state.made_per_s is None or state.archived_per_s is None:
         return False
     is_more = state.waiting_change > 0 and (state.waiting or 0) >= _BACKLOG
     return is_more and state.archived_per_s < state.made_per_s

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from walproof.advise.replica.cause import NamedCause
-from walproof.advise.watch.wal import holder_words, segments_wait
+from walproof.advise.watch.wal import SETTLED_ARCHIVE_S, holder_words, segments_wait
 from walproof.analysis.replication import KEEPING_UP_S, LagSplit, Pace, Stage
 from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.standbys import STALE_S, unpaired
@@ -111,8 +111,9 @@ def _pg_wal(view: ServerView) -> Iterator[Panel]:
         words.append(f"full in {format_duration(disk.full_s)} at this rate")
     if disk.lost_slot_s is not None:
         words.append(f"the slot's WAL is safe for {format_duration(disk.lost_slot_s)}")
-    if disk.wal_bytes_per_s is not None:
-        words.append(f"{format_bytes(disk.wal_bytes_per_s)}/s of WAL")
+    if disk.wal_bytes_per_s is not None and view.causes is None:
+        # Otherwise the panel of the WAL has the rate, of the stream and of a slightly different time.
+        words.append(f"{format_bytes(disk.wal_bytes_per_s)}/s of WAL over {_short(view.seen.seen_s)}")
     if disk.holder is not None:
         words.append(f"holder: {holder_words(disk.holder)} ({format_bytes(disk.holder.held_bytes)})")
     if disk.pg_wal_bytes is None:
@@ -130,7 +131,7 @@ def _archive(view: ServerView) -> Iterator[Panel]:
     figure = "not known" if state.waiting is None else segments_wait(state.waiting)
     if state.is_estimated and state.waiting is not None:
         figure = f"about {figure}"
-    words = [_rates(state)] if state.made_per_s is not None else []
+    words = [_archive_rates(state, view.seen.seen_s)] if state.made_per_s is not None else []
     if concern is not None:
         verb = "failing" if state.is_failing else "falling behind"
         if state.since is not None:
@@ -138,14 +139,24 @@ def _archive(view: ServerView) -> Iterator[Panel]:
             words.append(f"{verb} {before} {clock_time(state.since)}")
         else:
             words.append(verb)
-    elif state.caught_up_s is not None and (state.waiting or 0) > 1:
+    elif state.caught_up_s is not None and (state.waiting or 0) > 1 and _is_settled(view.seen.seen_s):
         words.append(f"caught up in {format_duration(state.caught_up_s)}")
     yield Panel("archive", figure, "; ".join(words), concern is not None)
 
 
-def _rates(state: ArchiveState) -> str:
-    made = (state.made_per_s or 0.0) * 60
-    return f"{made:.3g}/min made, {(state.archived_per_s or 0.0) * 60:.3g}/min archived"
+def _archive_rates(state: ArchiveState, seen_s: float) -> str:
+    """A rate a minute, or the segments themselves where a rate of so few seconds would say nothing."""
+    made, archived = state.made_per_s or 0.0, state.archived_per_s or 0.0
+    over = _short(seen_s)
+    if made * seen_s < 1 and not archived:
+        return f"less than one segment of WAL in {over}"
+    if _is_settled(seen_s):
+        return f"{made * 60:.3g}/min made, {archived * 60:.3g}/min archived, over {over}"
+    return f"{made * seen_s:.2g} made, {archived * seen_s:.2g} archived in {over}, too short for a rate"
+
+
+def _is_settled(seen_s: float) -> bool:
+    return seen_s >= SETTLED_ARCHIVE_S
 
 
 def _checkpoint(view: ServerView) -> Iterator[Panel]:
@@ -169,7 +180,8 @@ def _causes(view: ServerView) -> Iterator[Panel]:
     if causes.costliest is not None:
         words.append(f"costliest: {causes.costliest.name} {format_bytes(causes.costliest.bytes_per_s)}/s")
     is_bad = any(concern.key.startswith(("index ", "freezing ", "bulk update ")) for concern in view.concerns)
-    yield Panel("WAL", f"{format_bytes(causes.bytes_per_s)}/s", "; ".join(words), is_bad)
+    figure = f"{format_bytes(causes.bytes_per_s)}/s over {_short(causes.seconds)}"
+    yield Panel("WAL", figure, "; ".join(words), is_bad)
 
 
 def _standbys(view: ServerView) -> Iterator[Panel]:
