@@ -146,7 +146,8 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             Severity.WARNING,
             "The archive falls behind: every call succeeds, but together they are too slow.",
             (f"{_a_minute(state.made_per_s)} segments a minute are generated, "
-             f"{_a_minute(state.archived_per_s)} archived, over {format_duration(round(seen.seen_s))}", waits),
+             f"{_a_minute(state.archived_per_s)} archived, over {format_duration(round(seen.seen_s))}",
+             waits),
             ("Archive several segments at once or compress less; a larger wal_segment_size makes fewer "
              "calls (initdb only).",),
             state.since,
