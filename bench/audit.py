@@ -92,14 +92,14 @@ def packages(pip_audit: str, lock: Path) -> Check:
     except (ValueError, KeyError):
         return Check(subject, Verdict.NOT_CHECKED, _last_line(done.stderr))
     found = [
-        f"{one['name']} {one['version']}: {', '.join(vuln['id'] for vuln in one['vulns'])}"
-        for one in told
-        if one.get("vulns")
+        f"{package['name']} {package['version']}: {', '.join(vuln['id'] for vuln in package['vulns'])}"
+        for package in told
+        if package.get("vulns")
     ]
     if found:
         return Check(subject, Verdict.FOUND, "\n".join(found))
     # pip-audit ends with 0 where the service has not heard of a package.
-    unknown = [one["name"] for one in told if "skip_reason" in one]
+    unknown = [package["name"] for package in told if "skip_reason" in package]
     if unknown or not told:
         words = f"{len(unknown)} of {len(told)} packages are unknown to the service that was asked"
         return Check(subject, Verdict.NOT_CHECKED, words)

@@ -39,7 +39,7 @@ PATIENT_S = 600.0
 def main() -> None:
     """Print each round, then the ratio of times."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--pg", default="18", choices=[one for one in BINDIRS if int(one) >= 15])
+    parser.add_argument("--pg", default="18", choices=[version for version in BINDIRS if int(version) >= 15])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--megabytes", type=int, default=1024)
     parser.add_argument("--work", type=Path, default=Path("/var/tmp"))
@@ -67,7 +67,7 @@ def main() -> None:
                 try:
                     seconds, spent = take(name, server, address, folder, start, end)
                     assert (
-                        len([one for one in folder.iterdir() if len(one.name) == 24])
+                        len([path for path in folder.iterdir() if len(path.name) == 24])
                         == (end - start) // SEGMENT
                     )
                 finally:

@@ -145,13 +145,15 @@ def main() -> None:
             turns.append(target)
         else:
             is_sound = False
-        kept.write_text(json.dumps({name: asdict(one) for name, one in all_progress.items()}, indent=1))
+        kept.write_text(
+            json.dumps({name: asdict(progress) for name, progress in all_progress.items()}, indent=1)
+        )
     print(
         "\n| target | edges | executions | CPU minutes | of these without a new edge |\n|---|---|---|---|---|"
     )
     for name in targets:
-        one = all_progress[name]
-        cells = f"{one.edges:,} | {one.executions:,} | {one.cpu_s / 60:.1f} | {one.quiet_cpu_s / 60:.1f}"
+        end = all_progress[name]
+        cells = f"{end.edges:,} | {end.executions:,} | {end.cpu_s / 60:.1f} | {end.quiet_cpu_s / 60:.1f}"
         print(f"| {name} | {cells} |")
     if given.keep:
         for name in targets:

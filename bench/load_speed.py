@@ -104,7 +104,7 @@ def main() -> None:
                     ways[name_of(table, sessions)] = lambda t=table, n=sessions: by_client(  # type: ignore[misc]
                         cluster, folder, t, rows, n
                     )
-            ways |= {name_of("compute", one): lambda n=one: compute(n) for one in (1, 2)}  # type: ignore[misc]
+            ways |= {name_of("compute", sessions): lambda n=sessions: compute(n) for sessions in (1, 2)}  # type: ignore[misc]
             for _ in range(rounds):
                 for name in chance.sample(list(ways), len(ways)):
                     with cluster.connect() as session:
@@ -130,21 +130,21 @@ def show(taken: dict[str, list[Taken]], rows: int) -> None:
             continue
         millions = rows / 1e6
         shares: dict[str, float] = {}
-        for one in found:
-            for wait, share in one.waits:
+        for load in found:
+            for wait, share in load.waits:
                 shares[wait] = shares.get(wait, 0.0) + share / len(found)
         waits = ", ".join(
             f"{wait} {share:.0%}"
             for wait, share in sorted(shares.items(), key=lambda item: -item[1])
             if share >= WAIT_SHOWN and wait != "CPU"
         )
-        rate = rows / statistics.median(one.seconds for one in found)
+        rate = rows / statistics.median(load.seconds for load in found)
         if name == "psql":
             print(f"{name:22}{rate:12,.0f}")
             continue
-        client = statistics.median(one.client_cpu_s for one in found) / millions
-        server = statistics.median(one.server_cpu_s for one in found) / millions
-        others = statistics.median(one.others_cores for one in found)
+        client = statistics.median(load.client_cpu_s for load in found) / millions
+        server = statistics.median(load.server_cpu_s for load in found) / millions
+        others = statistics.median(load.others_cores for load in found)
         print(f"{name:22}{rate:12,.0f}{client:22.2f}{server:7.2f}{others:15.2f}  {waits}")
     print()
     print("walproof / psql:            ", say(taken["psql"], taken[name_of("bare", 1)]), "goal 0.90x")
@@ -165,7 +165,7 @@ def say(base: Sequence[Taken], other: Sequence[Taken]) -> str:
     interval: Interval | None = mean_interval(logs)
     bounds = "" if interval is None else f" ({interval.exp().low:.2f} to {interval.exp().high:.2f})"
     # Others only ever take time away: the fastest rounds are nearest to a quiet machine.
-    fastest = min(one.seconds for one in base) / min(one.seconds for one in other)
+    fastest = min(load.seconds for load in base) / min(load.seconds for load in other)
     return f"{middle:.2f}x{bounds}, fastest rounds {fastest:.2f}x;"
 
 
@@ -231,8 +231,8 @@ def compute(processes: int) -> Taken:
         )
         for _ in range(processes)
     ]
-    for one in started:
-        one.wait()
+    for process in started:
+        process.wait()
     return Taken(time.monotonic() - began)
 
 

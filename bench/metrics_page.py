@@ -30,13 +30,18 @@ def with_tables(page: str) -> str:
 
 
 def _written_by(writer: str) -> Iterator[str]:
-    elsewhere = [_code(one.name) for one in metrics() if writer in one.writers[1:]]
+    elsewhere = [_code(metric.name) for metric in metrics() if writer in metric.writers[1:]]
     if elsewhere:
         yield f"\nIt has {', '.join(elsewhere)}, which other chapters describe, and:"
     yield "\n| name | unit | meaning | source |\n|---|---|---|---|"
-    for one in metrics():
-        if one.writers[0] == writer:
-            cells = (_code(one.name) + _MARKS[one.form], one.unit or one.kind.value, one.meaning, one.source)
+    for metric in metrics():
+        if metric.writers[0] == writer:
+            cells = (
+                _code(metric.name) + _MARKS[metric.form],
+                metric.unit or metric.kind.value,
+                metric.meaning,
+                metric.source,
+            )
             # A cell ends at a bare bar, even within code.
             yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""

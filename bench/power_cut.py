@@ -181,8 +181,8 @@ def main() -> int:
             print(row(install, "full_page_writes=off, cut within a page", torn), flush=True)
             if torn.torn_caught < CAUGHT_GOAL * torn.torn:
                 missed.append(f"{install.label}: full_page_writes=off: {torn.torn_caught} of {torn.torn}")
-    for one in missed:
-        print(f"MISSED: {one}")
+    for commit in missed:
+        print(f"MISSED: {commit}")
     return 1 if missed else 0
 
 

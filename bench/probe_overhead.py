@@ -66,17 +66,20 @@ def main() -> None:
             )
             workspace.remove_folder(folder)
     pairs = [
-        ([one for one in slices if one.variant == WITH], [one for one in slices if one.variant == WITHOUT])
+        (
+            [slice_ for slice_ in slices if slice_.variant == WITH],
+            [slice_ for slice_ in slices if slice_.variant == WITHOUT],
+        )
         for slices in found
     ]
     seen = estimate(pairs, "tps")
     assert seen is not None
     assert seen.log_interval is not None
     interval = seen.log_interval.exp()
-    without = [one.transactions / one.length_s for _, base in pairs for one in base]
+    without = [slice_.transactions / slice_.length_s for _, base in pairs for slice_ in base]
     print(f"{starts} starts of {passes} passes of {seconds:g} s at {statistics.fmean(without):,.0f} tps")
     print(f"all / none: {math.exp(seen.log_ratio):.4f} ({interval.low:.4f} to {interval.high:.4f}, 95 %)")
-    print(f"the starts: {', '.join(f'{math.exp(_whole(own, base)):.4f}' for own, base in pairs)}")
+    print(f"the starts: {', '.join(f'{math.exp(_whole(watched, base)):.4f}' for watched, base in pairs)}")
     _, ratio, left = fit_carry_over(found, WITHOUT, [WITH], "tps")[WITH]
     print(f"left to the slice after: {ratio:.4f} ({left.low:.4f} to {left.high:.4f})")
     print(f"below 2 %: {'yes' if interval.low > 0.98 else 'not shown' if interval.high > 0.98 else 'no'}")
@@ -144,10 +147,11 @@ def _slice(
     return begin, end
 
 
-def _whole(own: list[Slice], base: list[Slice]) -> float:
+def _whole(watched: list[Slice], base: list[Slice]) -> float:
     """Log ratio of the totals of a start."""
     first, second = (
-        sum(one.transactions for one in side) / sum(one.length_s for one in side) for side in (own, base)
+        sum(slice_.transactions for slice_ in side) / sum(slice_.length_s for slice_ in side)
+        for side in (watched, base)
     )
     return math.log(first / second)
 

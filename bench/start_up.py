@@ -26,7 +26,7 @@ SEGMENT = ROOT / "tests/golden/wal/17/00000001000000000000000A.xz"
 
 def main() -> None:
     """Print median and range over the repeats, for each command and tree."""
-    sources = [Path(one).absolute() for one in sys.argv[1:]] or [ROOT / "src"]
+    sources = [Path(argument).absolute() for argument in sys.argv[1:]] or [ROOT / "src"]
     with tempfile.TemporaryDirectory() as folder:
         segment = Path(folder) / SEGMENT.stem
         segment.write_bytes(lzma.decompress(SEGMENT.read_bytes()))

@@ -50,7 +50,7 @@ def compare(folder: Path, count: int, seed: int) -> tuple[Counter[str], int]:
     base = written.start // size * size
     length = written.end - base
     chosen = random.Random(seed)
-    near = [one.lsn - base + more for one in written.checkpoints for more in (0, 8, 200, 5_000)]
+    near = [checkpoint.lsn - base + more for checkpoint in written.checkpoints for more in (0, 8, 200, 5_000)]
     moments = {at for at in near if at <= length}
     while len(moments) < count:
         moments.add(chosen.randrange(length))
@@ -91,10 +91,10 @@ def main() -> int:
                 folder.mkdir()
                 unpack(version, folder)
         for name, folder in recordings.items():
-            kinds, own = compare(folder, options.moments, options.seed)
-            differing += own
+            kinds, differ = compare(folder, options.moments, options.seed)
+            differing += differ
             told = "; ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items()))
-            print(f"{name}: {kinds.total()} moments, {own} differ ({told})", flush=True)
+            print(f"{name}: {kinds.total()} moments, {differ} differ ({told})", flush=True)
     return 1 if differing else 0
 
 

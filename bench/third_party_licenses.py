@@ -64,10 +64,11 @@ def linked_crates() -> tuple[Part, ...]:
     for triple in TRIPLES:
         known = metadata(triple)
         found |= {package["id"]: package for package in _linked(known) if package["source"] is not None}
-    packages = sorted(found.values(), key=lambda one: (one["name"], one["version"]))
-    folders = {one["name"]: Path(one["manifest_path"]).parent for one in packages}
+    packages = sorted(found.values(), key=lambda package: (package["name"], package["version"]))
+    folders = {package["name"]: Path(package["manifest_path"]).parent for package in packages}
     return tuple(
-        Part(one["name"], one["version"], one["license"], tuple(_texts(one, folders))) for one in packages
+        Part(package["name"], package["version"], package["license"], tuple(_texts(package, folders)))
+        for package in packages
     )
 
 
@@ -79,7 +80,7 @@ def _linked(known: dict[str, Any]) -> Iterator[dict[str, Any]]:
     while todo:
         name = todo.pop()
         # A procedural macro runs in the compiler.
-        if name in seen or any("proc-macro" in one["kind"] for one in packages[name]["targets"]):
+        if name in seen or any("proc-macro" in target["kind"] for target in packages[name]["targets"]):
             continue
         seen.add(name)
         yield packages[name]

@@ -225,7 +225,11 @@ def main() -> int:
             continue
         chosen = [*CONFIGURATIONS, *([GIGABYTE] if major == max(installs.bindirs) else [])]
         if arguments.configuration:
-            chosen = [one for one in [*CONFIGURATIONS, GIGABYTE] if one.name in arguments.configuration]
+            chosen = [
+                configuration
+                for configuration in [*CONFIGURATIONS, GIGABYTE]
+                if configuration.name in arguments.configuration
+            ]
         row = run_version(major, installs, chosen)
         print_row(row)
         differences += row.found.differences

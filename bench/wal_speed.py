@@ -122,7 +122,7 @@ def measure(wal: Path, bindir: Path, version: str, kind: str, rounds: int) -> No
 
 def print_ratio(what: str, slow: list[float], fast: list[float]) -> None:
     """Median of the ratios within rounds, with the lowest and highest."""
-    ratios = [one / other for one, other in zip(slow, fast, strict=True)]
+    ratios = [before / after for before, after in zip(slow, fast, strict=True)]
     print(f"  {what}: {statistics.median(ratios):.2f}x ({min(ratios):.2f}-{max(ratios):.2f})")
 
 

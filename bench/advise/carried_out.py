@@ -88,7 +88,7 @@ class Measured:
         count = len(self.of_cycles)
         if count < 2:
             return None
-        squares = sum((one - self.all) ** 2 for one in self.of_cycles) / (count - 1)
+        squares = sum((cycle - self.all) ** 2 for cycle in self.of_cycles) / (count - 1)
         return float(student.ppf(0.975, count - 1)) * math.sqrt(squares / count)
 
 
@@ -170,16 +170,18 @@ def main() -> None:  # noqa: D103
     with laboratory(arguments.work) as made:
         for load in LOADS:
             is_chosen = not arguments.only or load.name in arguments.only
-            is_done = any(one.load == load.name and one.is_quick == arguments.quick for one in outcomes)
+            is_done = any(
+                outcome.load == load.name and outcome.is_quick == arguments.quick for outcome in outcomes
+            )
             if not is_chosen or is_done or time.monotonic() > until:
                 continue
             found = list(_carried_out(load, made, effort, arguments.keep))
             outcomes += found
             with arguments.results.open("a") as file:
-                file.writelines(json.dumps(asdict(one)) + "\n" for one in found)
-    shown = [one for one in outcomes if one.is_quick == arguments.quick]
-    for one in shown:
-        print(_row(one))
+                file.writelines(json.dumps(asdict(outcome)) + "\n" for outcome in found)
+    shown = [outcome for outcome in outcomes if outcome.is_quick == arguments.quick]
+    for outcome in shown:
+        print(_row(outcome))
     print(_summary(shown))
 
 
@@ -192,28 +194,31 @@ def _read(results: Path) -> list[Outcome]:
 def _summary(outcomes: list[Outcome]) -> str:
     if not outcomes:
         return "nothing was carried out"
-    errors = [abs(one.error) for one in outcomes]
-    rooms = [one.has_room for one in outcomes if one.has_room is not None]
-    backs = [one.is_back_in_time for one in outcomes if one.is_back_in_time is not None]
+    errors = [abs(outcome.error) for outcome in outcomes]
+    rooms = [outcome.has_room for outcome in outcomes if outcome.has_room is not None]
+    backs = [outcome.is_back_in_time for outcome in outcomes if outcome.is_back_in_time is not None]
     return (
-        f"WAL: {sum(one.is_inside for one in outcomes)} of {len(outcomes)} inside the printed range, off by "
-        f"{median(errors):.1%} in the median and {max(errors):.1%} at most; pg_wal: {sum(rooms)} of "
+        f"WAL: {sum(outcome.is_inside for outcome in outcomes)} of {len(outcomes)} inside the printed range, "
+        f"off by {median(errors):.1%} in the median and {max(errors):.1%} at most; pg_wal: {sum(rooms)} of "
         f"{len(rooms)}; "
-        f"recovery: {sum(backs)} of {len(backs)}; undone: {sum(one.is_undone for one in outcomes)}"
+        f"recovery: {sum(backs)} of {len(backs)}; undone: {sum(outcome.is_undone for outcome in outcomes)}"
     )
 
 
-def _row(one: Outcome) -> str:
-    most = "-" if one.pg_wal_most is None else f"{one.pg_wal_most / MB:.0f}"
-    before = "-" if one.before is None else f"{one.before:,.0f}"
-    width = "" if one.found_half_width is None else f" ± {one.found_half_width:,.0f}"
+def _row(outcome: Outcome) -> str:
+    most = "-" if outcome.pg_wal_most is None else f"{outcome.pg_wal_most / MB:.0f}"
+    before = "-" if outcome.before is None else f"{outcome.before:,.0f}"
+    width = "" if outcome.found_half_width is None else f" ± {outcome.found_half_width:,.0f}"
     return (
-        f"| {one.load} | {one.pg} | {one.title} | {one.sure} | {before} | {one.before_simulated:,.0f} | "
-        f"{one.predicted:,.0f} ({one.low:,.0f} to {one.high:,.0f}) | "
-        f"{one.found:,.0f}{width} | {one.cycles} | "
-        f"{one.error:+.1%} | {'yes' if one.is_inside else 'no'} | {most} | "
-        f"{one.pg_wal_found / MB:.0f} | {_size(one.recovery_most_bytes)} | {_size(one.crashed_bytes)} | "
-        f"{_time(one.recovery_most_s)} | {_time(one.crashed_s)} | {'yes' if one.is_undone else 'no'} |"
+        f"| {outcome.load} | {outcome.pg} | {outcome.title} | {outcome.sure} | "
+        f"{before} | {outcome.before_simulated:,.0f} | "
+        f"{outcome.predicted:,.0f} ({outcome.low:,.0f} to {outcome.high:,.0f}) | "
+        f"{outcome.found:,.0f}{width} | {outcome.cycles} | "
+        f"{outcome.error:+.1%} | {'yes' if outcome.is_inside else 'no'} | {most} | "
+        f"{outcome.pg_wal_found / MB:.0f} | "
+        f"{_size(outcome.recovery_most_bytes)} | {_size(outcome.crashed_bytes)} | "
+        f"{_time(outcome.recovery_most_s)} | {_time(outcome.crashed_s)} | "
+        f"{'yes' if outcome.is_undone else 'no'} |"
     )
 
 
@@ -230,7 +235,7 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
         tempfile.TemporaryDirectory() as parent,
         made.server(
             load.pg, {**BEFORE, "max_wal_size": "4GB"},
-            *(_sized(one, effort) for one in load.prepare),
+            *(_sized(statement, effort) for statement in load.prepare),
             initdb=(f"--wal-segsize={effort.segment_mb}",),
         ) as base,
     ):  # fmt: skip
@@ -260,10 +265,10 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
         each = hours / case.wal.commits
         before = _measured(kept, case.whatif.found.start)
         for told in _advised(kept, f"{3 * effort.max_wal_size_mb}MB")["advice"]:
-            wal = next((one for one in told["figures"] if one["name"] == "WAL"), None)
+            wal = next((figure for figure in told["figures"] if figure["name"] == "WAL"), None)
             if wal is None:
                 continue
-            printed = {one["name"]: one["then"] for one in told["figures"]}
+            printed = {figure["name"]: figure["then"] for figure in told["figures"]}
             with made.server(load.pg, before_all, like=base) as server:
                 as_it_was = _settings(server)
                 server.sql(*told["apply"].splitlines())
@@ -312,7 +317,7 @@ def _crashed(load: Load, server: Server, effort: Effort) -> RecoveryTimes:
     def is_late() -> bool:
         seen.append(_number(server, behind))
         # A fall is a checkpoint's completion: from then on the longest distance of a cycle is known.
-        falls = [at for at, (one, other) in enumerate(pairwise(seen)) if other < one]
+        falls = [at for at, (distance, later) in enumerate(pairwise(seen)) if later < distance]
         longest = max(seen[: falls[0] + 1]) if falls else math.inf
         return seen[-1] > 0.8 * longest or time.monotonic() > until
 
@@ -366,7 +371,7 @@ def _worked(load: Load, server: Server, effort: Effort) -> tuple[Measured, float
 def _measured(folder: Path, start: Lsn) -> Measured | None:
     """Whole cycles of WAL after ``start``; None where there is none."""
     found = simulate(folder, targets=[Target()], start=start)
-    redos = [one.redo for one in found.recorded.checkpoints if one.redo > start]
+    redos = [checkpoint.redo for checkpoint in found.recorded.checkpoints if checkpoint.redo > start]
     cycles = [(last - first, stats(folder, start=first, end=last).commits) for first, last in pairwise(redos)]
     if not cycles:
         return None

@@ -55,7 +55,7 @@ def main() -> None:  # noqa: D103
 def _cut(load: Load, made: Laboratory) -> list[str]:
     settings = {**BEFORE, "max_wal_size": f"{QUICK.max_wal_size_mb}MB", "min_wal_size": "2MB"}
     rows = f"{1_500_000 * QUICK.share:.0f}"
-    prepare = [one.replace("{rows}", rows) for one in load.prepare]
+    prepare = [statement.replace("{rows}", rows) for statement in load.prepare]
     with (
         tempfile.TemporaryDirectory() as folder,
         made.server(load.pg, settings, *prepare, initdb=("--wal-segsize=1",)) as server,

@@ -33,16 +33,18 @@ def main() -> None:  # noqa: D103
     arguments = parser.parse_args()
     defined = tomllib.loads(DEFINED.read_text(encoding="utf-8"))
     kept = read(HEALTHY)
-    servers = [one for one in defined["server"] if not arguments.only or one["name"] in arguments.only]
+    servers = [
+        server for server in defined["server"] if not arguments.only or server["name"] in arguments.only
+    ]
     if not arguments.again:
         with laboratory(arguments.work) as made:
-            for one in servers:
-                print(f"{one['name']}: {one['about']}", flush=True)
-                kept[one["name"]] = _looked_at({**defined["common"], **one}, defined["common"], made)
+            for server in servers:
+                print(f"{server['name']}: {server['about']}", flush=True)
+                kept[server["name"]] = _looked_at({**defined["common"], **server}, defined["common"], made)
                 write(HEALTHY, kept)
     alarms = 0
-    for one in servers:
-        alarms += _tell(one["name"], kept[one["name"]])
+    for server in servers:
+        alarms += _tell(server["name"], kept[server["name"]])
     print(f"{len(servers)} servers, {alarms} pieces of advice besides minors")
 
 
@@ -50,9 +52,9 @@ def _tell(name: str, case: ServerCase) -> int:
     advised = advise(case, ("minors",))
     written = case.wal_bytes or 0.0
     print(f"{name} ({case.window.version}, {case.window.seconds:.0f} s, {written / 2**20:.1f} MB of WAL)")
-    for one in advised.advice:
-        print(f"    {one.rule} [{one.weight}, {one.sure}]: {one.title}")
-        for sentence in (*one.evidence, *(f"? {unknown}" for unknown in one.unknown)):
+    for advice in advised.advice:
+        print(f"    {advice.rule} [{advice.weight}, {advice.sure}]: {advice.title}")
+        for sentence in (*advice.evidence, *(f"? {unknown}" for unknown in advice.unknown)):
             print(f"        {sentence}")
     return len(advised.advice)
 
@@ -88,8 +90,8 @@ def _load(server: Mapping[str, Any], running: Server) -> list[str]:
     found = ["-c", str(server["clients"]), "-R", str(server["rate"])]
     for name in server.get("builtin", ()):
         found += ["-b", name]
-    for one in server.get("script", ()):
-        found += running.script(one["sql"], one["weight"])
+    for script in server.get("script", ()):
+        found += running.script(script["sql"], script["weight"])
     return found
 
 

@@ -130,26 +130,29 @@ def compared(pg_wal: Path, folder: Path) -> list[Compared]:
     start, end = made.began.lsn, made.ended.lsn
     totals = [stats(place, start=start, end=end) for place in (pg_wal, folder)]
     fields = [
-        Compared(name, *(value(one) for one in totals))
+        Compared(name, *(value(total) for total in totals))
         for name, value in (
-            ("from and to", lambda one: (one.start, one.end)),
-            ("records, bytes, images by operation", lambda one: one.rmgrs),
-            ("by relation and fork", lambda one: one.relations),
-            ("images", lambda one: one.images),
+            ("from and to", lambda total: (total.start, total.end)),
+            ("records, bytes, images by operation", lambda total: total.rmgrs),
+            ("by relation and fork", lambda total: total.relations),
+            ("images", lambda total: total.images),
             ("commits and aborts, their times", _ends),
-            ("bytes by what they are", lambda one: one.accounting),
-            ("checkpoints, without their times", lambda one: [replace(c, at=0.0) for c in one.checkpoints]),
-            ("times of checkpoints", lambda one: tuple(c.at for c in one.checkpoints)),
+            ("bytes by what they are", lambda total: total.accounting),
+            (
+                "checkpoints, without their times",
+                lambda total: [replace(c, at=0.0) for c in total.checkpoints],
+            ),
+            ("times of checkpoints", lambda total: tuple(c.at for c in total.checkpoints)),
         )
     ]
     targets = [
         Target(max_wal_size_mb=size, checkpoint_timeout_s=None, wal_compression=way, full_page_writes=full)
         for size in (2, 4, 8, 32, 1024) for way in COMPRESSIONS for full in (True, False)
     ]  # fmt: skip
-    small = [replace(one, min_wal_size_mb=2) for one in targets]
+    small = [replace(target, min_wal_size_mb=2) for target in targets]
     simulated = [simulate(place, targets=small, start=start, end=end) for place in (pg_wal, folder)]
     for way in COMPRESSIONS:
-        chosen = [at for at, one in enumerate(small) if one.wal_compression == way]
+        chosen = [at for at, target in enumerate(small) if target.wal_compression == way]
         fields.append(
             Compared(
                 f"simulated WAL, wal_compression {way}",
@@ -157,22 +160,22 @@ def compared(pg_wal: Path, folder: Path) -> list[Compared]:
             )
         )
     names = set(asdict(simulated[0].recorded))
-    if any(one.clock != "transactions" for one in simulated):
+    if any(side.clock != "transactions" for side in simulated):
         # Times are then those of files, or of the recording: not of the WAL.
         names -= {"first_time_us", "last_time_us", "longest_silence_us"}
     for name in sorted(names):
-        fields.append(Compared(f"recorded.{name}", *(getattr(one.recorded, name) for one in simulated)))
+        fields.append(Compared(f"recorded.{name}", *(getattr(side.recorded, name) for side in simulated)))
     return fields
 
 
-def _ends(one: WalStats) -> tuple[object, ...]:
-    return one.commits, one.aborts, one.first_commit_at, one.last_commit_at
+def _ends(total: WalStats) -> tuple[object, ...]:
+    return total.commits, total.aborts, total.first_commit_at, total.last_commit_at
 
 
 def main() -> None:
     """Compare on each version."""
-    given = dict(one.split("=", 1) for one in sys.argv[1:] if "=" in one)
-    for pg in (one for one in sys.argv[1:] if "=" not in one):
+    given = dict(argument.split("=", 1) for argument in sys.argv[1:] if "=" in argument)
+    for pg in (argument for argument in sys.argv[1:] if "=" not in argument):
         settings = {**SETTINGS, **given}
         with (
             laboratory(cache_folder("bench")) as made,
@@ -182,8 +185,8 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 target = Path(folder) / "told"
                 recorded(cluster, cluster.conninfo, target, 20)
-                for one in compared(cluster.data / "pg_wal", target):
-                    print(f"{pg} {one}")
+                for field in compared(cluster.data / "pg_wal", target):
+                    print(f"{pg} {field}")
 
 
 if __name__ == "__main__":

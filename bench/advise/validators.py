@@ -64,7 +64,7 @@ def _emitted() -> list[dict[str, Any]]:
         target = Target(version, {})
         for name in ("patroni", "cnpg"):
             platform = PLATFORMS[name]
-            kept = [one for one in changes if platform.refuse(one, target) is None]
+            kept = [change for change in changes if platform.refuse(change, target) is None]
             refused = [
                 [rule.setting, rule.refused_example]
                 for rule in rules_of(name)
@@ -72,7 +72,7 @@ def _emitted() -> list[dict[str, Any]]:
             ]
             found.append(
                 {"version": version, "platform": name, "apply": platform.write(kept, target).apply,
-                 "settings": [one.name for one in kept], "refused": refused}
+                 "settings": [change.name for change in kept], "refused": refused}
             )  # fmt: skip
     return found
 
@@ -84,20 +84,20 @@ def _patroni(emitted: list[dict[str, Any]]) -> list[str]:
     options = import_module("patroni.postgresql.config").ConfigHandler.CMDLINE_OPTIONS
     transform = import_module("patroni.postgresql.validator").transform_postgresql_parameter_value
     wrong, tried = [], 0
-    for one in emitted:
-        if one["platform"] != "patroni":
+    for lines in emitted:
+        if lines["platform"] != "patroni":
             continue
         # What patronictl reads: a here-document.
-        document = one["apply"].split("<<'YAML'\n")[1].split("\nYAML")[0]
+        document = lines["apply"].split("<<'YAML'\n")[1].split("\nYAML")[0]
         parameters = yaml.safe_load(document)["postgresql"]["parameters"]
-        if set(parameters) != set(one["settings"]):
-            wrong.append(f"patroni {one['version']}: the lines set {sorted(parameters)}")
+        if set(parameters) != set(lines["settings"]):
+            wrong.append(f"patroni {lines['version']}: the lines set {sorted(parameters)}")
         for name, value in parameters.items():
             tried += 1
-            taken = transform(one["version"], name, value, names(one["settings"]))
+            taken = transform(lines["version"], name, value, names(lines["settings"]))
             if taken is None:
-                wrong.append(f"patroni {one['version']}: {name} = {value!r} is not taken")
-        for name, value in one["refused"]:
+                wrong.append(f"patroni {lines['version']}: {name} = {value!r} is not taken")
+        for name, value in lines["refused"]:
             option = options.get(name)
             if option is not None and name not in OURS and option[1](value):
                 wrong.append(f"patroni takes {name} = {value}, and walproof refuses it")
@@ -111,19 +111,19 @@ def _cnpg(emitted: list[dict[str, Any]], crd: Path) -> list[str]:
     versions = yaml.safe_load(crd.read_text())["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["postgresql"]
     wrong, tried = [], 0
-    for one in emitted:
-        if one["platform"] != "cnpg":
+    for lines in emitted:
+        if lines["platform"] != "cnpg":
             continue
         # What kubectl is given: JSON in single quotes.
-        resource = json.loads(one["apply"].split(" -p '")[1].rstrip().removesuffix("'"))
+        resource = json.loads(lines["apply"].split(" -p '")[1].rstrip().removesuffix("'"))
         tried += 1
         validator = jsonschema.Draft202012Validator(schema)
         wrong += [
-            f"cnpg {one['version']}: {error.message}"
+            f"cnpg {lines['version']}: {error.message}"
             for error in validator.iter_errors(resource["spec"]["postgresql"])
         ]
-        if set(resource["spec"]["postgresql"]["parameters"]) != set(one["settings"]):
-            wrong.append(f"cnpg {one['version']}: settings are missing")
+        if set(resource["spec"]["postgresql"]["parameters"]) != set(lines["settings"]):
+            wrong.append(f"cnpg {lines['version']}: settings are missing")
         # The schema wants strings: a number has to be refused by it.
         if not list(validator.iter_errors({"parameters": {"commit_delay": 0}})):
             wrong.append("the schema takes a number: it checks nothing")

@@ -35,7 +35,7 @@ from typing import Any
 from tests.cli.command import environment
 from tests.hosts.clusters import nodes
 from walproof.hosts.archive import Tree
-from walproof.hosts.ranges import Archive, Outcome, Range, cut
+from walproof.hosts.ranges import ArchiveFiles, RangeOutcome, SegmentRange, cut
 
 RESULTS = Path(__file__).parent / "driver.jsonl"
 SEGMENT = 16 << 20
@@ -74,9 +74,9 @@ def keep(results: Path, found: dict[str, Any]) -> None:
     print(json.dumps(found), flush=True)
 
 
-def ranges(count: int) -> Iterator[Range]:
+def ranges(count: int) -> Iterator[SegmentRange]:
     """As many ranges of an archive of segments with names as long as those of a store."""
-    archive = Archive(
+    archive = ArchiveFiles(
         segments=tuple((f"s3://backups/main/wal_005/{number:024X}.zst",) for number in range(count)),
         starts=tuple(number * SEGMENT for number in range(count)),
         histories=(), segment_size=SEGMENT, timeline=1,
@@ -122,7 +122,7 @@ def simulated(count: int) -> dict[str, Any]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     tree = Tree(Simulated(), 64, None, SEGMENT, count * SEGMENT)
 
-    def all_of() -> Iterator[Range]:
+    def all_of() -> Iterator[SegmentRange]:
         yield first
         yield from listed
 
@@ -136,12 +136,12 @@ def simulated(count: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def answer_of(_: Range) -> Outcome:
+def answer_of(_: SegmentRange) -> RangeOutcome:
     """As many bytes as a part has."""
-    return Outcome(os.urandom(PART_BYTES // 2), os.urandom(PART_BYTES // 2), True)
+    return RangeOutcome(os.urandom(PART_BYTES // 2), os.urandom(PART_BYTES // 2), True)
 
 
-def merge_of(*outcomes: Outcome) -> Outcome:
+def merge_of(*outcomes: RangeOutcome) -> RangeOutcome:
     """The size stays: sets of blocks are of bounded size."""
     return outcomes[0]
 
@@ -155,7 +155,7 @@ def tasks(count: int) -> dict[str, Any]:
         ray.init(address=made.cluster.address, log_to_driver=False, include_dashboard=False)
         try:
             tree = Tree(ray, 2, None, SEGMENT, count * SEGMENT, work=(answer_of, merge_of))
-            empty = Range((), 64, None, None, None, False)
+            empty = SegmentRange((), 64, None, None, None, False)
             tree.all_of(empty for _ in range(100))  # processes begin
             began, wall = time.process_time(), time.monotonic()
             tree = Tree(ray, 2, None, SEGMENT, count * SEGMENT, work=(answer_of, merge_of))
@@ -174,10 +174,10 @@ def tasks(count: int) -> dict[str, Any]:
 def speed(wal: Path, rounds: int, results: Path) -> None:
     """The commands in turn."""
     lines = results.read_text().splitlines() if results.exists() else []
-    done = [one for one in map(json.loads, lines) if one["what"] == "speed" and one["wal"] == wal.name]
+    done = [row for row in map(json.loads, lines) if row["what"] == "speed" and row["wal"] == wal.name]
     size = sum(file.stat().st_size for file in wal.iterdir())
     for cores in (1, 2):
-        have = {one["round"] for one in done if one["cores"] == cores}
+        have = {row["round"] for row in done if row["cores"] == cores}
         missing = [number for number in range(1, rounds + 1) if number not in have]
         if not missing:
             continue
@@ -200,9 +200,9 @@ def speed(wal: Path, rounds: int, results: Path) -> None:
     found = [json.loads(line) for line in results.read_text().splitlines()]
     for cores in (1, 2):
         rows = [
-            one for one in found if one["what"] == "speed" and (one["wal"], one["cores"]) == (wal.name, cores)
+            row for row in found if row["what"] == "speed" and (row["wal"], row["cores"]) == (wal.name, cores)
         ]
-        ratios = [one["plain_s"] / one["cluster_s"] for one in rows]
+        ratios = [row["plain_s"] / row["cluster_s"] for row in rows]
         print(f"{cores} cores: {statistics.median(ratios):.2f}x of the plain command ({len(ratios)} rounds)")
 
 

@@ -76,7 +76,7 @@ def main() -> None:
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # cluster and store end, too
     lines = arguments.results.read_text().splitlines() if arguments.results.exists() else []
-    done = {(one["fault"], one["moment"]) for one in map(json.loads, lines)}
+    done = {(row["fault"], row["moment"]) for row in map(json.loads, lines)}
     wanted = [
         (fault, moment)
         for moment in range(1, arguments.moments + 1)
@@ -87,7 +87,7 @@ def main() -> None:
         return
     with stage() as there:
         for fault, moment in wanted:
-            found = there.one(fault, moment)
+            found = there.try_moment(fault, moment)
             with arguments.results.open("a") as results:
                 results.write(json.dumps(found) + "\n")
             print(json.dumps(found), flush=True)
@@ -98,18 +98,18 @@ def main() -> None:
 @contextmanager
 def stage() -> Iterator[Stage]:
     """Store, cluster and a cache of its own."""
-    own = Path(tempfile.mkdtemp(prefix="walproof-faults-"))
+    folder = Path(tempfile.mkdtemp(prefix="walproof-faults-"))
     of_store = cache_folder("faults-store")
     os.environ["WALPROOF_CACHE"] = str(cache_folder("faults"))
     with ExitStack() as stack:
-        stack.callback(shutil.rmtree, own, ignore_errors=True)
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
         cluster = stack.enter_context(nodes(()))
         cluster.add_head()  # the first node has the cluster's own state, and a host may leave
         by_name = {name: cluster.add(name) for name in HOSTS}
         workspace = stack.enter_context(Workspace(of_store, server_user()))
         install = reachable_install(find("embedded"), server_user())
         server = stack.enter_context(store_server(workspace, install))
-        yield Stage(own, server, cluster, by_name)
+        yield Stage(folder, server, cluster, by_name)
 
 
 class Stage:
@@ -120,7 +120,7 @@ class Stage:
         self.process: subprocess.Popen[bytes] | None = None
         self.host = HOSTS[0]
 
-    def one(self, fault: str, moment: int) -> dict[str, Any]:
+    def try_moment(self, fault: str, moment: int) -> dict[str, Any]:
         """One moment: what happened, and what was broken."""
         dice = random.Random(f"{fault} {moment}")
         out = self.folder / f"{fault}-{moment}"
@@ -253,9 +253,9 @@ def _check(before: Found, after: Found, ended: str, left: Sequence[str]) -> None
     if sorted(host for host, _ in after.values()) != sorted(HOSTS):
         raise Failed(f"runs by host: {sorted(host for host, _ in after.values())}")
     for run, (host, trials) in after.items():
-        if sorted((one.round, one.variant) for one in trials) != EXPECTED:
-            raise Failed(f"run {run} on {host} has {[(one.round, one.variant) for one in trials]}")
-        if failed := [one.reason for one in trials if one.reason is not None]:
+        if sorted((trial.round, trial.variant) for trial in trials) != EXPECTED:
+            raise Failed(f"run {run} on {host} has {[(trial.round, trial.variant) for trial in trials]}")
+        if failed := [trial.reason for trial in trials if trial.reason is not None]:
             raise Failed(f"run {run} on {host} has trials that failed: {failed[0]}")
 
 

@@ -64,16 +64,16 @@ def main() -> None:
         "what": "slow", "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "load_1_min": round(os.getloadavg()[0], 1), "rounds": arguments.rounds, "share": arguments.share,
         "slow": SLOW, "levels": hosts_of(found["levels"][0]), "against_others": against(found["levels"][0]),
-        "level_intervals": {one["host"]: ends(one["interval"]) for one in found["levels"][0]["hosts"]},
-        "odd_p": {one["host"]: rounded(one["odd_p"]) for one in found["levels"][0]["hosts"]},
-        "apart": [one["host"] for one in found["levels"][0]["hosts"] if one["is_odd"]],
+        "level_intervals": {host["host"]: ends(host["interval"]) for host in found["levels"][0]["hosts"]},
+        "odd_p": {host["host"]: rounded(host["odd_p"]) for host in found["levels"][0]["hosts"]},
+        "apart": [host["host"] for host in found["levels"][0]["hosts"] if host["is_odd"]],
         "effects": {
-            one["cell"][2]: {
-                "mean": rounded(one["mean"]), "interval": ends(one["interval"]),
-                "prediction": ends(one["prediction"]), "hosts": hosts_of(one),
-                "apart": [host["host"] for host in one["hosts"] if host["is_odd"]],
+            effect["cell"][2]: {
+                "mean": rounded(effect["mean"]), "interval": ends(effect["interval"]),
+                "prediction": ends(effect["prediction"]), "hosts": hosts_of(effect),
+                "apart": [host["host"] for host in effect["hosts"] if host["is_odd"]],
             }
-            for one in found["effects"]
+            for effect in found["effects"]
         },
         "left_out": found["left_out"], "broken": broken, "seconds": round(time.monotonic() - began),
     }  # fmt: skip
@@ -88,22 +88,22 @@ def checked(found: Mapping[str, Any]) -> list[str]:
     """What does not hold."""
     broken = []
     level = found["levels"][0]
-    apart = [one["host"] for one in level["hosts"] if one["is_odd"]]
+    apart = [host["host"] for host in level["hosts"] if host["is_odd"]]
     if apart != [SLOW]:
         broken.append(f"apart without the settings: {apart}, expected {[SLOW]}")
     share = against(level).get(SLOW)
     if share is None or not 0.35 <= share <= 0.65:
         broken.append(f"{SLOW} has {share} of the others' throughput, expected about a half")
-    effects = {one["cell"][2]: one for one in found["effects"]}
+    effects = {effect["cell"][2]: effect for effect in found["effects"]}
     nothing, costly = effects[NOTHING], effects[COSTLY]
     if not nothing["interval"]["low"] <= 1 <= nothing["interval"]["high"]:
         broken.append(f"what does nothing is {ends(nothing['interval'])}")
-    if any(one["value"] >= 1 for one in costly["hosts"]) or costly["interval"]["high"] >= 1:
+    if any(host["value"] >= 1 for host in costly["hosts"]) or costly["interval"]["high"] >= 1:
         broken.append(f"what costs CPU is {hosts_of(costly)}")
     broken += [
-        f"{host['host']} stands apart in {one['cell']['variant']}: {host['value']}"
-        for one in (nothing, costly)
-        for host in one["hosts"]
+        f"{host['host']} stands apart in {effect['cell']['variant']}: {host['value']}"
+        for effect in (nothing, costly)
+        for host in effect["hosts"]
         if host["is_odd"]
     ]
     return broken
@@ -173,15 +173,15 @@ def cpu_group(name: str, cpus: float) -> Iterator[Path]:
 
 def hosts_of(across: Mapping[str, Any]) -> dict[str, float]:
     """A value for each host."""
-    return {one["host"]: float(f"{one['value']:.4g}") for one in across["hosts"]}
+    return {host["host"]: float(f"{host['value']:.4g}") for host in across["hosts"]}
 
 
 def against(across: Mapping[str, Any]) -> dict[str, float]:
     """Each host against the others."""
     return {
-        one["host"]: round(one["against_others"], 3)
-        for one in across["hosts"]
-        if one["against_others"] is not None
+        host["host"]: round(host["against_others"], 3)
+        for host in across["hosts"]
+        if host["against_others"] is not None
     }
 
 

@@ -158,13 +158,13 @@ def operations(rows: list[dict[str, Any]]) -> str:
     ]
     for operation in sorted({name for name, _ in sums}):
         found = [sums.get((operation, version), Counter()) for version in versions]
-        if any(one["refs.vm"] for one in found):
+        if any(counts["refs.vm"] for counts in found):
             cells = [
-                f"{one['records']:,}, {one['refs.vm']:,}, "
-                f"{(one['bytes'] - one['image_bytes']) / one['records']:.1f}"
-                if one["records"]
+                f"{counts['records']:,}, {counts['refs.vm']:,}, "
+                f"{(counts['bytes'] - counts['image_bytes']) / counts['records']:.1f}"
+                if counts["records"]
                 else "none"
-                for one in found
+                for counts in found
             ]
             lines.append(f"| {operation} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -129,9 +129,9 @@ def _serve(fillings: Sequence[Filling]) -> None:
     server.start()
     backend = s3_backends[_ACCOUNT]["aws"]
     backend.create_bucket(BUCKET, "us-east-1")
-    for one in fillings:
-        for name, data in zip(one.names(), one.files(), strict=True):
-            backend.put_object(BUCKET, f"{one.prefix}/{name}", data, disable_notification=True)
+    for filling in fillings:
+        for name, data in zip(filling.names(), filling.files(), strict=True):
+            backend.put_object(BUCKET, f"{filling.prefix}/{name}", data, disable_notification=True)
     print(server.get_host_and_port()[1], flush=True)
     sys.stdin.read()
     server.stop()

@@ -136,7 +136,7 @@ def measure(server: S3, filling: Filling, folder: Path, rounds: int, chosen: Seq
     for name, took in seconds.items():
         text = f"{filling.prefix:6} {name:11} {median(took):8.2f} s  {max(peaks_mb[name]):5} MB"
         if alone := seconds.get("library"):
-            ratios = sorted(library / own for library, own in zip(alone, took, strict=True))
+            ratios = sorted(library / walproof for library, walproof in zip(alone, took, strict=True))
             text += f"  {median(ratios):5.2f} of the library's rate ({ratios[0]:.2f} to {ratios[-1]:.2f})"
         print(text, flush=True)
     shutil.rmtree(folder)

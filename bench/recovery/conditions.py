@@ -60,11 +60,11 @@ def main() -> None:
                 cpu[name, huge].append(measured.times.cpu_s)
     print(f"PostgreSQL {install.version}, {arguments.rounds} rounds")
     first = cpu[conditions[0]]
-    for (name, huge), own in cpu.items():
-        logs = [math.log(one / base) for one, base in zip(own, first, strict=True)]
+    for (name, huge), times in cpu.items():
+        logs = [math.log(time / base) for time, base in zip(times, first, strict=True)]
         interval = mean_interval(logs)
-        text = f"{name}, huge_pages={huge}: {median(own):.2f} s of CPU"
-        if own is not first and interval is not None:
+        text = f"{name}, huge_pages={huge}: {median(times):.2f} s of CPU"
+        if times is not first and interval is not None:
             ratio = interval.exp()
             text += f", {math.exp(fmean(logs)):.2f}x ({ratio.low:.2f} to {ratio.high:.2f})"
         print(text, flush=True)

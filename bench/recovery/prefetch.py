@@ -72,15 +72,15 @@ def measure(name: str, images: str, pages: int, work: Path, iops: int | None) ->
             cluster.stop("immediate")
         disk = Disk(iops, read_ahead_kb=find_read_ahead_kb(workspace.folder))
         predicted = forecast(image.wal, buffers=[BUFFERS], costs=Costs(disk=disk))
-        own, (both,) = predicted.analysis.last, predicted.predictions
+        replayed, (both,) = predicted.analysis.last, predicted.predictions
         for prefetch in ("try", "off"):
             settings = SETTINGS | {"recovery_prefetch": prefetch}
             found = recover(image, workspace, settings, Cache.COLD, query=QUERY)
             counted = found.answer or ()
             is_on = prefetch == "try"
-            pool = own.pool(BUFFERS, prefetch=is_on)
+            pool = replayed.pool(BUFFERS, prefetch=is_on)
             fetched = pool.disk_reads
-            expected = (own.record_bytes + 8192 * fetched) / 1e6
+            expected = (replayed.record_bytes + 8192 * fetched) / 1e6
             read = (found.course.read_bytes or 0) / 1e6
             limited = ""
             if iops is not None:

@@ -61,8 +61,8 @@ def compare(wal: Path) -> None:
             spent[name].append((time.monotonic() - began, time.process_time() - cpu))
     work = analyse(wal, start=redo, buffers=SIZES[:1]).last
     print(f"{work.wal_bytes / 1e6:.0f} MB, {work.records:,} records, {work.references:,} references")
-    elapsed = {name: median(seconds for seconds, _ in own) for name, own in spent.items()}
-    cpu_time = {name: median(seconds for _, seconds in own) for name, own in spent.items()}
+    elapsed = {name: median(seconds for seconds, _ in times) for name, times in spent.items()}
+    cpu_time = {name: median(seconds for _, seconds in times) for name, times in spent.items()}
     for name in ways:
         ratios = elapsed[name] / elapsed["wal stats"], cpu_time[name] / cpu_time["wal stats"]
         print(

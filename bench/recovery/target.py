@@ -56,7 +56,7 @@ def main() -> None:
 def check(install: Install, workspace: Workspace, workload: Workload, arguments: argparse.Namespace) -> None:
     """Record, ask, run under the answer, crash, recover, print."""
     for image in images(install, workspace, workload, [arguments.megabytes << 20]):
-        every = [one["recovery_s"] for one in _ask(image.wal, 3600.0, arguments)["predictions"]]
+        every = [prediction["recovery_s"] for prediction in _ask(image.wal, 3600.0, arguments)["predictions"]]
         target_s = TIMES * min(every)
         answer = _ask(image.wal, target_s, arguments)["answer"]
         workspace.remove_folder(image.folder)

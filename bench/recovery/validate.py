@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
     distances = [int(text) << 20 for text in arguments.distances.split(",")]
-    also = {name: int(text) << 20 for name, text in (one.split("=") for one in _words(arguments.also))}
+    also = {name: int(text) << 20 for name, text in (word.split("=") for word in _words(arguments.also))}
     limits = [int(text) for text in _words(arguments.iops)]
     source = random.Random(install.version_num)
     given = [read_calibration(arguments.calibration)] if arguments.calibration is not None else []
@@ -141,9 +141,11 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
                 print(f"filled: {workload.name}", flush=True)
         calibrations = list(given)
         for number in range(arguments.rounds):
-            recoveries = [one for case in cases for one in ways(install, case, limits if number == 0 else [])]
+            recoveries = [
+                recovery for case in cases for recovery in ways(install, case, limits if number == 0 else [])
+            ]
             source.shuffle(recoveries)
-            waiting = ((one, _recover(one, workspace)) for one in recoveries)
+            waiting = ((recovery, _recover(recovery, workspace)) for recovery in recoveries)
             if not given:
                 few = -(-len(recoveries) // CALIBRATION_REPLAYS)
 
@@ -203,15 +205,17 @@ def _recover(recovery: Recovery, workspace: Workspace) -> MeasuredRecovery:
 
 def _rows(measured: Iterable[_Measured], calibration: Calibration) -> list[dict[str, Any]]:
     coefficients, rows = fit(calibration), []
-    for one, found in measured:
-        disk = Disk(one.iops or calibration.read_iops, calibration.read_latency_us, calibration.read_ahead_kb)
-        prediction = predict(one.case.work, one.buffers, coefficients, disk, one.case.steps)
+    for recovery, found in measured:
+        iops = recovery.iops or calibration.read_iops
+        disk = Disk(iops, calibration.read_latency_us, calibration.read_ahead_kb)
+        work = recovery.case.work
+        prediction = predict(work, recovery.buffers, coefficients, disk, recovery.case.steps)
         rows.append(
             {
-                "pg": one.case.image.install.version, "workload": one.case.workload,
-                "buffers": one.buffers, "cache": one.cache.value, "prefetch": one.prefetch,
-                "iops": one.iops, **_measured(found),
-                **_predicted(prediction, one.case.work, one.buffers, one.cache, one.prefetch),
+                "pg": recovery.case.image.install.version, "workload": recovery.case.workload,
+                "buffers": recovery.buffers, "cache": recovery.cache.value, "prefetch": recovery.prefetch,
+                "iops": recovery.iops, **_measured(found),
+                **_predicted(prediction, work, recovery.buffers, recovery.cache, recovery.prefetch),
             }
         )  # fmt: skip
     return rows
@@ -315,13 +319,13 @@ def _predicted(
 
 def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, Any]:
     """The row with what other coefficients say of the same work."""
-    own, ending = row["work"], dict(row["checkpoint"])
-    terms = redo_terms_s(own, coefficients)
+    work, ending = row["work"], dict(row["checkpoint"])
+    terms = redo_terms_s(work, coefficients)
     cpu = sum(terms.values())
     if row["cache"] == "cold":
         costs = coefficients.cold_us
         ending = cold_checkpoint(ending)
-        cpu += (own["requests"] * costs["requests"] + own["record_bytes"] / 1e6 * costs["wal"]) / 1e6
+        cpu += (work["requests"] * costs["requests"] + work["record_bytes"] / 1e6 * costs["wal"]) / 1e6
     # What the disk adds stays what it was: the row does not have the way there.
     redo_s = row["p_redo_s"] - row["p_cpu_s"] + cpu
     return {
@@ -354,12 +358,12 @@ def summarise(rows: list[dict[str, Any]]) -> None:
     """Errors of the median repeat of each case."""
     for pg in sorted({row["pg"] for row in rows}):
         every = [row for row in rows if row["pg"] == pg]
-        own = [row for row in every if row.get("iops") is None]
-        warm = [row for row in own if row["cache"] == "warm"]
-        cold = [row for row in own if row["cache"] == "cold"]
-        print(f"PostgreSQL {pg}: {len(own)} recoveries")
-        _say("repeats of one recovery, CPU", _repeats(own))
-        _say("each repeat from the others, CPU", _from_others(own))
+        unlimited = [row for row in every if row.get("iops") is None]
+        warm = [row for row in unlimited if row["cache"] == "warm"]
+        cold = [row for row in unlimited if row["cache"] == "cold"]
+        print(f"PostgreSQL {pg}: {len(unlimited)} recoveries")
+        _say("repeats of one recovery, CPU", _repeats(unlimited))
+        _say("each repeat from the others, CPU", _from_others(unlimited))
         _say("warm redo, CPU", _errors(warm, "p_cpu_s", "redo_cpu_s"))
         _say("cold redo, CPU", _errors(cold, "p_cpu_s", "redo_cpu_s"))
         undisturbed = [
@@ -370,12 +374,12 @@ def summarise(rows: list[dict[str, Any]]) -> None:
             "cold redo, elapsed less waiting for a processor",
             _errors(undisturbed, "p_redo_s", "undisturbed_s"),
         )
-        for kind, some in (("all", own), ("warm", warm), ("cold", cold)):
+        for kind, some in (("all", unlimited), ("warm", warm), ("cold", cold)):
             ended = [row for row in some if row["checkpoint_s"]]
             _say(f"checkpoint, {kind}", _errors(ended, "p_checkpoint_s", "checkpoint_s"))
         _say(
             "dirty pages",
-            _errors([row for row in own if row["checkpoint_buffers"]], "p_dirty", "checkpoint_buffers"),
+            _errors([row for row in unlimited if row["checkpoint_buffers"]], "p_dirty", "checkpoint_buffers"),
         )
         _say("bytes read", _errors([row for row in cold if row["read_bytes"]], "p_bytes", "read_bytes"))
         limited = [row for row in every if row.get("iops") is not None]
@@ -405,15 +409,17 @@ def _cases(rows: list[dict[str, Any]], measured: str) -> list[list[dict[str, Any
 
 def _repeats(rows: list[dict[str, Any]]) -> list[float]:
     """By what share the longest of each case is longer than the shortest."""
-    times = [[row["redo_cpu_s"] for row in own] for own in _cases(rows, "redo_cpu_s") if len(own) > 1]
-    return [max(own) / min(own) - 1 for own in times]
+    times = [
+        [row["redo_cpu_s"] for row in repeats] for repeats in _cases(rows, "redo_cpu_s") if len(repeats) > 1
+    ]
+    return [max(repeats) / min(repeats) - 1 for repeats in times]
 
 
 def _from_others(rows: list[dict[str, Any]]) -> list[float]:
     """How wrong the median of a recovery's other repeats is about each: what measuring it again is worth."""
     errors = []
-    for own in _cases(rows, "redo_cpu_s"):
-        times = [row["redo_cpu_s"] for row in own]
+    for repeats in _cases(rows, "redo_cpu_s"):
+        times = [row["redo_cpu_s"] for row in repeats]
         for at, time in enumerate(times):
             others = times[:at] + times[at + 1 :]
             if others:
@@ -423,7 +429,8 @@ def _from_others(rows: list[dict[str, Any]]) -> list[float]:
 
 def _ratios(rows: list[dict[str, Any]], predicted: str, measured: str) -> list[float]:
     return [
-        own[0][predicted] / float(np.median([row[measured] for row in own])) for own in _cases(rows, measured)
+        repeats[0][predicted] / float(np.median([row[measured] for row in repeats]))
+        for repeats in _cases(rows, measured)
     ]
 
 

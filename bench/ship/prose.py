@@ -62,7 +62,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 def main() -> int:
     """Print what was found."""
-    found = [(name, *one) for name, text in pages() for one in complaints(text)]
+    found = [(name, *complaint) for name, text in pages() for complaint in complaints(text)]
     for name, line, words, instead in found:
         sys.stdout.write(f'{name}:{line}: "{words}": {instead}\n')
     return 1 if found else 0

@@ -121,9 +121,9 @@ def ratio(design: str, name: str, value: str, number: int, pg: str, out: Path) -
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     (effect,) = [
-        one
-        for one in json.loads(done.stdout)["analysis"]["effects"]
-        if one["metric"] == "tps" and one["variant"].startswith("other")
+        effect
+        for effect in json.loads(done.stdout)["analysis"]["effects"]
+        if effect["metric"] == "tps" and effect["variant"].startswith("other")
     ]
     return float(effect["ratio"])
 

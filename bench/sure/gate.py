@@ -75,24 +75,26 @@ class Results:
     def __init__(self, path: Path) -> None:
         self._path = path
         lines = path.read_text().splitlines() if path.exists() else []
-        self.found = {(one["kind"], one["number"]): one for one in map(json.loads, lines)}
+        self.found = {(outcome["kind"], outcome["number"]): outcome for outcome in map(json.loads, lines)}
 
     def add(self, kind: str, number: int, **values: object) -> None:
         """Keep one outcome."""
-        one = {"kind": kind, "number": number, **values}
-        self.found[kind, number] = one
+        outcome = {"kind": kind, "number": number, **values}
+        self.found[kind, number] = outcome
         with self._path.open("a") as stream:
-            stream.write(json.dumps(one) + "\n")
+            stream.write(json.dumps(outcome) + "\n")
 
     def print(self) -> None:
         """A line for each kind."""
         for kind in dict.fromkeys(kind for kind, _ in self.found):
-            own = [one for (name, _), one in self.found.items() if name == kind and "outcome" in one]
-            if not own:
+            outcomes = [
+                outcome for (name, _), outcome in self.found.items() if name == kind and "outcome" in outcome
+            ]
+            if not outcomes:
                 continue
-            counts = Counter(one["outcome"] for one in own)
-            shares = ", ".join(f"{word} {counts[word] / len(own):.1%}" for word in OUTCOMES.values())
-            print(f"{kind:<16} {len(own):>5} gates: {shares}")
+            counts = Counter(outcome["outcome"] for outcome in outcomes)
+            shares = ", ".join(f"{word} {counts[word] / len(outcomes):.1%}" for word in OUTCOMES.values())
+            print(f"{kind:<16} {len(outcomes):>5} gates: {shares}")
 
 
 def draw(folder: Path, gates: int, rounds: int | None) -> None:
@@ -128,12 +130,15 @@ def _made(
     plan: Plan, trials: Sequence[Trial], source: int, at: int, swaps: bool, tps: float, wal: float
 ) -> Iterator[Trial]:
     """The trials of a round as those of round ``at``: names exchanged or not, the second one's changed."""
-    base, other = plan.baseline, next(one.name for one in plan.variants if one.name != plan.baseline)
+    base, other = (
+        plan.baseline,
+        next(variant.name for variant in plan.variants if variant.name != plan.baseline),
+    )
     names = {base: other, other: base} if swaps else {base: base, other: other}
     for trial in trials:
         if trial.round != source:
             continue
-        slices = tuple(_slice(one, names, other, tps, wal) for one in trial.slices)
+        slices = tuple(_slice(slice_, names, other, tps, wal) for slice_ in trial.slices)
         # A start is stored as one of its baseline, whatever its slices are called.
         variant = trial.variant if slices else names[trial.variant]
         metrics = dict(trial.metrics)
@@ -145,13 +150,13 @@ def _made(
         )
 
 
-def _slice(one: Slice, names: dict[str, str], other: str, tps: float, wal: float) -> Slice:
-    if names[one.variant] != other:
-        return replace(one, variant=names[one.variant])
-    transactions = round(one.transactions * tps)
+def _slice(slice_: Slice, names: dict[str, str], other: str, tps: float, wal: float) -> Slice:
+    if names[slice_.variant] != other:
+        return replace(slice_, variant=names[slice_.variant])
+    transactions = round(slice_.transactions * tps)
     # WAL for each transaction that is left.
-    length = round((one.lsn_end - one.lsn_begin) * wal * transactions / max(1, one.transactions))
-    return replace(one, variant=other, transactions=transactions, lsn_end=one.lsn_begin + length)
+    length = round((slice_.lsn_end - slice_.lsn_begin) * wal * transactions / max(1, slice_.transactions))
+    return replace(slice_, variant=other, transactions=transactions, lsn_end=slice_.lsn_begin + length)
 
 
 def run_live(given: argparse.Namespace) -> None:
@@ -179,7 +184,7 @@ def run_live(given: argparse.Namespace) -> None:
         for number in range(count):
             if (kind, number) not in results.found:
                 status, found, seconds = _walproof(given, number, words)
-                ratios = [[one["ratio"], one["interval"]] for one in found["gate"]["judged"]]
+                ratios = [[effect["ratio"], effect["interval"]] for effect in found["gate"]["judged"]]
                 results.add(kind, number, outcome=OUTCOMES[Status(status)], seconds=seconds, ratios=ratios)
                 print(
                     f"{kind} {number + 1} of {count}: {OUTCOMES[Status(status)]}, {seconds:.0f} s", flush=True
@@ -200,7 +205,7 @@ def _measured(given: argparse.Namespace, results: Results) -> tuple[float, float
         _, found, _ = _walproof(given, 0, words)
         metrics = [trial["metrics"] for trial in found["trials"] if trial["state"] == "done"]
         means = {
-            name: sum(one[name] for one in metrics) / len(metrics)
+            name: sum(of_trial[name] for of_trial in metrics) / len(metrics)
             for name in ("latency_ms_avg", "wal_bytes_per_txn")
         }
         results.add("the load", 0, **means)

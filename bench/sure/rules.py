@@ -87,7 +87,7 @@ def rules(ratios: Vector) -> Rules:
     """What each rule makes of log ratios, (runs, ratios, rounds)."""
     count, rounds = ratios.shape[1:]
     free = rounds - 1
-    own = ratios.var(axis=2, ddof=1)
+    of_ratio = ratios.var(axis=2, ddof=1)
     together = ratios.mean(axis=1)
     outer = together.var(axis=1, ddof=1)
     rest = ratios - together[:, None]
@@ -100,15 +100,15 @@ def rules(ratios: Vector) -> Rules:
     apart_free = apart**2 / (outer**2 / free + inner**2 / ((count - 1) * free))
 
     def wide(values: Vector | float) -> Vector:
-        return np.broadcast_to(np.asarray(values, float).reshape(-1, 1), own.shape)
+        return np.broadcast_to(np.asarray(values, float).reshape(-1, 1), of_ratio.shape)
 
     found: Rules = {
-        "paired": (own, wide(float(free))),
+        "paired": (of_ratio, wide(float(free))),
         "common": (wide(common), wide(float(count * free))),
         "apart": (wide(apart), wide(apart_free)),
     }
     exceeds = special.fdtrc(free, (count - 1) * free, outer / (1 + 1 / count) / among)
-    differ = np.ones(len(own))
+    differ = np.ones(len(of_ratio))
     if count > 2:
         each = squares / free * count / (count - 1)
         logs = np.log(each)
@@ -116,7 +116,7 @@ def rules(ratios: Vector) -> Rules:
         differ = special.chdtrc(count - 1, statistic / (1 + (count + 1) / (3 * count * free)))
         prior = _prior_degrees(logs.var(axis=1, ddof=1) - float(special.polygamma(1, free / 2)))
         found["moderated"] = (
-            (wide(prior) * wide(common) + free * own) / (wide(prior) + free),
+            (wide(prior) * wide(common) + free * of_ratio) / (wide(prior) + free),
             np.minimum(wide(prior) + free, count * free),
         )
     for level in SCREENS:
@@ -124,7 +124,7 @@ def rules(ratios: Vector) -> Rules:
         degrees = np.where(exceeds < level, apart_free, count * free)
         alone = wide(differ) < level
         found[f"screened {level:g}"] = (
-            np.where(alone, own, wide(variance)), np.where(alone, free, wide(degrees)),
+            np.where(alone, of_ratio, wide(variance)), np.where(alone, free, wide(degrees)),
         )  # fmt: skip
     return found
 

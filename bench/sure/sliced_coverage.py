@@ -34,7 +34,7 @@ def main() -> None:
     studies = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     toggled = toggled_plan(*NAMES, passes=PASSES)
     sliced = replace(
-        toggled, variants=tuple(replace(one, design=Design.SLICED) for one in toggled.variants),
+        toggled, variants=tuple(replace(variant, design=Design.SLICED) for variant in toggled.variants),
         toggling=None, slicing=toggled.toggling,
     )  # fmt: skip
     rng = random.Random(20261124)
@@ -51,12 +51,12 @@ def main() -> None:
             ]  # fmt: skip
             for plan in (sliced, toggled):
                 found = effects(plan, trials)
-                for one in found:
-                    assert one.interval is not None
-                    held[one.design] += one.interval.contains(math.exp(TRUTH.get(one.variant, 0.0)))
+                for effect in found:
+                    assert effect.interval is not None
+                    held[effect.design] += effect.interval.contains(math.exp(TRUTH.get(effect.variant, 0.0)))
                 if plan is sliced:
-                    widths += [one.half_width or 0.0 for one in found]
-                    same = [one.conclusion for one in found if one.variant not in TRUTH]
+                    widths += [effect.half_width or 0.0 for effect in found]
+                    same = [effect.conclusion for effect in found if effect.variant not in TRUTH]
                     quiet += not {Conclusion.HIGHER, Conclusion.LOWER} & set(same)
         count = studies * (len(NAMES) - 1)
         print(

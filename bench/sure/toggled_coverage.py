@@ -40,7 +40,7 @@ def main() -> None:
     catalogue = Catalogue.for_version(run.plan.installs[0].version_num)
     same = [variant.name for variant in run.plan.toggled if _is_default(variant, catalogue)]
     starts: list[Start] = [
-        {name: [one for one in trial.slices if one.variant == name] for name in same}
+        {name: [slice_ for slice_ in trial.slices if slice_.variant == name] for name in same}
         for trial in trials
         if trial.slices
     ]
@@ -65,8 +65,8 @@ def _drawn(starts: list[Start], same: list[str], count: int, group: int) -> tupl
     held, widths = [], []
     for _ in range(DRAWS):
         chosen = draw.sample(starts, count)
-        for one, other in combinations(same, 2):
-            seen = estimate([(start[one], start[other]) for start in chosen], "tps", group_passes=group)
+        for first, second in combinations(same, 2):
+            seen = estimate([(start[first], start[second]) for start in chosen], "tps", group_passes=group)
             if seen is not None and seen.log_interval is not None:
                 held.append(seen.log_interval.contains(0.0))
                 widths.append((seen.log_interval.high - seen.log_interval.low) / 2)

@@ -67,14 +67,14 @@ def factors_of(case: Mapping[str, Any]) -> tuple[Factor, ...]:
     """The factors of a case."""
     return tuple(
         Factor(
-            one["setting"],
-            tuple(one["choices"]),
-            Scale(one["scale"]) if "scale" in one else None,
-            one["default"],
+            factor["setting"],
+            tuple(factor["choices"]),
+            Scale(factor["scale"]) if "scale" in factor else None,
+            factor["default"],
             "fresh",
-            tuple((name, value) for name, value in one.get("needs", ())),
+            tuple((name, value) for name, value in factor.get("needs", ())),
         )
-        for one in case["factor"]
+        for factor in case["factor"]
     )
 
 
@@ -83,8 +83,8 @@ def grid(case: Mapping[str, Any]) -> dict[str, Candidate]:
     plan = TuningPlan(
         factors_of(case), {}, (), Promises(DurabilityClass.NONE), Objective(case["objective"], True), 1.0, 1
     )
-    points = sorted(Space(plan).everything(), key=lambda one: (len(one.settings), one))
-    return {written(one): one for one in points}
+    points = sorted(Space(plan).everything(), key=lambda candidate: (len(candidate.settings), candidate))
+    return {written(candidate): candidate for candidate in points}
 
 
 def is_ruled_out(case: Mapping[str, Any], candidate: Candidate) -> bool:
@@ -104,7 +104,7 @@ def study_of(name: str, case: Mapping[str, Any], points: Mapping[str, Candidate]
         f"title = {quoted('What does each point of the grid do? ' + name)}",
         "[base]",
         *(f"{key} = {quoted(value)}" for key, value in case.get("base", {}).items()),
-        *(f"{one['setting']} = {quoted(one['default'])}" for one in case["factor"]),
+        *(f"{factor['setting']} = {quoted(factor['default'])}" for factor in case["factor"]),
         "[design]",
         f"rounds = {case['rounds']}",
         "seed = 1",
@@ -124,7 +124,7 @@ def newest(results: Path, name: str) -> tuple[Trial, ...]:
         return ()
     store = Store(results)
     try:
-        runs = [one for one in store.runs() if one.plan.study == name]
+        runs = [run for run in store.runs() if run.plan.study == name]
         return store.trials(runs[-1].id) if runs else ()
     finally:
         store.close()
@@ -148,13 +148,13 @@ def table_rows(
         "device": case.get("device"),
         "factors": [
             {
-                "setting": one.setting,
-                "choices": list(one.choices),
-                "scale": one.scale.value if one.scale else None,
-                "default": one.default,
-                "needs": [list(need) for need in one.needs],
+                "setting": factor.setting,
+                "choices": list(factor.choices),
+                "scale": factor.scale.value if factor.scale else None,
+                "default": factor.default,
+                "needs": [list(need) for need in factor.needs],
             }
-            for one in factors_of(case)
+            for factor in factors_of(case)
         ],
     }
     rows = [

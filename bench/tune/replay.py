@@ -86,10 +86,12 @@ def main() -> None:
                 row = [name, found.search, found.seed, found.regrets, found.trials]
                 file.write(json.dumps(row) + "\n")
                 file.flush()
-        own = [
-            one for (table_name, _, seed), one in known.items() if table_name == name and seed < given.replays
+        replays = [
+            replay
+            for (table_name, _, seed), replay in known.items()
+            if table_name == name and seed < given.replays
         ]
-        print("\n".join(summary(name, table, own, trials)))
+        print("\n".join(summary(name, table, replays, trials)))
 
 
 def read(path: Path) -> dict[tuple[str, str, int], Answers]:
@@ -149,17 +151,20 @@ def summary(name: str, table: Table, replays: list[Answers], trials: int) -> Ite
     yield "|---|---|---|---|---|---|---|---|"
     medians = {}
     for search in SEARCHES:
-        own = [one for one in replays if one.search == search]
-        if not own:
+        of_search = [replay for replay in replays if replay.search == search]
+        if not of_search:
             continue
-        times = [one.good_from * minute for one in own]
+        times = [replay.good_from * minute for replay in of_search]
         medians[search] = median(times)
-        never = sum(np.isinf(times)) / len(own)
-        regrets = [fmean(one.regret_at(trials * share) for one in own) for share in (0.25, 0.5, 1.0)]
+        never = sum(np.isinf(times)) / len(of_search)
+        regrets = [
+            fmean(replay.regret_at(trials * share) for replay in of_search) for share in (0.25, 0.5, 1.0)
+        ]
         cells = [f"{100 * regret:.1f} %" for regret in regrets]
         ends = [medians[search], sorted(times)[int(0.9 * (len(times) - 1))]]
         said = [f"{end:.1f}" if np.isfinite(end) else "never" for end in ends]
-        yield f"| {search} | {len(own)} | {said[0]} | {said[1]} | {100 * never:.0f} % | {' | '.join(cells)} |"
+        counts = f"{len(of_search)} | {said[0]} | {said[1]} | {100 * never:.0f} %"
+        yield f"| {search} | {counts} | {' | '.join(cells)} |"
     if set(medians) == set(SEARCHES):
         yield (
             f"\nours / random {medians['ours'] / medians['random']:.2f}, ours / tpe "

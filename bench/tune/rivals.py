@@ -31,7 +31,7 @@ def random_search(table: Table, plan: TuningPlan, trials: int) -> Iterator[Candi
                 yield points[index]
 
     points_in_order = order()
-    yield from _answers(table, plan, trials, lambda told: next(points_in_order), lambda one, log: None)
+    yield from _answers(table, plan, trials, lambda told: next(points_in_order), lambda candidate, log: None)
 
 
 def plain_tpe(table: Table, plan: TuningPlan, trials: int) -> Iterator[Candidate]:
@@ -81,5 +81,5 @@ def _answers(
         log = math.log(table.trial(candidate, step, 1))
         told.setdefault(candidate, []).append(log)
         tell(candidate, log)
-        allowed = [one for one in told if one not in table.ruled_out]
-        yield max(allowed, key=lambda one: fmean(told[one])) if allowed else DEFAULT
+        allowed = [point for point in told if point not in table.ruled_out]
+        yield max(allowed, key=lambda point: fmean(told[point])) if allowed else DEFAULT

@@ -55,7 +55,7 @@ class Table:
     @property
     def best(self) -> float:
         """Of the grid, under the limits."""
-        return max(value for one, value in self.truth.items() if one not in self.ruled_out)
+        return max(value for candidate, value in self.truth.items() if candidate not in self.ruled_out)
 
     def is_good(self, candidate: Candidate, within: float = 0.03) -> bool:
         """Whether a candidate keeps the limits and is within that share of the best."""
@@ -74,19 +74,24 @@ class Table:
     def trial(self, candidate: Candidate, step: Step, number: int) -> float:
         """The value of one trial; the same question has the same answer."""
         lines = sum(map(ord, repr(candidate.settings)))
-        own = np.random.default_rng([step.seed, number, lines])
+        of_trial = np.random.default_rng([step.seed, number, lines])
         shared = np.random.default_rng([step.seed, number])
-        deviation = float(own.choice(self.noise)) + float(shared.choice(self.round_noise))
+        deviation = float(of_trial.choice(self.noise)) + float(shared.choice(self.round_noise))
         return self.truth[candidate] * math.exp(deviation)
 
     def carry_out(self, facts: TuningFacts, step: Step) -> TuningFacts:
         """The facts after a step whose trials were drawn from the table."""
         measured = tuple(
             TrialAnswer(
-                step.number, number, one, self.trial(one, step, number), seconds=self.trial_s, device=device
+                step.number,
+                number,
+                candidate,
+                self.trial(candidate, step, number),
+                seconds=self.trial_s,
+                device=device,
             )
             for number in range(1, step.rounds + 1)
-            for one in step.candidates
+            for candidate in step.candidates
             for device in (None, *step.devices)
         )
         return replace(
@@ -119,14 +124,14 @@ def load(path: Path) -> Table:
     head, *rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
     factors = tuple(
         Factor(
-            one["setting"],
-            tuple(one["choices"]),
-            Scale(one["scale"]) if one["scale"] else None,
-            one["default"],
+            factor["setting"],
+            tuple(factor["choices"]),
+            Scale(factor["scale"]) if factor["scale"] else None,
+            factor["default"],
             "fresh",
-            tuple((need[0], need[1]) for need in one.get("needs", ())),
+            tuple((need[0], need[1]) for need in factor.get("needs", ())),
         )
-        for one in head["factors"]
+        for factor in head["factors"]
     )
     logs: dict[Candidate, dict[int, float]] = {}
     seconds, broken = [], set()
@@ -148,20 +153,26 @@ def table_of(
     trial_s: float,
 ) -> Table:
     """From each point's log value in each round: round + point + rest, least squares of a complete table."""
-    rounds = sorted({number for own in logs.values() for number in own})
-    points = {one: fmean(own.values()) for one, own in logs.items()}
+    rounds = sorted({number for by_round in logs.values() for number in by_round})
+    points = {candidate: fmean(by_round.values()) for candidate, by_round in logs.items()}
     levels = {
-        number: fmean(own[number] - points[one] for one, own in logs.items() if number in own)
+        number: fmean(
+            by_round[number] - points[candidate] for candidate, by_round in logs.items() if number in by_round
+        )
         for number in rounds
     }
-    rest = [log - points[one] - levels[number] for one, own in logs.items() for number, log in own.items()]
+    rest = [
+        log - points[candidate] - levels[number]
+        for candidate, by_round in logs.items()
+        for number, log in by_round.items()
+    ]
     # A point's mean and a round's level took degrees of freedom with them.
     degrees = max(1, len(rest) - len(points) - len(rounds) + 1)
     scale = math.sqrt(len(rest) / degrees)
     shared = np.array(list(levels.values()))
     return Table(
         tuple(factors),
-        {one: math.exp(log) for one, log in points.items()},
+        {candidate: math.exp(log) for candidate, log in points.items()},
         broken,
         np.array(rest) * scale,
         shared - shared.mean(),

@@ -250,9 +250,9 @@ def main() -> None:
     failed = count = 0
     for segment_mb in SEGMENTS_MB:
         for kind, way in [
-            *(("pgBackRest", one) for one in PGBACKREST),
-            *(("Barman", one) for one in BARMAN),
-            *(("commands", one) for one in PLAIN),
+            *(("pgBackRest", case) for case in PGBACKREST),
+            *(("Barman", case) for case in BARMAN),
+            *(("commands", case) for case in PLAIN),
         ]:
             folder = Path(tempfile.mkdtemp(prefix="walproof-real-"))
             folder.chmod(0o755)

@@ -87,8 +87,8 @@ class Watch:
 
     def cpu_s(self) -> tuple[float, float]:
         """(its own, its walsender's)."""
-        own, walsender = self._own.cpu_times(), self._walsender.cpu_times()
-        return own.user + own.system, walsender.user + walsender.system
+        watcher, walsender = self._own.cpu_times(), self._walsender.cpu_times()
+        return watcher.user + watcher.system, walsender.user + walsender.system
 
     def stop(self) -> None:
         """As Ctrl-C."""
@@ -127,7 +127,7 @@ def _run(given: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     until_s = math.inf if given.minutes is None else time.monotonic() + 60 * given.minutes
     user = server_user()
     install = reachable_install(find(given.pg), user)
-    tpcb = next(one for one in WORKLOADS if one.name == "tpcb")
+    tpcb = next(workload for workload in WORKLOADS if workload.name == "tpcb")
     load = replace(tpcb, clients=2 * (os.cpu_count() or 1))
     chance = random.Random(int(time.time()))
     with (

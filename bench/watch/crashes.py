@@ -87,26 +87,26 @@ def orders(versions: list[str], crashes: int) -> list[Order]:
     servers = [(pg, load) for pg in versions for load in LOADS]
     every = (Order(pg, load, number) for number in range(crashes) for pg, load in servers)
     chosen = list(islice(every, crashes))
-    return sorted(chosen, key=lambda one: (servers.index((one.pg, one.load)), one.number))
+    return sorted(chosen, key=lambda order: (servers.index((order.pg, order.load)), order.number))
 
 
 def _make(given: argparse.Namespace) -> None:
     until_s = None if given.minutes is None else time.monotonic() + 60 * given.minutes
     done = {(row["pg"], row["load"], row["number"]) for row in _stored(given.out)}
     missing = [
-        one
-        for one in orders(given.pg.split(","), given.crashes)
-        if (one.pg, one.load, one.number) not in done
+        order
+        for order in orders(given.pg.split(","), given.crashes)
+        if (order.pg, order.load, order.number) not in done
     ]
     user = server_user()
     with Workspace(given.on, user) as workspace:
-        for pg, of_version in groupby(missing, key=lambda one: one.pg):
+        for pg, of_version in groupby(missing, key=lambda order: order.pg):
             install = reachable_install(find(pg), user)
             calibration = _calibrated(install, workspace, given.out.parent, given.calibration_share)
-            for load, of_load in groupby(of_version, key=lambda one: one.load):
+            for load, of_load in groupby(of_version, key=lambda order: order.load):
                 if until_s is not None and time.monotonic() > until_s:
                     return
-                workload = next(one for one in WORKLOADS if one.name == load)
+                workload = next(known for known in WORKLOADS if known.name == load)
                 with loaded_server(install, workspace, workload, SETTINGS) as server:
                     for order in of_load:
                         if until_s is not None and time.monotonic() > until_s:
@@ -157,7 +157,7 @@ def crash(
             found = [recover(image, workspace, settings).times for _ in range(REPEATS)]
         finally:
             workspace.remove_folder(image.folder)
-        return {**row, "measured": [_measured(one) for one in found]}
+        return {**row, "measured": [_measured(recovery) for recovery in found]}
     server.cluster.forget_postmaster()
     server.cluster.start(server.settings)
     back_s = time.monotonic() - killed_s
@@ -196,7 +196,7 @@ def judged(row: dict[str, Any]) -> tuple[dict[str, float], float]:
     said = row["said"]
     if row["way"] == "copy":
         said = {key: said[key] - row["said_sync"][key] for key in said}
-        return said, median(one["total_s"] - one["before_redo_s"] for one in row["measured"])
+        return said, median(times["total_s"] - times["before_redo_s"] for times in row["measured"])
     return said, row["measured"][0]["total_s"]
 
 
@@ -212,7 +212,7 @@ def _line(row: dict[str, Any]) -> str:
 
 def summarise(rows: list[dict[str, Any]]) -> None:
     """Counts and medians, of all and of each way; of the sync and of the repeats apart."""
-    for name, some in (("all", rows), *((way, [one for one in rows if one["way"] == way])
+    for name, some in (("all", rows), *((way, [row for row in rows if row["way"] == way])
                                         for way in ("in place", "copy"))):  # fmt: skip
         pairs = [judged(row) for row in some]
         if not pairs:
@@ -238,7 +238,7 @@ def summarise(rows: list[dict[str, Any]]) -> None:
 
 def _spreads(rows: list[dict[str, Any]]) -> Iterator[float]:
     for row in rows:
-        times = [one["total_s"] - one["before_redo_s"] for one in row["measured"]]
+        times = [times["total_s"] - times["before_redo_s"] for times in row["measured"]]
         if len(times) > 1 and min(times) > 0:
             yield max(times) / min(times) - 1
 

@@ -134,7 +134,7 @@ def _day(hours: int, faults: list[Fault]) -> Iterator[tuple[int, WatchLook | NoA
             look.archiver, archived=moved // SEGMENT, ready=5 if "archiver" in on else 0,
             failed_at=BEGAN + second if "archiver" in on else None, last_at=BEGAN + second - 1,
         )  # fmt: skip
-        slots = tuple(replace(one, restart=moved - 300 * MB) for one in look.slots)
+        slots = tuple(replace(slot, restart=moved - 300 * MB) for slot in look.slots)
         yield second, replace(
             look, seen_s=float(second), at=BEGAN + second + jump_s, lsn=moved, started_at=started_at,
             archiver=archiver, slots=slots,
@@ -161,7 +161,7 @@ def _show(path: Path, faults: list[Fault]) -> None:
     for line in process.stdout:
         lines += 1
         data = json.loads(line)
-        shown |= {one["key"] for one in data["concerns"]} | {one["text"] for one in data["events"]}
+        shown |= {item["key"] for item in data["concerns"]} | {item["text"] for item in data["events"]}
         if lines % 200 == 0:
             memory.append(psutil.Process(process.pid).memory_info().rss)
     if process.wait() != 0:
@@ -172,7 +172,7 @@ def _show(path: Path, faults: list[Fault]) -> None:
         "outage": "server", "restart": "the server was started again", "archiver": "archiver",
         "slot": "slot etl",
     }  # fmt: skip
-    missing = {kind for kind in {one.kind for one in faults} & said.keys() if said[kind] not in shown}
+    missing = {kind for kind in {fault.kind for fault in faults} & said.keys() if said[kind] not in shown}
     if missing:
         raise SystemExit(f"not shown again: {', '.join(sorted(missing))}")
     print("every kind of fault is in it")

@@ -167,15 +167,17 @@ def main() -> None:
             )
             with Fleet(WatchOrder(servers)) as fleet, writing(pair.primary, LOAD_BYTES_PER_S):
                 _stay_calm(fleet, given.healthy)
-                chosen = [one for one in TROUBLES if not given.only or one.name in given.only.split(",")]
-                missed = [one.name for one in chosen if not _is_named(fleet, one, pair, flag)]
+                chosen = [
+                    trouble for trouble in TROUBLES if not given.only or trouble.name in given.only.split(",")
+                ]
+                missed = [trouble.name for trouble in chosen if not _is_named(fleet, trouble, pair, flag)]
     if missed:
         raise SystemExit(f"not named within {NAMED_S:.0f} s: {', '.join(missed)}")
 
 
 def _said(fleet: Fleet) -> dict[str, str]:
     """Key -> sentence of everything that is of concern."""
-    return {one.key: one.sentence for view in fleet.views(2.0) for one in view.concerns}
+    return {concern.key: concern.sentence for view in fleet.views(2.0) for concern in view.concerns}
 
 
 def _stay_calm(fleet: Fleet, seconds: float) -> None:

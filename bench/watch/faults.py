@@ -198,8 +198,8 @@ def failover(scene: Scene, seconds: float) -> None:
         stack.callback(standby.stop, "immediate")
         servers = (scene.primary, standby)
         both = (
-            f"host={','.join(str(one.sockets) for one in servers)} "
-            f"port={','.join(str(one.port) for one in servers)} "
+            f"host={','.join(str(server.sockets) for server in servers)} "
+            f"port={','.join(str(server.port) for server in servers)} "
             f"user={WATCHER} dbname=postgres target_session_attrs=read-write"
         )
         watched = Watched(both, scene.workspace.make_folder(f"history-{time.monotonic_ns()}") / "h.sqlite")
@@ -247,8 +247,8 @@ def main() -> None:
     parser.add_argument("--on", type=Path, default=Path("/var/tmp/walproof-watch"))
     given = parser.parse_args()
     chance = random.Random(given.seed)
-    chosen = [one for one in FAULTS if not given.only or one.__name__ in given.only.split(",")]
-    order = [one for one in chosen for _ in range(given.times)]
+    chosen = [fault for fault in FAULTS if not given.only or fault.__name__ in given.only.split(",")]
+    order = [fault for fault in chosen for _ in range(given.times)]
     chance.shuffle(order)
     print(f"seed {given.seed}")
     with ExitStack() as stack:

@@ -89,7 +89,7 @@ def loaded_server(
 @contextmanager
 def watching(*conninfos: str, every_s: float = 0.5, calibration: Path | None = None) -> Iterator[Fleet]:
     """The watch of the command, without its page."""
-    servers = tuple(ServerOrder(one, calibration=calibration) for one in conninfos)
+    servers = tuple(ServerOrder(conninfo, calibration=calibration) for conninfo in conninfos)
     with Fleet(WatchOrder(servers, every_s)) as fleet:
         yield fleet
 

@@ -102,8 +102,8 @@ def fill(path: Path, trials: int) -> int:
     while count < trials:
         found, _ = make_trials(plan, 10, seed=count)
         run = store.add_run(replace(plan, seed=count), ("walproof",), environment, "0.1.0")
-        for one in found:
-            store.add_trial(run.id, one)
+        for trial in found:
+            store.add_trial(run.id, trial)
         store.finish_run(run.id)
         count += len(found)
     store.close()
@@ -136,8 +136,8 @@ def measure(browser: str, folder: Path, url: str, pid: int, seconds: float) -> N
     process = psutil.Process(pid)
     with Tab(browser, profile) as tab:
         tab.open(url)
-        one = "/live/server?" + urlencode({"name": "db1:5432", "minutes": 60})
-        for path in ("/", "/runs", "/live", one, "/trend?study=durability"):
+        server_page = "/live/server?" + urlencode({"name": "db1:5432", "minutes": 60})
+        for path in ("/", "/runs", "/live", server_page, "/trend?study=durability"):
             paints = [first_paint(tab, f"http://{host}{path}") for _ in range(TIMES)]
             sys.stdout.write(
                 f"first paint {path.partition('?')[0]}: {median(paints):.0f} ms "

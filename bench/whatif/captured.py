@@ -117,9 +117,9 @@ def compare(said: Any, commits: int, measured: dict[str, tuple[float, int]]) -> 
     print("| max_wal_size | predicted bytes a transaction | interval | measured | cycles | error |")
     print("|---|---:|---:|---:|---:|---:|")
     for size, (found, cycles) in measured.items():
-        one = prediction(said, size)
+        predicted = prediction(said, size)
         value, low, high = (
-            one[name] * hours / commits for name in ("wal_bytes", "wal_bytes_low", "wal_bytes_high")
+            predicted[name] * hours / commits for name in ("wal_bytes", "wal_bytes_low", "wal_bytes_high")
         )
         print(
             f"| {size} | {value:,.0f} | {low:,.0f} to {high:,.0f} | {found:,.0f} | {cycles} |"
@@ -131,9 +131,9 @@ def prediction(said: Any, size: str) -> Any:
     """Of the present settings, with that max_wal_size."""
     wanted = {**said["present"], "max_wal_size_mb": int(size.removesuffix("MB"))}
     return next(
-        one
-        for one in said["predictions"]
-        if all(wanted[name] == value for name, value in one["settings"].items())
+        prediction
+        for prediction in said["predictions"]
+        if all(wanted[name] == value for name, value in prediction["settings"].items())
     )
 
 

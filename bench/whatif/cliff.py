@@ -48,7 +48,7 @@ def draw(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Vega-Lite specification: a line that is predicted, and every run as a point."""
     sizes = [size_of(row) for row in rows]
     source = rows[sizes.index(SIZES_MB[-1])]
-    predicted = {size_of(one): one["wal_bytes"] / 1e6 for one in source["predicted"]}
+    predicted = {size_of(row): row["wal_bytes"] / 1e6 for row in source["predicted"]}
     order = [label(size) for size in SIZES_MB]
     x = alt.X("size:O", sort=order, title="max_wal_size", axis=alt.Axis(labelAngle=0))
     y = alt.Y("wal:Q", title="WAL of the same transactions (MB)", scale=alt.Scale(domainMin=0))

@@ -63,10 +63,10 @@ def measure(campaign: Campaign, work: Path) -> None:
                     with cluster.connect() as connection:
                         end = location(connection)
                         connection.execute("SELECT pg_switch_wal()")
-                    targets = [target_of(one, campaign.work, version) for one in campaign.settings]
+                    targets = [target_of(chosen, campaign.work, version) for chosen in campaign.settings]
                     found = simulate(cluster.data / "pg_wal", targets=targets, start=start, end=end)
-                    for one, outcome in zip(campaign.settings, found.outcomes, strict=True):
-                        predicted[say(one)] = outcome.pg_wal_most
+                    for chosen, outcome in zip(campaign.settings, found.outcomes, strict=True):
+                        predicted[say(chosen)] = outcome.pg_wal_most
             finally:
                 cluster.stop("immediate")
             workspace.remove_folder(folder)

@@ -26,9 +26,9 @@ def main() -> None:
         for pages in PAGES:
             found = simulate(folder, targets=targets, most_pages=pages)
             errors = [
-                f"{100 * (one.image_bytes - other.image_bytes) / other.wal_bytes:+.2f}"
-                f" ({100 * one.sample_error_bytes / one.wal_bytes:.2f})"
-                for one, other in zip(found.outcomes, exact.outcomes, strict=True)
+                f"{100 * (sampled.image_bytes - whole.image_bytes) / whole.wal_bytes:+.2f}"
+                f" ({100 * sampled.sample_error_bytes / sampled.wal_bytes:.2f})"
+                for sampled, whole in zip(found.outcomes, exact.outcomes, strict=True)
             ]
             print(f"{pages:,}: {found.recorded.held_pages:,} held; {', '.join(errors)}")
 

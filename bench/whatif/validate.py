@@ -64,7 +64,7 @@ def _sized(*sizes: str) -> tuple[Mapping[str, str], ...]:
 
 
 def _timed(*timeouts: str) -> tuple[Mapping[str, str], ...]:
-    return tuple({"checkpoint_timeout": one, "max_wal_size": "100GB"} for one in timeouts)
+    return tuple({"checkpoint_timeout": timeout, "max_wal_size": "100GB"} for timeout in timeouts)
 
 
 _METHODS: tuple[Mapping[str, str], ...] = tuple(
@@ -130,7 +130,7 @@ def main() -> None:
     if arguments.again:
         return
     campaigns = OF_19 if arguments.only.startswith("19") else CAMPAIGNS
-    exact = [one for one in campaigns if one.name == arguments.only]
+    exact = [campaign for campaign in campaigns if campaign.name == arguments.only]
     for campaign in exact or campaigns:
         if arguments.only in campaign.name:
             times = 2 if arguments.twice else 1
@@ -221,7 +221,7 @@ def run(cluster: Cluster, pgbench: Path, campaign: Campaign, settings: Mapping[s
             "settings": dict(settings), "seconds": seconds, "start": str(start), "end": str(end),
             "wal_bytes": end - start, "images": written.images.count, "image_bytes": written.images.bytes,
             "hint_images": written.images.hint_count,
-            "checkpoints": sum(one.redo > start for one in written.checkpoints),
+            "checkpoints": sum(checkpoint.redo > start for checkpoint in written.checkpoints),
         }  # fmt: skip
         return row | predict(wal, row, campaign)
     finally:
@@ -245,7 +245,7 @@ def work_options(cluster: Cluster, work: w.Work) -> list[str]:
 def predict(wal: Path, row: Mapping[str, Any], campaign: Campaign) -> dict[str, Any]:
     """Every setting of the campaign, predicted from the WAL of a run under one of them."""
     version = int(campaign.pg.split(".")[0])
-    targets = [target_of(one, campaign.work, version) for one in campaign.settings]
+    targets = [target_of(settings, campaign.work, version) for settings in campaign.settings]
     late = [replace(target, late_segments=1) for target in targets]
     start, end = Lsn.parse(row["start"]), Lsn.parse(row["end"])
     found = simulate(wal, targets=[*targets, *late], start=start, end=end)
@@ -254,12 +254,12 @@ def predict(wal: Path, row: Mapping[str, Any], campaign: Campaign) -> dict[str, 
         "size_error": found.recorded.agreement.size_error,
         "predicted": [
             {
-                "settings": dict(one), "wal_bytes": outcome.wal_bytes, "images": outcome.images,
+                "settings": dict(settings), "wal_bytes": outcome.wal_bytes, "images": outcome.images,
                 "image_bytes": outcome.image_bytes, "checkpoints": outcome.checkpoints,
                 "cycles": outcome.cycles.count, "late": outcome.cycles.late, "if_late": other.wal_bytes,
                 "guessed": outcome.guessed_images, "pg_wal_most": outcome.pg_wal_most,
             }
-            for one, outcome, other in zip(
+            for settings, outcome, other in zip(
                 campaign.settings, found.outcomes[: len(targets)], found.outcomes[len(targets) :],
                 strict=True,
             )
@@ -273,9 +273,9 @@ def predict_again(results: Path, keep: Path) -> None:
     for line in results.read_text().splitlines():
         row = json.loads(line)
         (campaign,) = (
-            one
-            for one in (*CAMPAIGNS, *OF_19)
-            if (one.pg, one.work.name) == (row["pg"], row["work"]) and row["settings"] in one.settings
+            known
+            for known in (*CAMPAIGNS, *OF_19)
+            if (known.pg, known.work.name) == (row["pg"], row["work"]) and row["settings"] in known.settings
         )
         rows.append(row | predict(kept_folder(keep, row), row, campaign))
     results.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -333,9 +333,9 @@ class Cell:
 def cells_of(rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
     """Every prediction that is one: of a run with checkpoints, from another run."""
     found = []
-    for name, own in grouped(rows).items():
-        for source in own:
-            for target, predicted in zip(own, source["predicted"], strict=True):
+    for name, of_workload in grouped(rows).items():
+        for source in of_workload:
+            for target, predicted in zip(of_workload, source["predicted"], strict=True):
                 is_compression = "wal_compression" in target["settings"]
                 if source is target or not (predicted["checkpoints"] or is_compression):
                     continue
@@ -367,16 +367,16 @@ def is_late(predicted: Mapping[str, Any]) -> bool:
 
 def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
     """Errors by workload, source and target; then by workload; then of all."""
-    for name, own in grouped(rows).items():
+    for name, of_workload in grouped(rows).items():
         print(f"\n{name}\n")
-        names = [say(row["settings"]) for row in own]
+        names = [say(row["settings"]) for row in of_workload]
         print("| from \\ to | " + " | ".join(names) + " |\n|---" + "|---:" * len(names) + "|")
         print("| measured | " + " | ".join(
-            f"{row['wal_bytes'] / 1e6:.1f} MB, {row['images']}, {row['checkpoints']}" for row in own
+            f"{row['wal_bytes'] / 1e6:.1f} MB, {row['images']}, {row['checkpoints']}" for row in of_workload
         ) + " |")  # fmt: skip
-        for source in own:
+        for source in of_workload:
             texts = []
-            for target, predicted in zip(own, source["predicted"], strict=True):
+            for target, predicted in zip(of_workload, source["predicted"], strict=True):
                 wal, images = errors(target, predicted)
                 text = f"{wal:+.2f}" + ("" if images is None else f" / {images:+.2f}")
                 texts.append(text + (" (late)" if is_late(predicted) else ""))

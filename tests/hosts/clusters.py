@@ -158,8 +158,8 @@ def open_head() -> Iterator[str]:
 def _port(process: subprocess.Popen[bytes]) -> int:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and process.poll() is None:
-        for one in psutil.Process(process.pid).net_connections("tcp"):
-            if one.status == psutil.CONN_LISTEN:
-                return int(one.laddr.port)
+        for connection in psutil.Process(process.pid).net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN:
+                return int(connection.laddr.port)
         time.sleep(0.05)
     raise AssertionError(f"no port; exit status {process.poll()}")

@@ -29,7 +29,7 @@ from walproof.facts import Install, TrialState
 from walproof.facts.store import Store
 from walproof.hosts.authority import Authority, make_key
 from walproof.hosts.between import StandbyHosts, standby_hosts
-from walproof.hosts.cluster import Cluster, connected
+from walproof.hosts.cluster import RayCluster, connected
 from walproof.hosts.network import Answering, listen_address, measure
 from walproof.lab.follower import Follower
 from walproof.postgres import template as templates
@@ -101,14 +101,14 @@ def processes(folder: Path) -> list[psutil.Process]:
 def listening_at() -> dict[str, int]:
     """Address -> process id of each PostgreSQL that listens at one of our addresses, or at all of them."""
     found = {}
-    for one in psutil.net_connections("tcp"):
-        if one.status != psutil.CONN_LISTEN or not one.laddr or one.pid is None:
+    for connection in psutil.net_connections("tcp"):
+        if connection.status != psutil.CONN_LISTEN or not connection.laddr or connection.pid is None:
             continue
-        if one.laddr.ip not in (*ADDRESSES.values(), "0.0.0.0", "::"):
+        if connection.laddr.ip not in (*ADDRESSES.values(), "0.0.0.0", "::"):
             continue
         with contextlib.suppress(psutil.NoSuchProcess):
-            if psutil.Process(one.pid).name() == "postgres":
-                found[one.laddr.ip] = one.pid
+            if psutil.Process(connection.pid).name() == "postgres":
+                found[connection.laddr.ip] = connection.pid
     return found
 
 
@@ -125,7 +125,7 @@ def chain(
 ) -> Iterator[tuple[Server, StandbyHosts, dict[str, Follower]]]:
     """A primary here, ``near`` that follows it and ``far`` that follows near, each on a host of its own."""
     with ExitStack() as stack:
-        cluster: Cluster = stack.enter_context(connected(address, insecure=IS_ROOT))
+        cluster: RayCluster = stack.enter_context(connected(address, insecure=IS_ROOT))
         hosts = stack.enter_context(
             standby_hosts(
                 cluster, 2, [install], listen=None, folder=str(folder), insecure=IS_ROOT, tell=lambda _: None
@@ -145,7 +145,7 @@ def chain(
         yield primary, hosts, dict(standbys)
 
 
-@pytest.mark.parametrize("chosen", with_tls(), ids=lambda one: one.version)
+@pytest.mark.parametrize("chosen", with_tls(), ids=lambda install: install.version)
 def test_who_gets_in(address: str, open_place: Path, chosen: Install, tmp_path: Path) -> None:
     """Standbys of the run, by TLS and password; nobody else, nowhere else, and no superuser."""
     versions.note(chosen.version)
@@ -163,7 +163,7 @@ def test_who_gets_in(address: str, open_place: Path, chosen: Install, tmp_path: 
             standby.wait_for_replay(Lsn.parse(str(row[0])))
         there = listening_at()
         # The last of the chain listens nowhere.
-        assert sorted(there) == [ADDRESSES["elm"], next(one.address for one in hosts.hosts[:1])]
+        assert sorted(there) == [ADDRESSES["elm"], next(host.address for host in hosts.hosts[:1])]
         assert there[ADDRESSES["elm"]] == primary.pid
         authority = tmp_path / "authority.crt"
         authority.write_text(hosts.hosts[0].certified.authority)
@@ -290,7 +290,7 @@ def test_a_lost_host_ends_the_run_and_the_trial_is_not_stored(address: str, open
 def test_hosts_that_cannot_be(address: str) -> None:
     with connected(address, insecure=IS_ROOT) as cluster:
 
-        def opened(found: Cluster, count: int) -> None:
+        def opened(found: RayCluster, count: int) -> None:
             with standby_hosts(
                 found, count, [], listen=None, folder=None, insecure=IS_ROOT, tell=lambda _: None
             ):
@@ -299,7 +299,7 @@ def test_hosts_that_cannot_be(address: str) -> None:
         with pytest.raises(HostError, match="has 3 of the 4 hosts"):
             opened(cluster, 3)
         with pytest.raises(HostError, match="this node is no host for trials"):
-            opened(Cluster(tuple(replace(host, is_lab=False) for host in cluster.hosts)), 1)
+            opened(RayCluster(tuple(replace(host, is_lab=False) for host in cluster.hosts)), 1)
 
 
 def test_where_a_host_listens(monkeypatch: pytest.MonkeyPatch) -> None:

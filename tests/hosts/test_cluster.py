@@ -26,7 +26,7 @@ from walproof.facts.tuning_answers import candidate_name
 from walproof.facts.tuning_journal import Journal, JournalFile
 from walproof.hosts import verify as on_hosts_verify
 from walproof.hosts.archive import archive_stats
-from walproof.hosts.cluster import Cluster, connected, signals_heard
+from walproof.hosts.cluster import RayCluster, connected, signals_heard
 from walproof.hosts.safety import check_hosts
 from walproof.hosts.study import choose, on_hosts
 from walproof.hosts.verify import verify_on
@@ -51,7 +51,7 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def cluster(address: str) -> Iterator[Cluster]:
+def cluster(address: str) -> Iterator[RayCluster]:
     with connected(address, insecure=IS_ROOT) as found:
         yield found
 
@@ -61,7 +61,7 @@ def texts(wal: WalStats) -> list[str]:
 
 
 @pytest.mark.parametrize("major", VERSIONS)
-def test_an_archive_is_read_as_by_one_machine(cluster: Cluster, tmp_path: Path, major: int) -> None:
+def test_an_archive_is_read_as_by_one_machine(cluster: RayCluster, tmp_path: Path, major: int) -> None:
     facts = unpack(major, tmp_path)
     assert texts(archive_stats(cluster, [tmp_path])) == texts(stats(tmp_path))
     start, end = Lsn.parse(facts["start"]), Lsn.parse(facts["end"])
@@ -77,9 +77,9 @@ def said(read: Callable[[], WalStats]) -> object:
         return error.message, error.detail, error.hint
 
 
-def test_damage_and_gaps_are_told_as_by_one_machine(cluster: Cluster, tmp_path: Path) -> None:
+def test_damage_and_gaps_are_told_as_by_one_machine(cluster: RayCluster, tmp_path: Path) -> None:
     unpack(18, tmp_path)
-    segments = sorted(one for one in tmp_path.iterdir() if len(one.name) == 24)
+    segments = sorted(path for path in tmp_path.iterdir() if len(path.name) == 24)
     assert len(segments) >= 3
     errors = 0
     for segment in segments:
@@ -105,7 +105,7 @@ def verified(root: Path, verifier: Verifier | None = None) -> Any:
 
 @pytest.mark.parametrize("each", [1, 2, 64])
 def test_an_archive_is_verified_as_by_one_machine(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each: int
+    cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each: int
 ) -> None:
     """A damaged record, a history, a label, backups; then with a file cut short, gone, and not readable."""
     monkeypatch.setattr(on_hosts_verify, "FILES_MOST", each)
@@ -121,10 +121,10 @@ def test_an_archive_is_verified_as_by_one_machine(
     def look() -> None:
         plain = verified(root)
         assert verified(root, verifier) == plain
-        kinds.update(one["kind"] for archive in plain["archives"] for one in archive["problems"])
+        kinds.update(problem["kind"] for archive in plain["archives"] for problem in archive["problems"])
 
     look()
-    segments = sorted(one for one in root.rglob("*") if is_segment(one.name))
+    segments = sorted(path for path in root.rglob("*") if is_segment(path.name))
     middle = segments[1]
     data = middle.read_bytes()
     middle.write_bytes(data[:-9])
@@ -156,13 +156,13 @@ def test_whatif_from_the_command_line(address: str, tmp_path: Path) -> None:
     options = ["wal", "whatif", "wal", "--set", "max_wal_size=8MB,wal_compression=lz4", "--json"]
 
     def answer(text: str) -> Any:
-        return json.loads(text, object_hook=lambda one: {k: v for k, v in one.items() if k != "cpu_s"})
+        return json.loads(text, object_hook=lambda value: {k: v for k, v in value.items() if k != "cpu_s"})
 
     whole = walproof(*options, cwd=tmp_path)
     done = walproof(*options, "--ray", address, *anyway, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert answer(done.stdout) == answer(whole.stdout)
-    sorted(one for one in (tmp_path / "wal").iterdir() if is_segment(one.name))[1].unlink()
+    sorted(path for path in (tmp_path / "wal").iterdir() if is_segment(path.name))[1].unlink()
     whole = walproof(*options, cwd=tmp_path)
     done = walproof(*options, "--ray", address, *anyway, cwd=tmp_path)
     assert whole.returncode == done.returncode == 2
@@ -170,7 +170,7 @@ def test_whatif_from_the_command_line(address: str, tmp_path: Path) -> None:
     assert "this machine reads it" in done.stderr
 
 
-def test_the_hosts_are_told_apart(cluster: Cluster) -> None:
+def test_the_hosts_are_told_apart(cluster: RayCluster) -> None:
     assert sorted(host.machine.boot_id for host in cluster.hosts) == sorted(clusters.HOSTS)
     assert cluster.cores == 2
     assert all(host.is_lab for host in cluster.hosts)
@@ -186,7 +186,7 @@ def test_from_the_command_line(address: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, whole.stdout, "")
 
 
-def test_unsafe_hosts_are_named(cluster: Cluster) -> None:
+def test_unsafe_hosts_are_named(cluster: RayCluster) -> None:
     here = cluster.hosts[0].machine
     private = replace(here, is_root=False)
     check_hosts([private], insecure=False)
@@ -232,7 +232,7 @@ def test_a_study_runs_on_every_host(address: str, shared_store: str, tmp_path: P
             run = store.run(name)
             assert run.environment.facts["host"] == host
             assert run.finished_at is not None
-            assert sorted((one.round, one.variant) for one in store.trials(name)) == [
+            assert sorted((trial.round, trial.variant) for trial in store.trials(name)) == [
                 (1, "default"), (1, "fsync=off"), (2, "default"), (2, "fsync=off"),
             ]  # fmt: skip
     finally:
@@ -270,7 +270,7 @@ def test_a_tuning_measures_on_every_host_and_goes_on(address: str, shared_store:
         """By study and host: round, variant, when it began."""
         return {
             (run.plan.study, str(run.environment.facts["host"])): [
-                (one.round, one.variant, one.started_at) for one in store.trials(run.id)
+                (trial.round, trial.variant, trial.started_at) for trial in store.trials(run.id)
             ]
             for run in store.runs()
             if run.plan.study.startswith("tune-shop-")
@@ -281,7 +281,7 @@ def test_a_tuning_measures_on_every_host_and_goes_on(address: str, shared_store:
         return JournalFile(folders[0]).read() if folders else None
 
     def is_answered() -> bool:
-        return (found := journal()) is not None and len([one for one in found.steps if one.finished]) > 1
+        return (found := journal()) is not None and len([step for step in found.steps if step.finished]) > 1
 
     try:
         said = _interrupted_when(lambda: any(stored().values()), options, tmp_path)
@@ -293,13 +293,13 @@ def test_a_tuning_measures_on_every_host_and_goes_on(address: str, shared_store:
         step = found.steps[1]
         study = f"{found.name}-2"
         assert "step 2: screening settings (goes on)" in said
-        assert {one.host for one in step.hosts} == set(clusters.HOSTS)
+        assert {host_run.host for host_run in step.hosts} == set(clusters.HOSTS)
         after = stored()
         for host in clusters.HOSTS:
             trials = after[study, host]
             assert trials[: len(before.get((study, host), []))] == before.get((study, host), [])
-            names = [candidate_name(one) for one in step.step.candidates]
-            assert sorted(one[:2] for one in trials) == sorted(
+            names = [candidate_name(candidate) for candidate in step.step.candidates]
+            assert sorted(trial[:2] for trial in trials) == sorted(
                 (round_number, name) for round_number in range(1, step.step.rounds + 1) for name in names
             )
         assert len([run for run in store.runs() if run.plan.study == study]) == len(clusters.HOSTS)
@@ -307,11 +307,11 @@ def test_a_tuning_measures_on_every_host_and_goes_on(address: str, shared_store:
         store.close()
 
 
-def test_one_node_is_taken_of_a_machine(cluster: Cluster) -> None:
+def test_one_node_is_taken_of_a_machine(cluster: RayCluster) -> None:
     told: list[str] = []
-    one = cluster.hosts[0]
-    twice = Cluster((one, replace(one, node_id="other")))
-    assert choose(twice, None, told.append) == [one]
+    host = cluster.hosts[0]
+    twice = RayCluster((host, replace(host, node_id="other")))
+    assert choose(twice, None, told.append) == [host]
     assert "is the same machine as" in told[0]
     with pytest.raises(HostError, match="has 2 of the 3 hosts"):
         choose(cluster, 3, told.append)
@@ -328,11 +328,13 @@ def dies(name: str) -> str:
     return name
 
 
-def test_a_host_that_fails_is_left_out_and_named(cluster: Cluster) -> None:
+def test_a_host_that_fails_is_left_out_and_named(cluster: RayCluster) -> None:
     told: list[str] = []
     hosts = choose(cluster, None, told.append)
     names = [host.machine.name for host in hosts]
-    answers = {one.host.machine.name: one for one in on_hosts(hosts, fails_on_oak, names, told.append)}
+    answers = {
+        answer.host.machine.name: answer for answer in on_hosts(hosts, fails_on_oak, names, told.append)
+    }
     assert answers["elm"].answer == "elm"
     assert (answers["oak"].answer, answers["oak"].reason) == (None, "no room 0 bytes are free")
     assert "oak is left out: no room 0 bytes are free" in told
@@ -345,7 +347,7 @@ def nice_value(name: str) -> str:
     return subprocess.run(["nice"], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_servers_of_a_host_run_at_the_nice_value_of_its_node(cluster: Cluster) -> None:
+def test_servers_of_a_host_run_at_the_nice_value_of_its_node(cluster: RayCluster) -> None:
     hosts = choose(cluster, 1, lambda _: None)
     (found,) = on_hosts(hosts, nice_value, ["elm"], lambda _: None)
     assert found.answer == nice_value("here")

@@ -52,13 +52,15 @@ def test_nothing_is_changed_by_a_request(site: Reader) -> None:
         assert site.get("/runs", method=method).status == 405, method
     assert site.get("/runs", method="POST").status == 403
     assert site.get("/runs", {"Origin": "http://evil.example"}, method="POST").status == 403
-    own = {"Origin": f"http://{site.host}:{site.port}"}
-    assert site.get("/runs", own, method="POST").status == 405
-    assert site.get("/runs/none/requests", own, method="POST", body="kind=stop").status == 404
+    from_here = {"Origin": f"http://{site.host}:{site.port}"}
+    assert site.get("/runs", from_here, method="POST").status == 405
+    assert site.get("/runs/none/requests", from_here, method="POST", body="kind=stop").status == 404
     for origin in ("null", "http://evil.example", f"http://{site.host}:{site.port + 1}", ""):
         answer = site.get("/runs/none/requests", {"Origin": origin}, method="POST", body="kind=stop")
         assert answer.status == 403, origin
-    assert site.get("/runs/none/requests", own, method="POST", body="kind=stop", knows=False).status == 401
+    assert (
+        site.get("/runs/none/requests", from_here, method="POST", body="kind=stop", knows=False).status == 401
+    )
 
 
 def test_every_answer_has_the_headers(site: Reader) -> None:

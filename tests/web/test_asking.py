@@ -40,8 +40,8 @@ def site(tmp_path: Path, run: Run) -> Iterator[Reader]:
 
 
 def ask(site: Reader, run: Run, body: str) -> Answer:
-    own = {"Origin": f"http://{site.host}:{site.port}"}
-    return site.get(f"/runs/{run.id}/requests", own, method="POST", body=body)
+    from_here = {"Origin": f"http://{site.host}:{site.port}"}
+    return site.get(f"/runs/{run.id}/requests", from_here, method="POST", body=body)
 
 
 def test_a_request_is_a_row_and_is_shown_with_its_answer(site: Reader, store: Store, run: Run) -> None:

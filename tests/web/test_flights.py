@@ -20,7 +20,7 @@ from walproof.facts import Run
 from walproof.facts.run import BegunTrial
 from walproof.facts.store import Store
 from walproof.report.blocks import Block
-from walproof.web.listed import Listed
+from walproof.web.listed import ListedRun
 from walproof.web.several import trends
 
 _HOLDER = """
@@ -118,7 +118,7 @@ def test_a_trend_is_made_once_until_there_is_another_trial(
 ) -> None:
     counts: list[int] = []
 
-    def counted(found: Sequence[Listed]) -> list[Block]:
+    def counted(found: Sequence[ListedRun]) -> list[Block]:
         counts.append(len(found))
         return trends(found)
 
@@ -137,7 +137,7 @@ def test_a_trend_that_takes_long_is_on_its_way_at_once_and_comes_by_itself(
 ) -> None:
     may_go_on = threading.Event()
 
-    def slow(found: Sequence[Listed]) -> list[Block]:
+    def slow(found: Sequence[ListedRun]) -> list[Block]:
         assert may_go_on.wait(60)
         return trends(found)
 

@@ -16,9 +16,9 @@ from tests.web.conftest import AT, unanswering, watched
 from tests.web.reading import Reader
 from walproof.facts.watch import RmgrWal, WalCauses
 from walproof.units import format_bytes
-from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, History
+from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, ServerMoments
 from walproof.web.live.moment import IMAGES, Moment, moment_of
-from walproof.web.live.plot import Line, Plot, ceiling
+from walproof.web.live.plot import Plot, PlotLine, ceiling
 from walproof.web.live.plots import plots
 from walproof.web.pages import templates
 
@@ -129,7 +129,7 @@ def moment(at: float, **changes: object) -> Moment:
 
 
 def test_a_day_is_kept_in_bounds_and_hides_no_gap_and_no_peak() -> None:
-    history = History()
+    history = ServerMoments()
     for look in range(3 * 43_200):
         at = 2.0 * look
         history.add(moment(at, warm=500.0 if look == 100_000 else 10.0, answers=look != 110_000))
@@ -137,12 +137,12 @@ def test_a_day_is_kept_in_bounds_and_hides_no_gap_and_no_peak() -> None:
     day = history.span(until - 86_400, until, 10_000)
     assert len(day) <= LOOKS_MOST + MINUTES_MOST
     assert day[0].at - (until - 86_400) < 120
-    assert [one.at for one in day] == sorted({one.at for one in day})
+    assert [moment.at for moment in day] == sorted({moment.at for moment in day})
     for most in (10_000, 300, 20):
         seen = history.span(until - 86_400, until, most)
         assert len(seen) <= most + 1
-        assert max(one.warm or 0.0 for one in seen) == 500.0
-        assert sum(not one.answers for one in seen) == 1
+        assert max(moment.warm or 0.0 for moment in seen) == 500.0
+        assert sum(not moment.answers for moment in seen) == 1
     assert history.at(until - 86_400 * 2) is None
     recent = history.at(until - 1)
     assert recent is not None
@@ -150,7 +150,7 @@ def test_a_day_is_kept_in_bounds_and_hides_no_gap_and_no_peak() -> None:
 
 
 def causes(**totals: tuple[int, int]) -> WalCauses:
-    found = {name: RmgrWal(1 + one, one, images, 1) for name, (one, images) in totals.items()}
+    found = {name: RmgrWal(1 + count, count, images, 1) for name, (count, images) in totals.items()}
     return WalCauses(60.0, 0.0, 0.0, 0.0, (), found)
 
 
@@ -180,7 +180,7 @@ def test_a_plot_breaks_where_nothing_was_seen() -> None:
 
 def test_a_limit_far_away_does_not_flatten_the_plot() -> None:
     def drawn(limit: float) -> Plot:
-        lines = (Line("x", 1, (1.0, 2.0)), Line("limit", 2, (limit, limit), is_limit=True))
+        lines = (PlotLine("x", 1, (1.0, 2.0)), PlotLine("limit", 2, (limit, limit), is_limit=True))
         return Plot("x", "x", "", 0.0, 1.0, (0.0, 1.0), frozenset(), lines, lambda value: f"{value:g}")
 
     assert drawn(4.0).top >= 4.0

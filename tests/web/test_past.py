@@ -37,13 +37,13 @@ def test_a_long_stretch_keeps_its_peak_its_rates_and_its_gaps(path: Path) -> Non
     (server,) = past.servers()
     moments = past.span(server, server.first_at, server.last_at)
     assert 100 < len(moments) <= 300
-    assert max(one.warm or 0.0 for one in moments) == 90.0
-    rates = [one.wal_bytes_per_s for one in moments if one.wal_bytes_per_s is not None]
+    assert max(moment.warm or 0.0 for moment in moments) == 90.0
+    rates = [moment.wal_bytes_per_s for moment in moments if moment.wal_bytes_per_s is not None]
     assert rates
     assert rates == pytest.approx([RATE] * len(rates), rel=1e-6)
-    caused = [sum(dict(one.causes).values()) for one in moments if one.causes]
+    caused = [sum(dict(moment.causes).values()) for moment in moments if moment.causes]
     assert caused == pytest.approx([RATE] * len(caused), rel=0.01)
-    drawn = {one.id: one for one in plots(moments, server.first_at, server.last_at)}
+    drawn = {plot.id: plot for plot in plots(moments, server.first_at, server.last_at)}
     assert set(drawn) >= {"clock", "wal", "pg_wal", "archive"}
     hidden = [
         (drawn["clock"].at[place], drawn["clock"].at[place + 1]) for place in sorted(drawn["clock"].breaks)

@@ -22,7 +22,7 @@ def summed_up(site: Reader) -> list[dict[str, object]]:
     until_s = time.monotonic() + 60
     while True:
         found: list[dict[str, object]] = site.get("/api/runs").data
-        if all(one["answers"] is not None for one in found):
+        if all(run["answers"] is not None for run in found):
             return found
         assert time.monotonic() < until_s
         time.sleep(0.1)
@@ -30,7 +30,7 @@ def summed_up(site: Reader) -> list[dict[str, object]]:
 
 def test_the_list_has_question_answer_and_how_sure(site: Reader, stored: Stored) -> None:
     runs = summed_up(site)
-    assert {one["run"] for one in runs} == set(stored[1])
+    assert {run["run"] for run in runs} == set(stored[1])
     text = unescape(site.get("/runs").text)
     assert "What does each durability setting buy on this machine?" in text
     assert "the throughput of default, and may lose last commits." in text

@@ -15,7 +15,7 @@ from walproof.report.figures.draw import to_svg
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.run_trend import TrendData
 from walproof.settings.durability import DurabilityClass
-from walproof.web.listed import Listed
+from walproof.web.listed import ListedRun
 from walproof.web.several import trends
 from walproof.web.summary import Mark, RunSummary
 
@@ -23,17 +23,17 @@ DAY = 86400.0
 BEGAN = 1_780_000_000.0
 
 
-def run(number: int, machine: str, ratio: float) -> Listed:
+def run(number: int, machine: str, ratio: float) -> ListedRun:
     made = replace(
         durability().run, id=f"r{machine}{number}", created_at=BEGAN + DAY * number,
         environment=Environment({"cpu": machine}, {}),
     )  # fmt: skip
     ends = (ratio * 0.98, ratio * 1.02)
     mark = Mark("18", "w", "x <b>", "default", ratio, *ends, f"{ratio:.2f}x", DurabilityClass.NONE)
-    return Listed(made, Extent(10, 0, 5, None, 1.0), RunSummary("throughput", (), (), "", (mark,)))
+    return ListedRun(made, Extent(10, 0, 5, None, 1.0), RunSummary("throughput", (), (), "", (mark,)))
 
 
-def runs(machine: str, step_at: int | None, seed: int) -> list[Listed]:
+def runs(machine: str, step_at: int | None, seed: int) -> list[ListedRun]:
     chance = np.random.default_rng(seed)
     logs = chance.normal(0.4, 0.01, 24)
     if step_at is not None:
@@ -42,7 +42,7 @@ def runs(machine: str, step_at: int | None, seed: int) -> list[Listed]:
 
 
 def drawn(blocks: list[Block]) -> TrendData:
-    (figure,) = [one for one in blocks if isinstance(one, Figure)]
+    (figure,) = [block for block in blocks if isinstance(block, Figure)]
     assert isinstance(figure.data, TrendData)
     assert 'class="chart"' in to_svg(figure)
     return figure.data
@@ -57,7 +57,7 @@ def test_a_change_has_date_size_and_interval_and_its_machine() -> None:
     assert change.text.startswith(("-7.", "-8."))
     assert " % (-" in change.text
     assert "Changed by -" in data.describe()
-    (table,) = [one for one in blocks if isinstance(one, Table)]
+    (table,) = [block for block in blocks if isinstance(block, Table)]
     (row,) = table.rows
     assert [cell.text for cell in row][1] == "slow box"
     assert "a little too large" in (table.note or "")
@@ -67,7 +67,7 @@ def test_a_level_that_stays_is_said_and_few_runs_too() -> None:
     for found in (runs("box", None, 3), runs("box", 4, 4)[:8]):
         blocks = trends(found)
         assert drawn(blocks).changes == ()
-        (said,) = [one for one in blocks if isinstance(one, Paragraph)]
+        (said,) = [block for block in blocks if isinstance(block, Paragraph)]
         assert said.text.startswith("No change of the level was found.")
 
 

@@ -9,9 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from walproof.hosts.cluster import Cluster
+from walproof.hosts.cluster import RayCluster
 from walproof.hosts.in_order import IN_FLIGHT_PER_CORE, LOST, lost
-from walproof.hosts.ranges import Outcome, Range, cut, list_archive, merge, read_on, read_range, whole
+from walproof.hosts.ranges import (
+    RangeOutcome,
+    SegmentRange,
+    cut,
+    list_archive,
+    merge,
+    read_on,
+    read_range,
+    whole,
+)
 from walproof.units import Lsn
 from walproof.wal.places.opened import Path, open_places
 from walproof.wal.progress import Observe
@@ -24,7 +33,7 @@ _FAN_IN = 16
 
 
 def archive_stats(
-    cluster: Cluster,
+    cluster: RayCluster,
     paths: Sequence[Path],
     *,
     start: Lsn | None = None,
@@ -60,36 +69,39 @@ class Tree:
         observe: Observe | None,
         segment_size: int,
         total_bytes: int,
-        work: tuple[Callable[[Range], Outcome], Callable[..., Outcome]] = (read_range, merge),
+        work: tuple[Callable[[SegmentRange], RangeOutcome], Callable[..., RangeOutcome]] = (
+            read_range,
+            merge,
+        ),
     ) -> None:
         """``ray`` is the library, or what stands for it where its tasks are simulated. ``work``: what reads a
         range, and what merges outcomes."""
         self._ray = ray
         task: Any = ray.remote(num_cpus=1, max_retries=LOST)
-        self._read, self._merge = (task(one) for one in work)
+        self._read, self._merge = (task(function) for function in work)
         self._most = cores * IN_FLIGHT_PER_CORE
         self._observe, self._segment_size, self._total = observe, segment_size, total_bytes
-        self._levels: list[list[ObjectRef[Outcome]]] = [[]]
-        self._under_way: dict[ObjectRef[Outcome], int] = {}
+        self._levels: list[list[ObjectRef[RangeOutcome]]] = [[]]
+        self._under_way: dict[ObjectRef[RangeOutcome], int] = {}
         self._read_bytes = 0
 
-    def all_of(self, ranges: Iterable[Range]) -> Outcome:
+    def all_of(self, ranges: Iterable[SegmentRange]) -> RangeOutcome:
         """Raises HostError."""
         try:
-            for one in ranges:
+            for range_ in ranges:
                 while len(self._under_way) >= self._most:
                     self._wait()
-                reference = self._read.remote(one)
-                self._under_way[reference] = one.segments * self._segment_size
+                reference = self._read.remote(range_)
+                self._under_way[reference] = range_.segments * self._segment_size
                 self._add(0, reference)
             while self._under_way:
                 self._wait()
-            outcome: Outcome = self._ray.get(self._top())
+            outcome: RangeOutcome = self._ray.get(self._top())
         except self._ray.exceptions.RayError as error:
             raise lost(error) from None
         return outcome
 
-    def _add(self, level: int, reference: ObjectRef[Outcome]) -> None:
+    def _add(self, level: int, reference: ObjectRef[RangeOutcome]) -> None:
         if level == len(self._levels):
             self._levels.append([])
         waiting = self._levels[level]
@@ -98,9 +110,9 @@ class Tree:
             self._levels[level] = []
             self._add(level + 1, self._merge.remote(*waiting))
 
-    def _top(self) -> ObjectRef[Outcome]:
+    def _top(self) -> ObjectRef[RangeOutcome]:
         """What is left over on each level follows what is above it."""
-        rest: list[ObjectRef[Outcome]] = []
+        rest: list[ObjectRef[RangeOutcome]] = []
         for waiting in self._levels:
             rest = [*waiting, *rest]
             if len(rest) > 1:

@@ -19,8 +19,8 @@ from typing import Any
 from walproof.errors import HostError, WalproofError
 from walproof.facts import Install
 from walproof.hosts.authority import Authority, make_key
-from walproof.hosts.cluster import WITH_SERVERS, Cluster, Host
-from walproof.hosts.far_follower import FarFollower, Told, told
+from walproof.hosts.cluster import WITH_SERVERS, Host, RayCluster
+from walproof.hosts.far_follower import ActorCall, FarFollower, told
 from walproof.hosts.network import Network, listen_address, measure
 from walproof.hosts.standby_host import Certified, FollowOrder, Introduction, StandbyHost
 from walproof.lab.follower import Follower
@@ -37,7 +37,7 @@ _CLOSE_PATIENCE_S = 60.0
 
 @contextmanager
 def standby_hosts(
-    cluster: Cluster,
+    cluster: RayCluster,
     count: int,
     installs: Sequence[Install],
     *,
@@ -88,7 +88,7 @@ def standby_hosts(
         remove_placement_group(group)
 
 
-def _apart(cluster: Cluster, node_id: str, count: int) -> tuple[Host, list[Host]]:
+def _apart(cluster: RayCluster, node_id: str, count: int) -> tuple[Host, list[Host]]:
     """This host, and a node of each other machine that was started for trials. Raises HostError."""
     hint = "A host is a machine whose node was started with --resources='{\"walproof_host\": 1}'."
     here = next((host for host in cluster.hosts if host.node_id == node_id), None)
@@ -124,7 +124,7 @@ class _Far:
     """One of the hosts."""
 
     name: str
-    told: Told
+    told: ActorCall
     introduction: Introduction
     certified: Certified
 
@@ -204,9 +204,9 @@ class _Joined:
         endpoints = {PRIMARY: Endpoint(self._hosts.address, primary.port, self._hosts.papers.name)}
         try:
             for plan in plans:
-                followers = [hosts[one.name] for one in plans if one.upstream == plan.name]
+                followers = [hosts[other.name] for other in plans if other.upstream == plan.name]
                 address = hosts[plan.name].address
-                listens_for = tuple(one.told("source_towards", address) for one in followers)
+                listens_for = tuple(follower.told("source_towards", address) for follower in followers)
                 order = FollowOrder(
                     plan.name, primary.install.label, endpoints[plan.upstream], endpoints[PRIMARY],
                     {**inherited(settings), **plan.settings}, listens_for,

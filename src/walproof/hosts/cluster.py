@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from walproof.errors import HostError
 from walproof.hosts.safety import check_hosts, check_port
-from walproof.hosts.task import Machine, look_around
+from walproof.hosts.task import HostMachine, look_around
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -36,11 +36,11 @@ class Host:
     """CPUs that Ray may use there; 0 for a node that is for the cluster's own work."""
     is_lab: bool
     """Whether it was started with the resource ``walproof_host``."""
-    machine: Machine
+    machine: HostMachine
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class RayCluster:
     """What is connected."""
 
     hosts: tuple[Host, ...]
@@ -52,7 +52,7 @@ class Cluster:
 
 
 @contextmanager
-def connected(address: str, *, insecure: bool = False) -> Iterator[Cluster]:
+def connected(address: str, *, insecure: bool = False) -> Iterator[RayCluster]:
     """Connect to the cluster whose head listens at ``address`` (HOST:PORT) from one of its nodes.
 
     Raises HostError: no Ray, no cluster, one that is not safe (unless ``insecure``), or hosts with another
@@ -66,7 +66,7 @@ def connected(address: str, *, insecure: bool = False) -> Iterator[Cluster]:
         # Ray takes over a signal of its driver; ours says what is kept.
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        cluster = Cluster(_hosts(ray))
+        cluster = RayCluster(_hosts(ray))
         check_hosts([host.machine for host in cluster.hosts], insecure=insecure)
         with signals_heard():
             yield cluster

@@ -15,14 +15,14 @@ _LOOK_S = 1.0
 """A wait without an end would not see signals."""
 
 
-class Told(Protocol):
+class ActorCall(Protocol):
     """Calls a method of a host's actor, and waits for its answer."""
 
     def __call__(self, method: str, *arguments: Any) -> Any:
         """Raises what the method raised, or HostError when the host is lost."""
 
 
-def told(actor: Any, name: str) -> Told:
+def told(actor: Any, name: str) -> ActorCall:
     """Of the actor on the host that is called ``name``."""
     import ray
 
@@ -57,7 +57,7 @@ def _last_line(error: BaseException) -> str:
 class FarFollower(Follower):
     """Forwards every question."""
 
-    def __init__(self, host: Told) -> None:
+    def __init__(self, host: ActorCall) -> None:
         self._told = host
 
     def _ask(self, what: str, *arguments: Any) -> Any:

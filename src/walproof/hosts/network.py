@@ -73,11 +73,13 @@ def listen_address(given: str | None, cluster_address: str, *, insecure: bool) -
 
 def _address_of(given: str, cluster_address: str) -> str:
     interfaces = {
-        name: [ipaddress.ip_address(one.address.split("%")[0]) for one in known if one.family in _FAMILIES]
+        name: [
+            ipaddress.ip_address(entry.address.split("%")[0]) for entry in known if entry.family in _FAMILIES
+        ]
         for name, known in psutil.net_if_addrs().items()
     }
     if given in interfaces:
-        there = sorted(interfaces[given], key=lambda one: one.version)
+        there = sorted(interfaces[given], key=lambda address: address.version)
     else:
         try:
             network = ipaddress.ip_network(given, strict=False)
@@ -87,8 +89,8 @@ def _address_of(given: str, cluster_address: str) -> str:
                 detail=f"It has {', '.join(interfaces)}.",
                 hint="--listen takes an interface that every host has, or a network such as 10.1.0.0/16.",
             ) from None
-        there = [one for known in interfaces.values() for one in known if one in network]
-    there = [one for one in there if not one.is_link_local]
+        there = [address for known in interfaces.values() for address in known if address in network]
+    there = [address for address in there if not address.is_link_local]
     if not there:
         raise HostError(f'host {cluster_address} has no address of "{given}"')
     return str(there[0])

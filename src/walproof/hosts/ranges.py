@@ -25,7 +25,7 @@ _FOLDERS_DEEP = 6
 """As deep as the native module looks (``MOST_FOLDERS``, crates/walproof-wal)."""
 
 
-class Range(NamedTuple):
+class SegmentRange(NamedTuple):
     """What one task reads."""
 
     files: tuple[str, ...]
@@ -37,7 +37,7 @@ class Range(NamedTuple):
     is_last: bool
 
 
-class Outcome(NamedTuple):
+class RangeOutcome(NamedTuple):
     """What is known of consecutive ranges.
 
     The last of them stays apart until another follows: where nothing does, it is read again together with
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
     """Whether that is all of the ranges."""
 
 
-class Archive(NamedTuple):
+class ArchiveFiles(NamedTuple):
     """The files of an archive, in the order of their WAL."""
 
     segments: tuple[tuple[str, ...], ...]
@@ -72,7 +72,7 @@ class Archive(NamedTuple):
 
 def list_archive(
     paths: Sequence[Path], start: Lsn | None, end: Lsn | None, timeline: int | None
-) -> Archive | None:
+) -> ArchiveFiles | None:
     """The segments from ``start`` to ``end``, or None where there is none. Raises WalError."""
     found: dict[str, list[str]] = {}
     histories = []
@@ -97,7 +97,7 @@ def list_archive(
         if (start is None or begin(number) + size > start) and (end is None or begin(number) < end)
     ]
     names = [file.rpartition("/")[2] for files in found.values() for file in files]
-    return Archive(
+    return ArchiveFiles(
         segments=tuple(tuple(found[number]) for number in chosen),
         starts=tuple(map(begin, chosen)),
         histories=tuple(histories),
@@ -107,15 +107,15 @@ def list_archive(
 
 
 def cut(
-    archive: Archive, cores: int, start: Lsn | None, end: Lsn | None, timeline: int | None
-) -> Iterator[Range]:
+    archive: ArchiveFiles, cores: int, start: Lsn | None, end: Lsn | None, timeline: int | None
+) -> Iterator[SegmentRange]:
     """Ranges in order, enough of them that ``cores`` end at about the same time."""
     count = len(archive.segments)
     each = min(SEGMENTS_MOST, max(1, count // (cores * _RANGES_PER_CORE)))
     for first in range(0, count, each):
         here = archive.segments[first : first + each]
         is_last = first + each >= count
-        yield Range(
+        yield SegmentRange(
             files=(*(file for files in here for file in files), *archive.histories),
             segments=len(here),
             # Records begin and end at multiples of 8, and so do parts.
@@ -126,7 +126,7 @@ def cut(
         )
 
 
-def read_range(wanted: Range) -> Outcome:
+def read_range(wanted: SegmentRange) -> RangeOutcome:
     """The part of one range, on one core."""
     try:
         part = read_part(
@@ -137,35 +137,35 @@ def read_range(wanted: Range) -> Outcome:
             threads=1,
         )
     except WalError:
-        return Outcome(None, None, False)
+        return RangeOutcome(None, None, False)
     # Whether the WAL ends there, or is damaged, is told by what comes after it.
     if not part.is_open and not wanted.is_last:
-        return Outcome(None, None, False)
-    return Outcome(None, part.data, True)
+        return RangeOutcome(None, None, False)
+    return RangeOutcome(None, part.data, True)
 
 
-def merge(*outcomes: Outcome) -> Outcome:
+def merge(*outcomes: RangeOutcome) -> RangeOutcome:
     """Outcomes of ranges that follow each other, put together as far as they go; associative."""
     before: bytes | None = None
     last: bytes | None = None
-    for one in outcomes:
-        if one.last is None:
-            return Outcome(before, last, False)
+    for outcome in outcomes:
+        if outcome.last is None:
+            return RangeOutcome(before, last, False)
         if last is None:
-            before, last = one.before, one.last
+            before, last = outcome.before, outcome.last
         else:
             try:
-                joined = _joined(before, last, one.before)
-                _joined(joined, one.last)  # or it does not follow, and is not taken
+                joined = _joined(before, last, outcome.before)
+                _joined(joined, outcome.last)  # or it does not follow, and is not taken
             except WalError:
-                return Outcome(before, last, False)
-            before, last = joined, one.last
-        if not one.is_whole:
-            return Outcome(before, last, False)
-    return Outcome(before, last, last is not None)
+                return RangeOutcome(before, last, False)
+            before, last = joined, outcome.last
+        if not outcome.is_whole:
+            return RangeOutcome(before, last, False)
+    return RangeOutcome(before, last, last is not None)
 
 
-def whole(outcome: Outcome) -> Part:
+def whole(outcome: RangeOutcome) -> Part:
     """The part of all ranges of a whole outcome."""
     assert outcome.is_whole
     return join_parts(part for part in (outcome.before, outcome.last) if part is not None)
@@ -176,7 +176,7 @@ def _joined(*parts: bytes | None) -> bytes:
 
 
 def read_on(
-    outcome: Outcome, paths: Sequence[Path], start: Lsn | None, end: Lsn | None, timeline: int | None
+    outcome: RangeOutcome, paths: Sequence[Path], start: Lsn | None, end: Lsn | None, timeline: int | None
 ) -> Part:
     """All of the WAL, of which ``outcome`` is known, by one machine from the last range on.
 

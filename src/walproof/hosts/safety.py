@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from walproof import __version__
 from walproof.errors import HostError
 from walproof.hosts import knock
-from walproof.hosts.task import Machine
+from walproof.hosts.task import HostMachine
 from walproof.privilege.environment import child_environment
 
 _CONNECT_S = 5.0
@@ -64,18 +64,24 @@ def _parsed(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def check_hosts(machines: Sequence[Machine], *, insecure: bool) -> None:
+def check_hosts(machines: Sequence[HostMachine], *, insecure: bool) -> None:
     """Versions, addresses and users of all hosts, named at once. Raises HostError."""
-    others = [one for one in machines if one.walproof_version != __version__]
+    others = [machine for machine in machines if machine.walproof_version != __version__]
     if others:
         raise HostError(
             f"hosts have another version of walproof than this machine's {__version__}",
-            detail="; ".join(f"{one.name} ({one.address}): {one.walproof_version}" for one in others),
+            detail="; ".join(
+                f"{machine.name} ({machine.address}): {machine.walproof_version}" for machine in others
+            ),
             hint="Install the same version everywhere: a run has to mean the same on every host.",
         )
     if insecure:
         return
-    unsafe = [f"{one.name} ({one.address}): {reason}" for one in machines for reason in _reasons(one)]
+    unsafe = [
+        f"{machine.name} ({machine.address}): {reason}"
+        for machine in machines
+        for reason in _reasons(machine)
+    ]
     if unsafe:
         raise HostError(
             "hosts of the cluster are not safe to use",
@@ -84,7 +90,7 @@ def check_hosts(machines: Sequence[Machine], *, insecure: bool) -> None:
         )
 
 
-def _reasons(machine: Machine) -> list[str]:
+def _reasons(machine: HostMachine) -> list[str]:
     reasons = []
     if not ipaddress.ip_address(machine.address).is_private:
         reasons.append("listens on a public address")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from walproof.errors import HostError, WalproofError
-from walproof.hosts.cluster import WITH_SERVERS, Cluster, Host, signals_heard
+from walproof.hosts.cluster import WITH_SERVERS, Host, RayCluster, signals_heard
 
 Order = TypeVar("Order")
 Tell = Callable[[str], None]
@@ -21,7 +21,7 @@ _TRIES = 3
 """Of a host whose process was lost."""
 
 
-class Carried(NamedTuple):
+class HostAnswer(NamedTuple):
     """What became of one host."""
 
     host: Host
@@ -30,7 +30,7 @@ class Carried(NamedTuple):
     """Why there is no answer."""
 
 
-def choose(cluster: Cluster, count: int | None, tell: Tell) -> list[Host]:
+def choose(cluster: RayCluster, count: int | None, tell: Tell) -> list[Host]:
     """One node for each machine that was started for trials. Raises HostError for fewer than ``count``."""
     chosen: dict[str, Host] = {}
     for host in cluster.hosts:
@@ -65,7 +65,7 @@ def on_hosts(
     tell: Tell,
     *,
     tries: int = _TRIES,
-) -> list[Carried]:
+) -> list[HostAnswer]:
     """``work(order)`` on each host, at the same time. A host that fails is left out, and told of.
 
     ``work`` is a function of a module, by whose name the hosts find it.
@@ -80,7 +80,7 @@ def on_hosts(
         return task.options(scheduling_strategy=node, runtime_env=WITH_SERVERS).remote(orders[index])
 
     under_way = {start(index): (index, 1) for index in range(len(hosts))}
-    found: dict[int, Carried] = {}
+    found: dict[int, HostAnswer] = {}
     while under_way:
         # A wait without an end would not see signals.
         with signals_heard():
@@ -89,18 +89,18 @@ def on_hosts(
             index, begun = under_way.pop(reference)
             host = hosts[index]
             try:
-                found[index] = Carried(host, ray.get(reference), None)
+                found[index] = HostAnswer(host, ray.get(reference), None)
                 tell(f"{host.machine.name}: done")
             except ray.exceptions.WorkerCrashedError:
                 if begun < tries:
                     tell(f"{host.machine.name}: its process was lost, and is started again")
                     under_way[start(index)] = (index, begun + 1)
                     continue
-                found[index] = Carried(host, None, f"its process was lost {tries} times")
+                found[index] = HostAnswer(host, None, f"its process was lost {tries} times")
             except ray.exceptions.RayTaskError as error:
-                found[index] = Carried(host, None, _reason(error))
+                found[index] = HostAnswer(host, None, _reason(error))
             except ray.exceptions.RayError as error:
-                found[index] = Carried(host, None, f"it was lost ({type(error).__name__})")
+                found[index] = HostAnswer(host, None, f"it was lost ({type(error).__name__})")
             if (reason := found[index].reason) is not None:
                 tell(f"{host.machine.name} is left out: {reason}")
     return [found[index] for index in range(len(hosts))]

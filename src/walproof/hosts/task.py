@@ -15,7 +15,7 @@ of their own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class HostMachine:
     """What has to be known before a machine is given work."""
 
     name: str
@@ -37,9 +37,9 @@ def boot_id() -> str:
         return socket.gethostname()
 
 
-def look_around(address: str) -> Machine:
+def look_around(address: str) -> HostMachine:
     """This machine, which the cluster knows by ``address``."""
-    return Machine(
+    return HostMachine(
         name=os.environ.get(MACHINE_VARIABLE) or socket.gethostname(),
         address=address,
         boot_id=boot_id(),

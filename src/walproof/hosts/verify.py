@@ -37,7 +37,7 @@ class File(NamedTuple):
     wants_sha1: bool
 
 
-class Batch(NamedTuple):
+class FileBatch(NamedTuple):
     """What one task verifies."""
 
     files: tuple[File, ...]
@@ -52,7 +52,7 @@ def verify_on(cores: int) -> Verifier:
     ) -> Iterator[Verified]:
         each = min(FILES_MOST, max(1, len(wanted) // (max(1, cores) * _BATCHES_PER_CORE)))
         batches = [wanted[first : first + each] for first in range(0, len(wanted), each)]
-        orders = (Batch(tuple(map(_file, batch)), segment_size) for batch in batches)
+        orders = (FileBatch(tuple(map(_file, batch)), segment_size) for batch in batches)
         here = verify_here(1)
         for batch, (_, plain) in zip(batches, in_order(verify_batch, orders, cores), strict=True):
             if plain is None or any(map(is_unread, plain)):
@@ -69,7 +69,7 @@ def _file(wanted: Wanted) -> File:
     return File(path, file.status, file.name, file.is_partial, file.ending, wants_sha1)
 
 
-def verify_batch(order: Batch) -> list[Mapping[str, Any]] | None:
+def verify_batch(order: FileBatch) -> list[Mapping[str, Any]] | None:
     """The facts of each file, on one core; None where a store could not be read."""
     with ExitStack() as stack:
         stores: dict[str, Place] = {}

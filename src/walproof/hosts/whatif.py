@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from walproof._native import WhatIfPass, wal_digest, wal_looks
 from walproof.errors import WalError
 from walproof.hosts.in_order import in_order
-from walproof.hosts.ranges import Archive, list_archive
+from walproof.hosts.ranges import ArchiveFiles, list_archive
 from walproof.wal.places.opened import reading
 from walproof.wal.places.place import Place
 from walproof.wal.progress import Observe
@@ -76,7 +76,7 @@ def simulate_on(cores: int, tell: Tell) -> Callable[[Sequence[Place]], Simulator
 
 
 def by_ranges(
-    archive: Archive,
+    archive: ArchiveFiles,
     asked: SimulationOrder,
     cores: int,
     observe: Observe | None = None,
@@ -144,7 +144,7 @@ class _NotWhole(Exception):
 
 
 def cut(
-    archive: Archive, asked: SimulationOrder, cores: int, each: int | None = None
+    archive: ArchiveFiles, asked: SimulationOrder, cores: int, each: int | None = None
 ) -> Iterator[RecordRange]:
     """Ranges in order."""
     count = len(archive.segments)

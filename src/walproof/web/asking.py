@@ -55,7 +55,7 @@ def _asked(text: str) -> tuple[RequestKind, int]:
     try:
         kind = RequestKind(given.get("kind", ""))
     except ValueError:
-        known = ", ".join(one.value for one in RequestKind)
+        known = ", ".join(known_kind.value for known_kind in RequestKind)
         raise StoreError("the request names nothing that a run can do", detail=f"Expected {known}.") from None
     if kind is RequestKind.STOP:
         return kind, 0

@@ -15,7 +15,7 @@ from walproof.report.figures.style import marked
 from walproof.report.kinds.registry import report_kind
 from walproof.report.numbers import percent
 from walproof.units import format_utc
-from walproof.web.listed import Listed
+from walproof.web.listed import ListedRun
 
 _LINES_MOST = 8
 _ROUNDS_MOST = 40
@@ -29,7 +29,7 @@ _WAIT = "wait_share."
 class RunCourse:
     """A run so far."""
 
-    listed: Listed
+    listed: ListedRun
     last: Trial | None
     """Its newest trial."""
     failures: tuple[Trial, ...]
@@ -48,18 +48,18 @@ class RunCourse:
         waits = [
             (name.removeprefix(_WAIT), share) for name, share in metrics.items() if name.startswith(_WAIT)
         ]
-        waits.sort(key=lambda one: -one[1])
+        waits.sort(key=lambda wait: -wait[1])
         return tuple((name, percent(share)) for name, share in waits[:_WAITS_MOST])
 
 
-def course_of(listed: Listed, trials: Sequence[Trial]) -> RunCourse:
+def course_of(listed: ListedRun, trials: Sequence[Trial]) -> RunCourse:
     """From the trials that are stored, oldest first."""
     failures = [trial for trial in reversed(trials) if trial.state is TrialState.FAILED]
     last = trials[-1] if trials else None
     return RunCourse(listed, last, tuple(failures[:_FAILURES_MOST]), tuple(_points(listed, trials)))
 
 
-def _points(listed: Listed, trials: Sequence[Trial]) -> list[NarrowingPoint]:
+def _points(listed: ListedRun, trials: Sequence[Trial]) -> list[NarrowingPoint]:
     plan = listed.run.plan
     metric = report_kind(plan.kind).metric
     rounds = sorted({trial.round for trial in trials})
@@ -67,7 +67,7 @@ def _points(listed: Listed, trials: Sequence[Trial]) -> list[NarrowingPoint]:
     found = []
     for number in sorted({*rounds[1::step], *rounds[1:][-1:]}):
         try:
-            known = effects(plan, [one for one in trials if one.round <= number], metric)
+            known = effects(plan, [trial for trial in trials if trial.round <= number], metric)
         except AnalysisError:
             return []
         for effect in known:
@@ -76,9 +76,9 @@ def _points(listed: Listed, trials: Sequence[Trial]) -> list[NarrowingPoint]:
                 where = f", {effect.workload}" if len(plan.workloads) > 1 else ""
                 where += f", PostgreSQL {effect.install}" if len(plan.installs) > 1 else ""
                 found.append(NarrowingPoint(number, f"{label}{where}", effect.half_width))
-    last = {one.name: one.half_width for one in found}
+    last = {point.name: point.half_width for point in found}
     widest = sorted(last, key=lambda name: -last[name])[:_LINES_MOST]
-    return [one for one in found if one.name in widest]
+    return [point for point in found if point.name in widest]
 
 
 def narrowing(course: RunCourse) -> list[Block]:
@@ -101,10 +101,10 @@ def narrowing(course: RunCourse) -> list[Block]:
         columns = (Column("ended"), Column("trial", numeric=True), Column("of"), Column("reason"))
         rows = tuple(
             (
-                TableCell(format_utc(one.ended_at)),
-                *text_cells((str(one.number), ", ".join(one.cell), one.reason or "no reason stored")),
+                TableCell(format_utc(trial.ended_at)),
+                *text_cells((str(trial.number), ", ".join(trial.cell), trial.reason or "no reason stored")),
             )
-            for one in course.failures
+            for trial in course.failures
         )
         note = f"{course.listed.extent.failed} failed so far; no figure uses them."
         blocks.append(Table("Failed trials, newest first", columns, rows, note))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from walproof.facts.run import BegunTrial
 from walproof.facts.store import Store
 from walproof.units import format_duration
-from walproof.web.listed import Listed
+from walproof.web.listed import ListedRun
 
 _MOST = 100
 """Runs that have not ended; of a store with more, the newest are looked at."""
@@ -18,7 +18,7 @@ _MOST = 100
 class Flight:
     """A run that has not ended."""
 
-    listed: Listed
+    listed: ListedRun
     begun: BegunTrial | None
     """The trial that was begun last; None of runs of an earlier walproof, and before the first."""
     lives: bool
@@ -65,7 +65,7 @@ class Flight:
         )
 
 
-def flights(store: Store, listed: Mapping[str, Listed], now: float) -> list[Flight]:
+def flights(store: Store, listed: Mapping[str, ListedRun], now: float) -> list[Flight]:
     """Of these runs, by id, those that have not ended: first those that live, by host. Raises StoreError."""
     unfinished = [entry for entry in listed.values() if entry.extent.finished_at is None][:_MOST]
     ids = [entry.run.id for entry in unfinished]

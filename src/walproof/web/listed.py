@@ -10,7 +10,7 @@ from walproof.web.summary import RunSummary
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedRun:
     """A run of the list."""
 
     run: Run
@@ -39,7 +39,11 @@ class Listed:
 
     def has(self, words: str) -> bool:
         """Whether each of the words stands in what the list shows of it, in whatever case."""
-        said = [] if self.summary is None else [one for a in self.summary.answers for one in a.sentences]
+        said = (
+            []
+            if self.summary is None
+            else [sentence for a in self.summary.answers for sentence in a.sentences]
+        )
         plan = self.run.plan
         names = [variant.name for variant in plan.variants]
         text = " ".join(

@@ -27,9 +27,9 @@ def templates() -> Environment:
     """As those of reports: everything escaped."""
     from jinja2 import ChoiceLoader, PackageLoader
 
-    own = PackageLoader("walproof", "web/templates")
+    above = PackageLoader("walproof", "web/templates")
     below = PackageLoader("walproof", "report/templates")
-    made = environment().overlay(loader=ChoiceLoader([own, below]))
+    made = environment().overlay(loader=ChoiceLoader([above, below]))
     made.globals = {
         **made.globals,
         "utc": format_utc,

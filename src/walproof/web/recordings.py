@@ -25,7 +25,7 @@ _FOLDERS_MOST = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class ListedRecording:
     """A recording, or why it cannot be read."""
 
     folder: Path
@@ -45,7 +45,7 @@ class Recorded:
         )
 
 
-def find_recordings(top: Path) -> list[Recorded]:
+def find_recordings(top: Path) -> list[ListedRecording]:
     """Those in the folder and three levels below it, the newest first; links are not followed."""
     found = []
     for folder in _folders(top):
@@ -53,10 +53,10 @@ def find_recordings(top: Path) -> list[Recorded]:
             continue
         has_server = (folder / _SERVER_FILE).is_file()
         try:
-            found.append(Recorded(folder, read_recording(folder), has_server))
+            found.append(ListedRecording(folder, read_recording(folder), has_server))
         except WalproofError as error:
-            found.append(Recorded(folder, None, has_server, error.message))
-    return sorted(found, key=lambda one: 0.0 if one.recording is None else -one.recording.began.at)
+            found.append(ListedRecording(folder, None, has_server, error.message))
+    return sorted(found, key=lambda entry: 0.0 if entry.recording is None else -entry.recording.began.at)
 
 
 def _folders(top: Path) -> Iterator[Path]:
@@ -70,7 +70,9 @@ def _folders(top: Path) -> Iterator[Path]:
             yield folder
             try:
                 with os.scandir(folder) as entries:
-                    below += sorted(Path(one.path) for one in entries if one.is_dir(follow_symlinks=False))
+                    below += sorted(
+                        Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)
+                    )
             except OSError:
                 continue  # one that may not be read holds nothing for this reader
         level = below

@@ -14,7 +14,7 @@ from walproof.report.figures.style import marked, symbol_key
 from walproof.report.numbers import percent
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_utc
-from walproof.web.listed import Listed
+from walproof.web.listed import ListedRun
 from walproof.web.summary import Mark
 
 MOST_RUNS = 8
@@ -22,13 +22,13 @@ MOST_RUNS = 8
 _MOST_TRENDS = 12
 
 
-def several(chosen: Sequence[Listed]) -> list[Block]:
+def several(chosen: Sequence[ListedRun]) -> list[Block]:
     """The ratios of the runs side by side, then what they differ in. Empty for fewer than two."""
     if len(chosen) < 2:
         return []
     names = run_names(chosen)
     blocks: list[Block] = []
-    baselines = sorted({mark.baseline for one in chosen for mark in _marks(one)})
+    baselines = sorted({mark.baseline for entry in chosen for mark in _marks(entry)})
     if len(baselines) > 1:
         blocks.append(
             Paragraph(
@@ -36,10 +36,12 @@ def several(chosen: Sequence[Listed]) -> list[Block]:
                 "beside ratios to the same one, so each baseline has its own rows."
             )
         )
-    headings = list(dict.fromkeys(one.summary.heading for one in chosen if one.summary and one.summary.marks))
+    headings = list(
+        dict.fromkeys(entry.summary.heading for entry in chosen if entry.summary and entry.summary.marks)
+    )
     for number, heading in enumerate(headings):
-        same = [(name, one) for name, one in zip(names, chosen, strict=True)
-                if one.summary is not None and one.summary.heading == heading]  # fmt: skip
+        same = [(name, entry) for name, entry in zip(names, chosen, strict=True)
+                if entry.summary is not None and entry.summary.heading == heading]  # fmt: skip
         panels = tuple(_panels(same, len(baselines) > 1))
         if panels:
             data = RunRatioData(f"{heading} relative to the baseline (x)", tuple(n for n, _ in same), panels)
@@ -50,7 +52,7 @@ def several(chosen: Sequence[Listed]) -> list[Block]:
                     "Each mark is a variant's ratio to the baseline of its own run, with its 95 % interval. "
                     "Intervals of two runs that overlap are no evidence of a difference. "
                     f"Durability: {symbol_key()}.",
-                    "; ".join(f"{name}: run {one.run.id}" for name, one in same),
+                    "; ".join(f"{name}: run {entry.run.id}" for name, entry in same),
                     data.describe(),
                     data,
                 )
@@ -58,31 +60,31 @@ def several(chosen: Sequence[Listed]) -> list[Block]:
     return [*blocks, _differences(chosen, names)]
 
 
-def run_names(chosen: Sequence[Listed]) -> list[str]:
+def run_names(chosen: Sequence[ListedRun]) -> list[str]:
     """What tells the runs apart: date, and version or machine where they differ."""
-    day = [format_utc(one.run.created_at) for one in chosen]
+    day = [format_utc(entry.run.created_at) for entry in chosen]
     parts = [[text] for text in day]
-    for texts in ([f"PostgreSQL {one.versions}" for one in chosen], [one.machine for one in chosen]):
+    for texts in ([f"PostgreSQL {entry.versions}" for entry in chosen], [entry.machine for entry in chosen]):
         if len(set(texts)) > 1:
-            for own, text in zip(parts, texts, strict=True):
-                own.append(text)
-    names = [", ".join(part for part in own if part) for own in parts]
+            for parts_of_name, text in zip(parts, texts, strict=True):
+                parts_of_name.append(text)
+    names = [", ".join(part for part in parts_of_name if part) for parts_of_name in parts]
     return [
-        name if names.count(name) == 1 else f"{name} ({one.run.id})"
-        for name, one in zip(names, chosen, strict=True)
+        name if names.count(name) == 1 else f"{name} ({entry.run.id})"
+        for name, entry in zip(names, chosen, strict=True)
     ]
 
 
-def _marks(one: Listed) -> Sequence[Mark]:
-    return () if one.summary is None else one.summary.marks
+def _marks(entry: ListedRun) -> Sequence[Mark]:
+    return () if entry.summary is None else entry.summary.marks
 
 
-def _panels(same: Sequence[tuple[str, Listed]], with_baseline: bool) -> Iterator[RunPanel]:
+def _panels(same: Sequence[tuple[str, ListedRun]], with_baseline: bool) -> Iterator[RunPanel]:
     rows: dict[str, dict[tuple[str, DurabilityClass], list[RunMark]]] = {}
-    for name, one in same:
-        assert one.summary is not None
-        for mark in one.summary.marks:
-            install = f", PostgreSQL {mark.install}" if len(one.run.plan.installs) > 1 else ""
+    for name, entry in same:
+        assert entry.summary is not None
+        for mark in entry.summary.marks:
+            install = f", PostgreSQL {mark.install}" if len(entry.run.plan.installs) > 1 else ""
             label = f"{mark.variant} / {mark.baseline}" if with_baseline else mark.variant
             found = RunMark(f"{name}{install}", mark.ratio, mark.low, mark.high, mark.text)
             if install:
@@ -94,40 +96,40 @@ def _panels(same: Sequence[tuple[str, Listed]], with_baseline: bool) -> Iterator
         yield RunPanel(workload, tuple(RunRow(*key, tuple(marks)) for key, marks in ranked))
 
 
-def _differences(chosen: Sequence[Listed], names: Sequence[str]) -> Table:
+def _differences(chosen: Sequence[ListedRun], names: Sequence[str]) -> Table:
     facts = [
         {
-            "PostgreSQL": one.versions,
-            "walproof": one.run.walproof_version,
-            "rounds": str(one.extent.rounds),
-            "failed trials": str(one.extent.failed),
-            **one.run.environment.facts,
+            "PostgreSQL": entry.versions,
+            "walproof": entry.run.walproof_version,
+            "rounds": str(entry.extent.rounds),
+            "failed trials": str(entry.extent.failed),
+            **entry.run.environment.facts,
         }
-        for one in chosen
+        for entry in chosen
     ]
-    keys = list(dict.fromkeys(key for own in facts for key in own))
+    keys = list(dict.fromkeys(key for of_run in facts for key in of_run))
     rows = [
-        (TableCell(key), *text_cells([own.get(key, "-") for own in facts]))
+        (TableCell(key), *text_cells([of_run.get(key, "-") for of_run in facts]))
         for key in keys
-        if len({own.get(key) for own in facts}) > 1
+        if len({of_run.get(key) for of_run in facts}) > 1
     ]
     columns = (Column("what"), *(Column(name) for name in names))
     note = None if rows else "Nothing that was stored of the runs differs."
     return Table("What the runs differ in", columns, tuple(rows), note)
 
 
-def trends(runs: Sequence[Listed]) -> list[Block]:
+def trends(runs: Sequence[ListedRun]) -> list[Block]:
     """A plot of each variant and workload over the dates of its runs, those with most runs first."""
     found: dict[tuple[str, str, str, str], list[TrendPoint]] = {}
-    for one in sorted(runs, key=lambda each: each.run.created_at):
-        for mark in () if one.summary is None else one.summary.marks:
-            assert one.summary is not None
+    for entry in sorted(runs, key=lambda listed: listed.run.created_at):
+        for mark in () if entry.summary is None else entry.summary.marks:
+            assert entry.summary is not None
             point = TrendPoint(
-                one.run.created_at, one.run.id, f"PostgreSQL {mark.install}, {one.machine}", mark.ratio,
-                mark.low, mark.high, mark.text, one.machine,
+                entry.run.created_at, entry.run.id, f"PostgreSQL {mark.install}, {entry.machine}", mark.ratio,
+                mark.low, mark.high, mark.text, entry.machine,
             )  # fmt: skip
             variant = marked(mark.variant, mark.durability)
-            key = (one.summary.heading, mark.workload, variant, mark.baseline)
+            key = (entry.summary.heading, mark.workload, variant, mark.baseline)
             found.setdefault(key, []).append(point)
     ranked = sorted(found.items(), key=lambda item: -len(item[1]))
     blocks: list[Block] = []
@@ -138,12 +140,18 @@ def trends(runs: Sequence[Listed]) -> list[Block]:
         changes = _changes(points)
         rows += [
             text_cells(
-                (f"{variant}, {workload}", where, format_utc(one.after), format_utc(one.before), one.text)
+                (
+                    f"{variant}, {workload}",
+                    where,
+                    format_utc(change.after),
+                    format_utc(change.before),
+                    change.text,
+                )
             )
-            for where, one in changes
+            for where, change in changes
         ]
         data = TrendData(
-            f"{heading} / {baseline} (x)", tuple(points), tuple(one for _, one in changes)
+            f"{heading} / {baseline} (x)", tuple(points), tuple(change for _, change in changes)
         )  # fmt: skip
         blocks.append(
             Figure(
@@ -179,11 +187,11 @@ def trends(runs: Sequence[Listed]) -> list[Block]:
 def _changes(points: Sequence[TrendPoint]) -> list[tuple[str, TrendChange]]:
     """(machine, change), each machine by itself, whose versions may differ. Points come in order of time."""
     found = []
-    for machine in dict.fromkeys(one.machine for one in points):
-        own = [one for one in points if one.machine == machine]
-        for change in change_points([math.log(one.ratio) for one in own]):
+    for machine in dict.fromkeys(point.machine for point in points):
+        of_machine = [point for point in points if point.machine == machine]
+        for change in change_points([math.log(point.ratio) for point in of_machine]):
             size = [math.expm1(log) for log in (change.difference, change.interval.low, change.interval.high)]
-            middle, low, high = (f"{100 * one:+.1f} %" for one in size)
-            before, after = own[change.place - 1], own[change.place]
+            middle, low, high = (f"{100 * share:+.1f} %" for share in size)
+            before, after = of_machine[change.place - 1], of_machine[change.place]
             found.append((machine, TrendChange(before.at, after.at, f"{middle} ({low} to {high})")))
     return found

@@ -23,7 +23,7 @@ from walproof.report.layout import ReportView
 from walproof.report.view import build_view
 from walproof.web.course import RunCourse, course_of
 from walproof.web.flights import Flight, flights
-from walproof.web.listed import Listed
+from walproof.web.listed import ListedRun
 from walproof.web.summary import RunSummary, summarise
 
 _NOTHING = Extent(0, 0, 0, None, None)
@@ -60,7 +60,7 @@ class Shelf:
         store = self._opened()
         return {} if store is None else store.extents()
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[ListedRun]:
         """Every run, the newest first. Raises StoreError."""
         extents = self._refresh()
         runs = sorted(self._runs.values(), key=lambda run: (-run.created_at, run.id))
@@ -70,7 +70,7 @@ class Shelf:
             seen, summary = self._summaries.get(run.id, (None, None))
             if seen != extent:
                 wanted[run.id] = extent
-            found.append(Listed(run, extent, summary))
+            found.append(ListedRun(run, extent, summary))
         self._want(wanted)
         return found
 
@@ -80,9 +80,9 @@ class Shelf:
         with self._wake:
             return bool(self._wanted)
 
-    def run(self, run_id: str) -> Listed | None:
+    def run(self, run_id: str) -> ListedRun | None:
         """One of them by its whole id. Raises StoreError."""
-        return next((one for one in self.listed() if one.run.id == run_id), None)
+        return next((entry for entry in self.listed() if entry.run.id == run_id), None)
 
     def view(self, run_id: str) -> ReportView | None:
         """The report on a run as it is stored now. Raises StoreError, AnalysisError."""
@@ -114,7 +114,7 @@ class Shelf:
             return []
         return flights(store, {entry.run.id: entry for entry in self.listed()}, time.time())
 
-    def tuning(self, journal: Journal) -> tuple[TuningFacts, Listed | None] | None:
+    def tuning(self, journal: Journal) -> tuple[TuningFacts, ListedRun | None] | None:
         """What a tuning has measured, and the run of its present step where one has begun.
 
         None while there is no store. Raises StoreError.
@@ -125,8 +125,8 @@ class Shelf:
         found = tuning_facts(journal, store, None)
         pending = journal.pending
         study = "" if pending is None else f"{journal.name}-{pending.step.number}"
-        begun = [one for one in self.listed() if one.run.plan.study == study]
-        return found, next((one for one in begun if one.extent.finished_at is None), None)
+        begun = [entry for entry in self.listed() if entry.run.plan.study == study]
+        return found, next((entry for entry in begun if entry.extent.finished_at is None), None)
 
     def ask(self, run_id: str, kind: RequestKind, rounds: int) -> Request | None:
         """Ask something of a run that goes on; None where there is no such run.
@@ -138,13 +138,13 @@ class Shelf:
             return None
         return store.ask(run_id, kind, rounds)
 
-    def summarised(self, run_id: str) -> Listed | None:
+    def summarised(self, run_id: str) -> ListedRun | None:
         """A run with its summary, made now if it has to be. Raises StoreError."""
         found = self.run(run_id)
         store = self._opened()
         if found is None or store is None or found.summary is not None:
             return found
-        return Listed(found.run, found.extent, self._summarise(store, found.run, found.extent))
+        return ListedRun(found.run, found.extent, self._summarise(store, found.run, found.extent))
 
     def close(self) -> None:
         """End the thread, and release the store."""

@@ -86,7 +86,7 @@ def _first_page(shown: Mapping[str, Any]) -> Callable[[Request], Response]:
         live = [] if board is None else board.servers()
         return page(
             "first.html.j2", **shown, runs=runs[:_NEWEST], count=len(runs), live=live,
-            open_runs=[one for one in runs if one.extent.finished_at is None][:_NEWEST],
+            open_runs=[entry for entry in runs if entry.extent.finished_at is None][:_NEWEST],
         )  # fmt: skip
 
     return first

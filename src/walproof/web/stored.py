@@ -9,7 +9,7 @@ from walproof.report.html import to_html
 from walproof.report.json import to_json
 from walproof.web.course import RunCourse, narrowing
 from walproof.web.flights import Flight
-from walproof.web.listed import Listed
+from walproof.web.listed import ListedRun
 from walproof.web.pages import page, templates
 from walproof.web.several import MOST_RUNS, several, trends
 from walproof.web.shelf import Shelf
@@ -74,7 +74,7 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
         view = shelf.view(run_id) if form in ("html", "json") else None
         if view is None:
             raise HTTPException(404)
-        name = "".join(one if one.isalnum() or one in "-_." else "_" for one in run_id)
+        name = "".join(char if char.isalnum() or char in "-_." else "_" for char in run_id)
         saved = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
         if form == "json":
             return Response(to_json(view), media_type="application/json", headers=saved)
@@ -82,22 +82,22 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
 
     def compare(request: Request) -> Response:
         chosen = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
-        found = [one for name in chosen if (one := shelf.summarised(name)) is not None]
+        found = [entry for name in chosen if (entry := shelf.summarised(name)) is not None]
         return page("compare.html.j2", **shown, chosen=found, blocks=several(found), most=MOST_RUNS)
 
     def trend(request: Request) -> Response:
         study = request.query_params.get("study", "")
         every = shelf.listed()
-        found = [one for one in every if one.run.plan.study == study]
+        found = [entry for entry in every if entry.run.plan.study == study]
         state = study, tuple((entry.run.id, entry.extent) for entry in found)
 
         def make() -> Markup:
             # Changes are looked for in thousands of random orders.
-            full = [one for run in found if (one := shelf.summarised(run.run.id)) is not None]
+            full = [entry for run in found if (entry := shelf.summarised(run.run.id)) is not None]
             body = templates().get_template("trend_body.html.j2")
             return Markup(body.render(blocks=trends(full)))
 
-        studies = sorted({one.run.plan.study for one in every})
+        studies = sorted({entry.run.plan.study for entry in every})
         body = latest.get(state, make)
         values = {"study": study, "studies": studies, "count": len(found), "body": body}
         answer = page("trend.html.j2", **shown, **values)
@@ -106,8 +106,8 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
         return answer
 
     def api_runs(request: Request) -> Response:
-        found = [one for one in shelf.listed() if one.has(request.query_params.get("q", ""))]
-        return JSONResponse([run_data(one) for one in found])
+        found = [entry for entry in shelf.listed() if entry.has(request.query_params.get("q", ""))]
+        return JSONResponse([run_data(entry) for entry in found])
 
     def api_running(_request: Request) -> Response:
         return JSONResponse([flight_data(flight) for flight in shelf.flights()])
@@ -152,7 +152,7 @@ def _course_values(found: RunCourse, every: Sequence[Flight]) -> dict[str, Any]:
 def _selection(shelf: Shelf, asked: Mapping[str, str]) -> dict[str, Any]:
     """The runs that a search finds, and which page of them is shown."""
     words = asked.get("q", "")[:200]
-    found = [one for one in shelf.listed() if one.has(words)]
+    found = [entry for entry in shelf.listed() if entry.has(words)]
     pages = max(1, -(-len(found) // _PAGE))
     number = asked.get("page", "1")
     shown = min(
@@ -185,20 +185,20 @@ def flight_data(flight: Flight) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def run_data(one: Listed) -> dict[str, Any]:
+def run_data(entry: ListedRun) -> dict[str, Any]:
     """A run of the list, for programs. ``answers`` is null until the run has been analysed."""
-    summary = one.summary
+    summary = entry.summary
     return {
-        "run": one.run.id,
-        "study": one.run.plan.study,
-        "question": one.run.plan.title,
-        "created_at": one.run.created_at,
-        "finished_at": one.extent.finished_at,
-        "trials": one.extent.trials,
-        "failed": one.extent.failed,
-        "rounds": one.extent.rounds,
-        "postgresql": one.versions,
-        "machine": one.machine,
+        "run": entry.run.id,
+        "study": entry.run.plan.study,
+        "question": entry.run.plan.title,
+        "created_at": entry.run.created_at,
+        "finished_at": entry.extent.finished_at,
+        "trials": entry.extent.trials,
+        "failed": entry.extent.failed,
+        "rounds": entry.extent.rounds,
+        "postgresql": entry.versions,
+        "machine": entry.machine,
         "answers": None if summary is None else [
             {"title": answer.title, "sentences": list(answer.sentences)} for answer in summary.answers
         ],

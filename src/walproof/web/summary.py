@@ -60,7 +60,7 @@ def summarise(run: Run, trials: Sequence[Trial]) -> RunSummary:
         answers=view.answers,
         how_sure=view.how_sure,
         resolution=f"± {percent(max(widths))}" if widths else "",
-        marks=tuple(_mark(view, one, one.ratio) for one in found if one.ratio is not None),
+        marks=tuple(_mark(view, effect, effect.ratio) for effect in found if effect.ratio is not None),
     )
 
 

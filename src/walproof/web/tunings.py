@@ -23,7 +23,7 @@ from walproof.report.tune.kept import ANSWER_FILE, kept_answer
 from walproof.report.tune.tables import standing_table, step_table, until
 from walproof.report.tune.view import OBJECTIVES, promises_text, tune_view
 from walproof.units import format_duration
-from walproof.web.listed import Listed
+from walproof.web.listed import ListedRun
 from walproof.web.pages import page, templates
 from walproof.web.shelf import Shelf
 
@@ -65,7 +65,7 @@ class TuningCourse:
 
     tuning: ListedTuning
     standing: str
-    running: Listed | None
+    running: ListedRun | None
     """The run of its present step."""
     present: str
     """What it does now, in words; empty where it has finished."""
@@ -124,7 +124,7 @@ class Tunings:
 
 
 def _course(
-    tuning: ListedTuning, journal: Journal, facts: TuningFacts, running: Listed | None
+    tuning: ListedTuning, journal: Journal, facts: TuningFacts, running: ListedRun | None
 ) -> TuningCourse:
     blocks: list[Block] = []
     sections: tuple[Section, ...] = ()

@@ -16,7 +16,7 @@ MINUTES_MOST = 24 * 60
 _MINUTE_S = 60.0
 
 
-class History:
+class ServerMoments:
     """Moments of one server, oldest first."""
 
     def __init__(self) -> None:
@@ -36,20 +36,20 @@ class History:
         """At most about so many between two times, neighbours put together where there are more."""
         looks = list(self._looks)
         first = looks[0].at if looks else until
-        found = [one for one in self._minutes if since <= one.at <= until and one.at < first]
-        found += [one for one in looks if since <= one.at <= until]
+        found = [moment for moment in self._minutes if since <= moment.at <= until and moment.at < first]
+        found += [moment for moment in looks if since <= moment.at <= until]
         if len(found) <= most:
             return found
         width = (until - since) / most
         parts: dict[int, list[Moment]] = {}
-        for one in found:
-            parts.setdefault(int((one.at - since) / width), []).append(one)
-        return [merged(own) for own in parts.values()]
+        for moment in found:
+            parts.setdefault(int((moment.at - since) / width), []).append(moment)
+        return [merged(part) for part in parts.values()]
 
     def at(self, when: float) -> Moment | None:
         """The newest that is not younger; None where it is no longer kept."""
-        kept = [one for one in (*self._minutes, *self._looks) if one.at <= when]
-        return max(kept, key=lambda one: one.at, default=None)
+        kept = [moment for moment in (*self._minutes, *self._looks) if moment.at <= when]
+        return max(kept, key=lambda moment: moment.at, default=None)
 
     @property
     def began(self) -> float | None:
@@ -76,7 +76,7 @@ class Board:
         self.is_over = False
         """Whether streams of the page end."""
         self._now: dict[str, Now] = {}
-        self._histories: dict[str, History] = {}
+        self._histories: dict[str, ServerMoments] = {}
         self._totals: dict[str, tuple[float, Mapping[str, RmgrWal]]] = {}
         self._lock = threading.Lock()
 
@@ -86,7 +86,7 @@ class Board:
             for view in views:
                 moment = moment_of(view, at, self.every_s, self._rates(view.name, view.causes, at))
                 self._now[view.name] = Now(view.name, moment, view)
-                self._histories.setdefault(view.name, History()).add(moment)
+                self._histories.setdefault(view.name, ServerMoments()).add(moment)
             self.version += 1
 
     def servers(self) -> list[Now]:
@@ -100,12 +100,12 @@ class Board:
             return self._now.get(name)
 
     def span(self, name: str, since: float, until: float, most: int) -> list[Moment]:
-        """As `History.span`."""
+        """As `ServerMoments.span`."""
         with self._lock:
             return self._histories[name].span(since, until, most)
 
     def at(self, name: str, when: float) -> Moment | None:
-        """As `History.at`."""
+        """As `ServerMoments.at`."""
         with self._lock:
             found = self._histories.get(name)
             return None if found is None else found.at(when)

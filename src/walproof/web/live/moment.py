@@ -106,7 +106,9 @@ def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Mo
         held_bytes=None if disk is None or not disk.holders else disk.holders[0].held_bytes,
         waiting=None if seen.archive is None else seen.archive.waiting,
         checkpoint_at=None if look is None or look.checkpoint is None else look.checkpoint.at,
-        standbys=tuple(StandbyMoment(name, one.lag_s, one.lag_bytes) for name, one in splits(view).items()),
+        standbys=tuple(
+            StandbyMoment(name, split.lag_s, split.lag_bytes) for name, split in splits(view).items()
+        ),
         panels=panels(view),
         concerns=view.concerns,
         events=events,
@@ -124,32 +126,32 @@ def merged(moments: Sequence[Moment]) -> Moment:
     last = moments[-1]
     if len(moments) == 1:
         return last
-    worst = max(moments, key=lambda one: -1.0 if one.warm is None else one.warm)
-    rates = [one.wal_bytes_per_s for one in moments if one.wal_bytes_per_s is not None]
+    worst = max(moments, key=lambda moment: -1.0 if moment.warm is None else moment.warm)
+    rates = [moment.wal_bytes_per_s for moment in moments if moment.wal_bytes_per_s is not None]
     sums: dict[str, float] = {}
-    known = [one for one in moments if one.causes]
-    for one in known:
-        for name, value in one.causes:
+    known = [moment for moment in moments if moment.causes]
+    for moment in known:
+        for name, value in moment.causes:
             sums[name] = sums.get(name, 0.0) + value / len(known)
     lags: dict[str, StandbyMoment] = {}
-    for one in moments:
-        for standby in one.standbys:
+    for moment in moments:
+        for standby in moment.standbys:
             if standby.name not in lags or standby.lag_s > lags[standby.name].lag_s:
                 lags[standby.name] = standby
     return replace(
         last,
-        covers_s=sum(one.covers_s for one in moments),
-        answers=all(one.answers for one in moments),
-        severity=max(one.severity for one in moments),
+        covers_s=sum(moment.covers_s for moment in moments),
+        answers=all(moment.answers for moment in moments),
+        severity=max(moment.severity for moment in moments),
         warm=worst.warm,
         warm_low=worst.warm_low,
         warm_high=worst.warm_high,
         cold=worst.cold,
         wal_bytes_per_s=fmean(rates) if rates else None,
         causes=tuple(sums.items()),
-        pg_wal_bytes=_most(one.pg_wal_bytes for one in moments),
-        held_bytes=_most(one.held_bytes for one in moments),
-        waiting=_most(one.waiting for one in moments),
+        pg_wal_bytes=_most(moment.pg_wal_bytes for moment in moments),
+        held_bytes=_most(moment.held_bytes for moment in moments),
+        waiting=_most(moment.waiting for moment in moments),
         standbys=tuple(lags.values()),
     )
 

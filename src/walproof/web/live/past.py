@@ -52,7 +52,8 @@ def _moment(name: str, record: WatchRecord, before: WatchRecord | None, covers_s
     view = ReplayedServer(name, record, Thresholds()).view(record)
     made = moment_of(view, record.at, covers_s, _causes(record, before))
     said = tuple(
-        Concern(one.key, Severity(one.severity), one.sentence, (), since=one.since) for one in record.concerns
+        Concern(concern.key, Severity(concern.severity), concern.sentence, (), since=concern.since)
+        for concern in record.concerns
     )
     about = made.about if made.answers else ""  # of a record alone nothing before is known
     return replace(

@@ -31,7 +31,7 @@ _SHORTEST_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class HistoryStretch:
     """A stretch of a server's history."""
 
     server: HistoryServer
@@ -66,7 +66,7 @@ def past_routes(past: Past, shown: Mapping[str, Any]) -> list[Route]:
         text = templates().get_template("moment.html.j2").render(**_values(past, found))
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(found.until))
         name = found.server.name
-        safe = "".join(one if one.isascii() and (one.isalnum() or one in "-.") else "_" for one in name)
+        safe = "".join(char if char.isascii() and (char.isalnum() or char in "-.") else "_" for char in name)
         named = f'attachment; filename="walproof-{safe}-{stamp}.html"'
         return HTMLResponse(text, headers={"Content-Disposition": named})
 
@@ -77,9 +77,9 @@ def past_routes(past: Past, shown: Mapping[str, Any]) -> list[Route]:
     ]
 
 
-def _asked(past: Past, asked: Mapping[str, str]) -> Stretch | None:
+def _asked(past: Past, asked: Mapping[str, str]) -> HistoryStretch | None:
     """The server and the stretch of an address; None where there is no such server."""
-    known = {one.name: one for one in past.servers()}
+    known = {server.name: server for server in past.servers()}
     server = known.get(asked.get("name", ""))
     if server is None:
         return None
@@ -87,7 +87,7 @@ def _asked(past: Past, asked: Mapping[str, str]) -> Stretch | None:
     until = max(min(until, server.last_at), server.first_at + _SHORTEST_S)
     since = _time(asked.get("since", "")) or until - _seconds(asked.get("seconds", ""))
     since = min(max(since, server.first_at), until - _SHORTEST_S)
-    return Stretch(server, since, until)
+    return HistoryStretch(server, since, until)
 
 
 def _seconds(text: str) -> float:
@@ -106,9 +106,9 @@ def _time(text: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _values(past: Past, stretch: Stretch) -> dict[str, Any]:
+def _values(past: Past, stretch: HistoryStretch) -> dict[str, Any]:
     moments = past.span(stretch.server, stretch.since, stretch.until)
-    worst = max(moments, key=lambda one: (one.severity, one.warm or 0.0), default=None)
+    worst = max(moments, key=lambda moment: (moment.severity, moment.warm or 0.0), default=None)
     return {
         "name": stretch.server.name,
         "server": stretch.server,
@@ -116,7 +116,7 @@ def _values(past: Past, stretch: Stretch) -> dict[str, Any]:
         "spans": SPANS,
         "moment": moments[-1] if moments else None,
         "worst": worst,
-        "outages": sum(not one.answers for one in moments),
+        "outages": sum(not moment.answers for moment in moments),
         "plots": plots(moments, stretch.since, stretch.until),
         "began": stretch.server.first_at,
         "since": stretch.since,

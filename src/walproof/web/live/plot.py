@@ -23,7 +23,7 @@ Value = float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlotLine:
     """Values at the plot's times; None breaks the line."""
 
     name: str
@@ -48,7 +48,7 @@ class Plot:
     at: tuple[float, ...]
     breaks: frozenset[int]
     """Places in ``at`` after which nothing was seen for a while."""
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     shown: Callable[[float], str]
     """A value in words."""
     is_stacked: bool = False
@@ -66,7 +66,7 @@ class Plot:
             found = [value for line in drawn if (value := line.values[place]) is not None]
             most = max(most, sum(found) if self.is_stacked else max(found, default=0.0))
         for line in self.lines:
-            limit = max((one for one in line.values if line.is_limit and one is not None), default=0.0)
+            limit = max((value for value in line.values if line.is_limit and value is not None), default=0.0)
             most = max(most, limit if limit <= _NEAR * most else 0.0)
         return ceiling(most, is_seconds=self.is_seconds, is_bytes=self.is_bytes)
 
@@ -96,7 +96,7 @@ class Plot:
             parts += self._areas(top)
         else:
             for line in self.lines:
-                if not line.is_limit or max((one or 0.0 for one in line.values), default=0.0) <= top:
+                if not line.is_limit or max((value or 0.0 for value in line.values), default=0.0) <= top:
                     parts += self._line(line, top)
         for at, text in self.marks:
             if self.since <= at <= self.until:
@@ -158,15 +158,15 @@ class Plot:
         if run:
             yield run
 
-    def _line(self, line: Line, top: float) -> Iterator[str]:
+    def _line(self, line: PlotLine, top: float) -> Iterator[str]:
         if line.low and line.high:
             for run in self._runs(line.high):
-                upper = [(self._x(self.at[one]), self._y(line.high[one] or 0.0, top)) for one in run]
-                lower = [(self._x(self.at[one]), self._y(line.low[one] or 0.0, top)) for one in run]
+                upper = [(self._x(self.at[place]), self._y(line.high[place] or 0.0, top)) for place in run]
+                lower = [(self._x(self.at[place]), self._y(line.low[place] or 0.0, top)) for place in run]
                 yield f'<path class="band c{line.colour}" d="{_path([*upper, *reversed(lower)])}Z"/>'
         look = f"line c{line.colour}{' dash' if line.is_limit else ''}"
         for run in self._runs(line.values):
-            points = [(self._x(self.at[one]), self._y(line.values[one] or 0.0, top)) for one in run]
+            points = [(self._x(self.at[place]), self._y(line.values[place] or 0.0, top)) for place in run]
             if len(points) == 1:
                 points = [points[0], (points[0][0] + 1.0, points[0][1])]
             yield f'<path class="{look}" d="{_path(points)}"><title>{escape(line.name)}</title></path>'
@@ -175,10 +175,10 @@ class Plot:
         bases = [0.0] * len(self.at)
         for line in self.lines:
             for run in self._runs(line.values):
-                lower = [(self._x(self.at[one]), self._y(bases[one], top)) for one in run]
+                lower = [(self._x(self.at[place]), self._y(bases[place], top)) for place in run]
                 upper = [
-                    (self._x(self.at[one]), self._y(bases[one] + (line.values[one] or 0.0), top))
-                    for one in run
+                    (self._x(self.at[place]), self._y(bases[place] + (line.values[place] or 0.0), top))
+                    for place in run
                 ]
                 yield (
                     f'<path class="area c{line.colour}" d="{_path([*upper, *reversed(lower)])}Z">'
@@ -196,7 +196,7 @@ def ceiling(most: float, *, is_seconds: bool = False, is_bytes: bool = False) ->
     if most <= 0:
         return 1.0
     if is_seconds:
-        known = next((float(one) for one in _SECONDS if one >= most), None)
+        known = next((float(seconds) for seconds in _SECONDS if seconds >= most), None)
         if known is not None and most > 0.5:
             return known
     scale = 1024.0 ** math.floor(math.log(most, 1024)) if is_bytes and most >= 1 else 1.0

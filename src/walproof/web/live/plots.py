@@ -8,7 +8,7 @@ from itertools import pairwise
 from walproof.report.watch.panels import clock_time
 from walproof.units import format_bytes, format_duration
 from walproof.web.live.moment import IMAGES, Moment
-from walproof.web.live.plot import Line, Plot, Value
+from walproof.web.live.plot import Plot, PlotLine, Value
 
 _CAUSES_MOST = 5
 _STANDBYS_MOST = 7
@@ -34,39 +34,39 @@ class _Frame:
     def __init__(self, moments: Sequence[Moment], since: float, until: float) -> None:
         self.moments = moments
         self.since, self.until = since, until
-        self.at = tuple(one.at for one in moments)
+        self.at = tuple(moment.at for moment in moments)
         pairs = enumerate(pairwise(moments))
         self.breaks = frozenset(
             place
-            for place, (one, other) in pairs
-            if not other.answers
-            or not one.answers
-            or other.at - one.at > _LATE * max(one.covers_s, other.covers_s) + 2
+            for place, (moment, later) in pairs
+            if not later.answers
+            or not moment.answers
+            or later.at - moment.at > _LATE * max(moment.covers_s, later.covers_s) + 2
         )
         self.checkpoints = tuple(
             (at, f"checkpoint began {clock_time(at)}")
-            for at in dict.fromkeys(one.checkpoint_at for one in moments)
+            for at in dict.fromkeys(moment.checkpoint_at for moment in moments)
             if at is not None
         )
 
     def values(self, figure: Callable[[Moment], float | None]) -> tuple[Value, ...]:
-        return tuple(figure(one) if one.answers else None for one in self.moments)
+        return tuple(figure(moment) if moment.answers else None for moment in self.moments)
 
 
 def _clock(frame: _Frame) -> Iterator[Plot]:
-    warm = frame.values(lambda one: one.warm)
-    if all(one is None for one in warm):
+    warm = frame.values(lambda moment: moment.warm)
+    if all(seconds is None for seconds in warm):
         return
     lines = [
-        Line(
-            "if it crashed now", 1, warm, low=frame.values(lambda one: one.warm_low),
-            high=frame.values(lambda one: one.warm_high),
+        PlotLine(
+            "if it crashed now", 1, warm, low=frame.values(lambda moment: moment.warm_low),
+            high=frame.values(lambda moment: moment.warm_high),
         ),
-        Line("if the machine were lost", 0, frame.values(lambda one: one.cold)),
+        PlotLine("if the machine were lost", 0, frame.values(lambda moment: moment.cold)),
     ]  # fmt: skip
-    targets = frame.values(lambda one: one.target)
-    if any(one is not None for one in targets):
-        lines.append(Line("target", 2, targets, is_limit=True))
+    targets = frame.values(lambda moment: moment.target)
+    if any(target is not None for target in targets):
+        lines.append(PlotLine("target", 2, targets, is_limit=True))
     yield Plot(
         "clock", "Crash recovery, if it crashed then",
         "Band: the range that holds 9 of 10 recoveries. Vertical lines: checkpoints. "
@@ -78,8 +78,8 @@ def _clock(frame: _Frame) -> Iterator[Plot]:
 
 def _causes(frame: _Frame) -> Iterator[Plot]:
     sums: dict[str, float] = {}
-    for one in frame.moments:
-        for name, value in one.causes:
+    for moment in frame.moments:
+        for name, value in moment.causes:
             sums[name] = sums.get(name, 0.0) + value
     if sums:
         ranked = sorted((name for name in sums if name != IMAGES), key=lambda name: -sums[name])
@@ -87,25 +87,27 @@ def _causes(frame: _Frame) -> Iterator[Plot]:
         rest = set(ranked[_CAUSES_MOST:])
 
         def of(name: str) -> Callable[[Moment], float | None]:
-            return lambda one: dict(one.causes).get(name, 0.0) if one.causes else None
+            return lambda moment: dict(moment.causes).get(name, 0.0) if moment.causes else None
 
         lines = [
-            Line(name, colour, frame.values(of(name))) for colour, name in zip(_STACKED, named, strict=False)
+            PlotLine(name, colour, frame.values(of(name)))
+            for colour, name in zip(_STACKED, named, strict=False)
         ]
         if rest:
             lines.append(
-                Line(
+                PlotLine(
                     REST, 7, frame.values(
-                        lambda one: sum(v for n, v in one.causes if n in rest) if one.causes else None
+                        lambda moment: sum(rate for name, rate in moment.causes if name in rest)
+                        if moment.causes else None
                     ),
                 )
             )  # fmt: skip
         note = "Full-page images of all resource managers together, then records by resource manager."
     else:
-        rates = frame.values(lambda one: one.wal_bytes_per_s)
-        if all(one is None for one in rates):
+        rates = frame.values(lambda moment: moment.wal_bytes_per_s)
+        if all(rate is None for rate in rates):
             return
-        lines = [Line(ALL, 1, rates)]
+        lines = [PlotLine(ALL, 1, rates)]
         note = "By cause where WAL is streamed (REPLICATION)."
     yield Plot(
         "wal", "WAL by cause", note, frame.since, frame.until, frame.at, frame.breaks, tuple(lines), _rate,
@@ -114,15 +116,15 @@ def _causes(frame: _Frame) -> Iterator[Plot]:
 
 
 def _pg_wal(frame: _Frame) -> Iterator[Plot]:
-    size = frame.values(lambda one: one.pg_wal_bytes)
-    held = frame.values(lambda one: one.held_bytes)
-    if all(one is None for one in (*size, *held)):
+    size = frame.values(lambda moment: moment.pg_wal_bytes)
+    held = frame.values(lambda moment: moment.held_bytes)
+    if all(value is None for value in (*size, *held)):
         return
-    lines = [Line("pg_wal", 1, size), Line("needed by somebody", 0, held)]
-    rooms = frame.values(lambda one: one.room_bytes)
-    if any(one is not None for one in rooms):
-        lines.append(Line("room", 2, rooms, is_limit=True))
-    lines = [line for line in lines if any(one is not None for one in line.values)]
+    lines = [PlotLine("pg_wal", 1, size), PlotLine("needed by somebody", 0, held)]
+    rooms = frame.values(lambda moment: moment.room_bytes)
+    if any(room is not None for room in rooms):
+        lines.append(PlotLine("room", 2, rooms, is_limit=True))
+    lines = [line for line in lines if any(value is not None for value in line.values)]
     yield Plot(
         "pg_wal", "pg_wal", "Needed: from the oldest position that a checkpoint, slot, archiver or "
         "wal_keep_size keeps. The rest is recycled.", frame.since, frame.until, frame.at,
@@ -131,26 +133,28 @@ def _pg_wal(frame: _Frame) -> Iterator[Plot]:
 
 
 def _archive(frame: _Frame) -> Iterator[Plot]:
-    waiting = frame.values(lambda one: one.waiting)
-    if all(one is None for one in waiting):
+    waiting = frame.values(lambda moment: moment.waiting)
+    if all(count is None for count in waiting):
         return
     yield Plot(
         "archive", "Segments that wait for the archiver", "", frame.since, frame.until, frame.at,
         frame.breaks,
-        (Line("waiting", 3, waiting),), lambda value: f"{value:,.0f}" if value >= 1 else f"{value:.1f}",
+        (PlotLine("waiting", 3, waiting),), lambda value: f"{value:,.0f}" if value >= 1 else f"{value:.1f}",
     )  # fmt: skip
 
 
 def _standbys(frame: _Frame) -> Iterator[Plot]:
-    names = list(dict.fromkeys(standby.name for one in frame.moments for standby in one.standbys))
+    names = list(dict.fromkeys(standby.name for moment in frame.moments for standby in moment.standbys))
     if not names:
         return
 
     def of(name: str) -> Callable[[Moment], float | None]:
-        return lambda one: next((each.lag_s for each in one.standbys if each.name == name), None)
+        return lambda moment: next(
+            (standby.lag_s for standby in moment.standbys if standby.name == name), None
+        )
 
     lines = tuple(
-        Line(name, colour, frame.values(of(name))) for colour, name in enumerate(names[:_STANDBYS_MOST])
+        PlotLine(name, colour, frame.values(of(name))) for colour, name in enumerate(names[:_STANDBYS_MOST])
     )
     left_out = f" {len(names) - _STANDBYS_MOST} more are not drawn." if len(names) > _STANDBYS_MOST else ""
     yield Plot(

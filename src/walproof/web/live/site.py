@@ -34,7 +34,7 @@ _SILENCE_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownServer:
     """What a page of one server shows."""
 
     name: str
@@ -69,7 +69,9 @@ def live_routes(board: Board, shown: Mapping[str, Any]) -> list[Route]:
             raise HTTPException(404)
         text = templates().get_template("moment.html.j2").render(**pictures.server(found), frozen=True)
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(found.until))
-        safe = "".join(one if one.isascii() and (one.isalnum() or one in "-.") else "_" for one in found.name)
+        safe = "".join(
+            char if char.isascii() and (char.isalnum() or char in "-.") else "_" for char in found.name
+        )
         named = f'attachment; filename="walproof-{safe}-{stamp}.html"'
         return HTMLResponse(text, headers={"Content-Disposition": named})
 
@@ -116,7 +118,7 @@ def live_routes(board: Board, shown: Mapping[str, Any]) -> list[Route]:
         return StreamingResponse(stream(), media_type="text/event-stream")
 
     def api_live(_request: Request) -> Response:
-        return JSONResponse([watch_data(one.view) for one in board.servers()])
+        return JSONResponse([watch_data(now.view) for now in board.servers()])
 
     return [
         Route("/live", all_servers),
@@ -127,7 +129,7 @@ def live_routes(board: Board, shown: Mapping[str, Any]) -> list[Route]:
     ]
 
 
-def _asked(board: Board, asked: Mapping[str, str]) -> Shown | None:
+def _asked(board: Board, asked: Mapping[str, str]) -> ShownServer | None:
     """The server, span and moment of an address; None where there is none such, or it is no longer kept."""
     name, minutes = asked.get("name", ""), asked.get("minutes", "")
     now = board.server(name)
@@ -135,7 +137,7 @@ def _asked(board: Board, asked: Mapping[str, str]) -> Shown | None:
         return None
     span = int(minutes) if minutes in map(str, SPANS) else _SPAN
     if "at" not in asked:
-        return Shown(name, span, now.moment.at, now.moment)
+        return ShownServer(name, span, now.moment.at, now.moment)
     try:
         at = float(asked["at"])
     except ValueError:
@@ -144,7 +146,7 @@ def _asked(board: Board, asked: Mapping[str, str]) -> Shown | None:
     if not math.isfinite(at) or began is None or not began <= at <= now.moment.at + 1:
         return None
     moment = board.at(name, at)
-    return None if moment is None else Shown(name, span, moment.at, moment)
+    return None if moment is None else ShownServer(name, span, moment.at, moment)
 
 
 class _Pictures:
@@ -159,12 +161,12 @@ class _Pictures:
         for now in self._board.servers():
             until = now.moment.at
             moments = self._board.span(now.name, until - 600, until, 120)
-            drawn = [one for one in plots(moments, until - 600, until) if one.id in ("clock", "wal")]
+            drawn = [plot for plot in plots(moments, until - 600, until) if plot.id in ("clock", "wal")]
             servers.append({"name": now.name, "moment": now.moment, "plots": drawn[:1]})
-        worst = max((one["moment"].severity for one in servers), default=0)
+        worst = max((card["moment"].severity for card in servers), default=0)
         return {"servers": servers, "worst": worst, "clock_time": clock_time}
 
-    def server(self, shown: Shown) -> dict[str, Any]:
+    def server(self, shown: ShownServer) -> dict[str, Any]:
         began = self._board.began(shown.name)
         since = shown.until - 60.0 * shown.minutes
         if began is not None:
@@ -182,7 +184,7 @@ class _Pictures:
             "clock_time": clock_time,
         }
 
-    def parts(self, shown: Shown | None) -> Mapping[str, str]:
+    def parts(self, shown: ShownServer | None) -> Mapping[str, str]:
         """Id of an element -> what is in it, and the title. ``shown``: a server as it is now, or all."""
         key = None if shown is None else (shown.name, shown.minutes)
         version = self._board.version
@@ -196,10 +198,10 @@ class _Pictures:
     def _all_parts(self) -> dict[str, str]:
         values = self.overview()
         found = {"servers": _drawn("live_servers.html.j2", **values)}
-        bad = sum(one["moment"].severity > 0 for one in values["servers"])
+        bad = sum(card["moment"].severity > 0 for card in values["servers"])
         return found | {"title": f"{f'({bad}) ' if bad else ''}Live servers - walproof"}
 
-    def _server_parts(self, shown: Shown) -> dict[str, str]:
+    def _server_parts(self, shown: ShownServer) -> dict[str, str]:
         values = self.server(shown)
         found = {
             "part-head": _drawn("server_head.html.j2", **values),

@@ -18,13 +18,13 @@
   const rows = document.querySelector("[data-rows]");
   if (rows) {
     const fill = async () => {
-      const answer = await fetch(rows.dataset.rows).then((one) => one.json()).catch(() => null);
+      const answer = await fetch(rows.dataset.rows).then((response) => response.json()).catch(() => null);
       if (answer) {
-        const chosen = new Set([...rows.querySelectorAll("input:checked")].map((one) => one.value));
+        const chosen = new Set([...rows.querySelectorAll("input:checked")].map((box) => box.value));
         const focused = rows.contains(document.activeElement) ? document.activeElement : null;
         if (!focused) {
           rows.innerHTML = answer.rows;
-          for (const one of rows.querySelectorAll("input")) one.checked = chosen.has(one.value);
+          for (const box of rows.querySelectorAll("input")) box.checked = chosen.has(box.value);
         }
         if (!answer.reading && !focused) {
           say(document.getElementById("count"), `${answer.count} ${answer.count === 1 ? "run" : "runs"}`);
@@ -42,7 +42,7 @@
     let seen = "";
     const follow = async () => {
       if (!document.hidden) {
-        const answer = await fetch(progress.dataset.progress).then((one) => one.json()).catch(() => null);
+        const answer = await fetch(progress.dataset.progress).then((response) => response.json()).catch(() => null);
         if (answer) {
           if (seen !== answer.html) progress.innerHTML = seen = answer.html;
           if (answer.finished) { document.getElementById("asking")?.remove(); return; }
