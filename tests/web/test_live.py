@@ -154,6 +154,23 @@ def causes(**totals: tuple[int, int]) -> WalCauses:
     return WalCauses(60.0, 0.0, 0.0, 0.0, (), found)
 
 
+def test_what_does_not_change_is_kept_once() -> None:
+    board = Board(2.0)
+    for number in range(2):
+        board.tell(watched(), AT + 2 * number)
+    name = board.servers()[1].name
+    first, second = board.span(name, AT, AT + 2, 10)
+    assert first.concerns
+    assert first.panels
+    assert second == replace(first, at=AT + 2, causes=second.causes)
+    assert second.concerns is first.concerns
+    assert all(now is then for now, then in zip(second.panels, first.panels, strict=True))
+    board.tell([unanswering(watched()[1])], AT + 4)
+    gone = board.servers()[1].moment
+    assert not gone.answers
+    assert not gone.panels
+
+
 def test_wal_by_cause_is_what_was_written_since_the_look_before() -> None:
     board = Board(2.0)
     calm = view(Server(), crash=clock(5.0))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from walproof.facts.watch import RmgrWal, WalCauses
 from walproof.report.watch.view import ServerView
-from walproof.web.live.moment import Moment, Rates, merged, moment_of, rates_between
+from walproof.web.live.moment import Moment, Rates, merged, moment_of, rates_between, sharing
 
 LOOKS_MOST = 600
 MINUTES_MOST = 24 * 60
@@ -26,6 +26,8 @@ class ServerMoments:
 
     def add(self, moment: Moment) -> None:
         """Keep a moment."""
+        if self._looks:
+            moment = sharing(moment, self._looks[-1])
         if self._minute and moment.at // _MINUTE_S != self._minute[0].at // _MINUTE_S:
             self._minutes.append(merged(self._minute))
             self._minute = []

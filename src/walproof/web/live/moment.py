@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.facts.watch import RmgrWal, SizeCurve, StreamPhase
@@ -116,6 +117,18 @@ def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Mo
         streams=view.stream.phase is not StreamPhase.OFF and look is not None and not look.is_in_recovery,
         sizes=view.sizes,
     )
+
+
+def sharing(moment: Moment, before: Moment) -> Moment:
+    """The same moment, which holds what is equal to the one before only once with it: a day of looks at many
+    servers stays in memory, and most of what is said does not change from one look to the next."""
+    kept: dict[str, Any] = {
+        name: getattr(before, name)
+        for name in ("about", "concerns", "events", "notes", "gone", "standbys", "sizes")
+        if getattr(moment, name) == getattr(before, name)
+    }
+    known = {panel: panel for panel in before.panels}
+    return replace(moment, panels=tuple(known.get(panel, panel) for panel in moment.panels), **kept)
 
 
 def merged(moments: Sequence[Moment]) -> Moment:
