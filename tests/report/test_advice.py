@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.advise.server.stored import HEALTHY, PROVOKED, read
 from tests.advise.server.windows import healthy, with_settings
 from tests.schemas import assert_valid
 from walproof.advise.server.case import ServerCase
-from walproof.advise.server.rules import Advised, advise
+from walproof.advise.server.rules import RULES, Advised, advise
 from walproof.analysis.whatif import study
 from walproof.errors import ReportError
 from walproof.platforms.registry import platform
 from walproof.report.advice.json import to_json
 from walproof.report.advice.page import to_html, to_markdown
 from walproof.report.advice.since import since
+from walproof.report.advice.terminal import print_advice
 from walproof.report.advice.view import AdviceView, advice_view
 
 
@@ -96,6 +99,33 @@ def test_advice_that_is_little_sure_says_how_to_be_surer() -> None:
     said = _plain(advice_view(advise(ServerCase(long)), platform("conf")))
     assert "--for 15min" not in said
     assert measure in said
+    items = json.loads(to_json(advice_view(advise(ServerCase(short)), platform("conf"))))["advice"]
+    surer = {item["rule"]: item["surer"] for item in items}
+    assert surer["wal_compression"].endswith(measure)
+    sure = json.loads(to_json(advice_view(_advised(fsync="off"), platform("conf"))))["advice"]
+    assert [item["surer"] for item in sure if item["sure"] == "high"] == [None]
+
+
+def test_rules_with_nothing_to_look_at_are_named_with_the_reason() -> None:
+    view = advice_view(_advised(archive_mode="off"), platform("conf"))
+    said = "archiver (archive_mode is off)"
+    assert said in _plain(view)
+    assert said in to_html(view).replace("<wbr>", "")
+    console = Console(width=400, record=True, file=StringIO())
+    print_advice(view, console)
+    assert "Nothing to look at for " in (text := console.export_text())
+    assert said in text
+    data = json.loads(to_json(view))
+    assert_valid("advise", data)
+    assert {"rule": "archiver", "reason": "archive_mode is off"} in data["absent"]
+    standby = replace(healthy(), is_in_recovery=True)
+    cases = [*read(HEALTHY).values(), *read(PROVOKED).values(), ServerCase(standby), ServerCase(healthy())]
+    for advised in map(advise, cases):
+        parts = (advised.advice, advised.fine, advised.unseen, advised.absent)
+        assert sorted(answer.rule for part in parts for answer in part) == sorted(RULES)
+        assert all(rule.reason for rule in advised.absent), advised.absent
+    on_standby = {rule.rule: rule.reason for rule in advise(ServerCase(standby)).absent}
+    assert on_standby["flushes"] == on_standby["max_wal_size"] == "the server is a standby"
 
 
 def test_the_curve_marks_where_the_server_is_and_where_it_should_be() -> None:

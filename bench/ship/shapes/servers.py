@@ -8,7 +8,7 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from walproof.advise.replica.cause import NamedCause
-from walproof.advise.server.advice import Figure, Fine, Unseen
+from walproof.advise.server.advice import Absent, Figure, Fine, Unseen
 from walproof.advise.watch.concern import Concern
 from walproof.analysis.replication import Pace, Rates, StageLag, StartupLoad
 from walproof.analysis.watch.archive import ArchiveState
@@ -41,6 +41,7 @@ class AdviceItem(TypedDict):
     costs: list[str]
     durability_class: str
     sure: str
+    surer: str | None
     unknown: list[str]
     context: str
     apply: str | None
@@ -62,6 +63,7 @@ class Advice(TypedDict):
     undo: str | None
     fine: list[Fine]
     unseen: list[Unseen]
+    absent: list[Absent]
     notes: list[str]
 
 

@@ -89,6 +89,14 @@ class Unseen:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The rule had nothing to look at."""
+
+    rule: str
+    reason: str
+
+
 Found: TypeAlias = Advice | Fine | Unseen
 Rule: TypeAlias = Callable[[ServerCase], Found | None]
 """None if the rule has no object: slots on a server without any, settings that the version does not have."""

@@ -20,7 +20,7 @@ from walproof.advise.server import (
     tables,
     wasted,
 )
-from walproof.advise.server.advice import Advice, Fine, Rule, Unseen, Weight
+from walproof.advise.server.advice import Absent, Advice, Fine, Rule, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.errors import SettingError
 
@@ -66,6 +66,8 @@ class RuleText:
     looks_at: str
     since: int
     """The first major version that has what it looks at."""
+    nothing_if: str
+    """When it has nothing to look at; empty if it always has something."""
     source: str
 
 
@@ -77,6 +79,7 @@ class Advised:
     advice: tuple[Advice, ...]
     fine: tuple[Fine, ...]
     unseen: tuple[Unseen, ...]
+    absent: tuple[Absent, ...]
     muted: tuple[str, ...]
 
 
@@ -86,7 +89,13 @@ def rule_texts() -> Mapping[str, RuleText]:
     with _TABLE.open(newline="", encoding="utf-8") as file:
         return {
             row["rule"]: RuleText(
-                row["rule"], row["family"], row["question"], row["looks_at"], int(row["since"]), row["source"]
+                name=row["rule"],
+                family=row["family"],
+                question=row["question"],
+                looks_at=row["looks_at"],
+                since=int(row["since"]),
+                nothing_if=row["nothing_if"],
+                source=row["source"],
             )
             for row in csv.DictReader(file)
         }
@@ -97,7 +106,8 @@ def advise(case: ServerCase, muted: Collection[str] = ()) -> Advised:
     for name in muted:
         if name not in RULES:
             raise SettingError(f'no rule "{name}"', hint=f"Rules: {', '.join(RULES)}.")
-    found = [rule(case) for name, rule in RULES.items() if name not in muted]
+    answers = {name: rule(case) for name, rule in RULES.items() if name not in muted}
+    found = list(answers.values())
     weights = list(Weight)
     advice = sorted(
         (answer for answer in found if isinstance(answer, Advice)),
@@ -108,5 +118,8 @@ def advise(case: ServerCase, muted: Collection[str] = ()) -> Advised:
         tuple(advice),
         tuple(answer for answer in found if isinstance(answer, Fine)),
         tuple(answer for answer in found if isinstance(answer, Unseen)),
+        tuple(
+            Absent(name, rule_texts()[name].nothing_if) for name, answer in answers.items() if answer is None
+        ),
         tuple(muted),
     )

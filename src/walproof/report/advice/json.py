@@ -25,6 +25,7 @@ def to_json(view: AdviceView) -> str:
         "undo": view.all_lines.undo if view.all_lines else None,
         "fine": [asdict(rule) for rule in view.fine],
         "unseen": [asdict(rule) for rule in view.unseen],
+        "absent": [asdict(rule) for rule in view.absent],
         "notes": list(view.notes),
     }
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -43,6 +44,7 @@ def _item(item: Item) -> dict[str, Any]:
         "costs": list(advice.costs),
         "durability_class": advice.durability.value,
         "sure": advice.sure.value,
+        "surer": item.surer,
         "unknown": list(advice.unknown),
         "context": item.context,
         "apply": item.lines.apply if item.lines else None,

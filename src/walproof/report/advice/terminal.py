@@ -42,5 +42,7 @@ def print_advice(view: AdviceView, console: Console) -> None:
         console.print(Text("Fine: " + ", ".join(rule.rule for rule in view.fine), style="dim"))
     for unseen in view.unseen:
         console.print(Text(f"Not looked at: {unseen.rule}: {one_line(unseen.reason)}", style="dim"))
+    if view.absent:
+        console.print(Text(f"Nothing to look at for {one_line(view.absent_text)}", style="dim"))
     for note in view.notes:
         console.print(Text(one_line(note), style="dim"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from walproof.advise.server.advice import Advice, Figure, Fine, Sure, Unseen, Weight
+from walproof.advise.server.advice import Absent, Advice, Figure, Fine, Sure, Unseen, Weight
 from walproof.advise.server.rules import Advised, rule_texts
 from walproof.advise.server.wasted import statistics_age
 from walproof.advise.wording import say_list
@@ -70,6 +70,8 @@ class AdviceView:
     """Lines for all settings together; None if none changes."""
     fine: tuple[Fine, ...]
     unseen: tuple[Unseen, ...]
+    absent: tuple[Absent, ...]
+    """Rules that had nothing to look at."""
     notes: tuple[str, ...]
     platform: str
     since: tuple[str, ...] = ()
@@ -96,12 +98,19 @@ class AdviceView:
         if self.all_lines is not None:
             found.append(Section("lines", f"Lines to paste ({self.platform})", tuple(_lines(self.all_lines))))
         found.append(Section("fine", "What is fine", (_list("Rule", "What was seen", self.fine),)))
-        if self.unseen or self.notes:
+        if self.unseen or self.absent or self.notes:
             blocks: list[Block] = [Paragraph(note) for note in self.notes]
             if self.unseen:
                 blocks.append(_list("Rule", "Why", self.unseen))
+            if self.absent:
+                blocks.append(Paragraph(f"Nothing to look at for {self.absent_text}."))
             found.append(Section("unseen", "What was not looked at", tuple(blocks)))
         return tuple(found)
+
+    @property
+    def absent_text(self) -> str:
+        """``slots (there are no replication slots), ...``; empty if every rule had something to look at."""
+        return ", ".join(f"{rule.rule} ({rule.reason})" for rule in self.absent)
 
     def _changes(self) -> list[Paragraph]:
         return [Paragraph(text, terminal=True) for text in self.since]
@@ -155,6 +164,7 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
         all_lines=platform.write(changes, target) if changes else None,
         fine=advised.fine,
         unseen=advised.unseen,
+        absent=advised.absent,
         notes=tuple(notes),
         platform=platform.name,
         curve=curve_section(advised),
