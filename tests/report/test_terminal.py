@@ -152,13 +152,18 @@ def in_terminal(script: str, columns: int) -> str:
     return said.decode().replace("\r\n", "\n")
 
 
-def test_ends_with_the_four_parts() -> None:
+def test_begins_with_the_answer_and_ends_with_the_answer_and_the_next_step() -> None:
     text = printed(durability())
+    _, first, _ = text.split("\n\n", maxsplit=2)  # after the question, and when, on what, which run
+    assert first.startswith(
+        "What was found\n  scale 1: No variant that is as safe as default is measurably faster."
+    )
     places = [
-        text.index(f"\n{title}\n")
-        for title in ("What was found", "How sure", "What would make it surer", "Next")
+        text.rindex(f"\n{title}\n")
+        for title in ("How sure", "What would make it surer", "What was found", "Next")
     ]
     assert places == sorted(places)
+    assert text.count("\nWhat was found\n") == 2
     assert text.rstrip().splitlines()[-1].strip().startswith("walproof report durability-20261118-0613-4f2a")
 
 

@@ -1,4 +1,5 @@
-"""The report in a terminal, however wide: ratios as characters, main tables, verdicts, the next step."""
+"""The report in a terminal, however wide: the answer, ratios as characters, main tables, verdicts, and at the
+end, where a reader's eyes are, how sure the answer is, the answer again, and the next step."""
 
 from __future__ import annotations
 
@@ -42,6 +43,8 @@ def print_terminal(view: ReportView, console: Console) -> None:
 
     console.print(Text(one_line(view.question), style="bold"))
     console.print(Text(one_line(view.dateline), style="dim"))
+    console.print()
+    _print_part("What was found", _found(view), console)
     console.print()
     for figure in view.overview:
         if isinstance(figure.data, RatioData):
@@ -218,19 +221,23 @@ def _print_verdicts(group: Verdicts, console: Console) -> None:
 
 
 def _print_end(view: ReportView, console: Console) -> None:
+    _print_part("How sure", view.how_sure, console)
+    _print_part("What would make it surer", view.what_would_help, console)
+    console.print()
+    _print_part("What was found", _found(view), console)
+    commands = [f"{one_line(next_.command)}   # {next_.purpose}" for next_ in view.next_commands]
+    _print_part("Next", commands, console)
+
+
+def _found(view: ReportView) -> list[str]:
+    return [f"{answer.title}: {' '.join(answer.sentences)}" for answer in view.answers]
+
+
+def _print_part(title: str, lines: Sequence[str], console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    def part(title: str, lines: list[str]) -> None:
-        if lines:
-            console.print(Text(title, style="bold"))
-            for line in lines:
-                console.print(Padding(Text(one_line(line)), (0, 0, 0, 2)))
-
-    part(
-        "What was found",
-        [f"{answer.title}: {' '.join(answer.sentences)}" for answer in view.answers],
-    )
-    part("How sure", list(view.how_sure))
-    part("What would make it surer", list(view.what_would_help))
-    part("Next", [f"{one_line(next_.command)}   # {next_.purpose}" for next_ in view.next_commands])
+    if lines:
+        console.print(Text(title, style="bold"))
+        for line in lines:
+            console.print(Padding(Text(one_line(line)), (0, 0, 0, 2)))
