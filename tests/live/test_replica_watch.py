@@ -59,6 +59,22 @@ def test_check_makes_a_cause_the_exit_status(pair: Pair, tmp_path: Path) -> None
     assert "pg_wal_replay_resume()" in done.stdout
 
 
+def test_a_role_that_may_not_list_pg_wal_sees_the_rest(pair: Pair, tmp_path: Path) -> None:
+    pair.catch_up()
+    run(pair.primary, "REVOKE EXECUTE ON FUNCTION pg_ls_waldir() FROM pg_monitor")
+    try:
+        done = walproof(
+            "replica", "watch", "--primary", watcher(pair.primary), "--standby", watcher(pair.standby),
+            "--once", "--every", "1s", "--json", cwd=tmp_path,
+        )  # fmt: skip
+    finally:
+        run(pair.primary, "GRANT EXECUTE ON FUNCTION pg_ls_waldir() TO pg_monitor")
+    assert done.returncode == 0, done.stderr
+    window = json.loads(done.stdout)
+    assert window["causes"] == []
+    assert 'Role "watcher" may not list pg_wal on the upstream' in " ".join(window["notes"])
+
+
 def _watch(primary: str, standby: str, tmp_path: Path) -> str:
     done = walproof("replica", "watch", "--primary", primary, "--standby", standby, "--once", cwd=tmp_path)
     assert done.returncode == 2

@@ -76,6 +76,11 @@ class PairObserver:
         standby_settings: dict[str, str] = dict(self._rows(self._standby, queries.SETTINGS))
         upstream_settings: dict[str, str] = dict(self._rows(self._upstream, queries.SETTINGS))
         self._notes = []
+        if not self.upstream_identity.lists_wal:
+            self._notes.append(
+                f'Role "{self.upstream_identity.role}" may not list pg_wal on the upstream, so whether WAL '
+                "that the standby needs was removed is not known."
+            )
         name = self._application_name
         if name is None:
             conninfo = standby_settings.get("primary_conninfo", "")
@@ -132,8 +137,9 @@ class PairObserver:
         return Look(at_s, upstream, self._look_standby())
 
     def _look_upstream(self, name: str) -> Upstream:
+        identity = self.upstream_identity
         clock_s, inserted, flushed, oldest = self._row(
-            self._upstream, queries.upstream(self.upstream_identity.is_in_recovery)
+            self._upstream, queries.upstream(identity.is_in_recovery, identity.lists_wal)
         )
         receiver = self._receiver_slot
         senders = self._rows(self._upstream, queries.SENDERS)

@@ -26,6 +26,8 @@ class Identity:
     role: str
     started_at: float
     segment_bytes: int
+    lists_wal: bool
+    """Whether its role may list pg_wal, which pg_monitor may unless somebody took that away."""
 
     @property
     def major(self) -> int:
@@ -41,15 +43,16 @@ def identify(session: psycopg.Connection[TupleRow], which: str) -> Identity:
             " (SELECT system_identifier FROM pg_control_system()), pg_is_in_recovery(),"
             " pg_has_role(current_user, 'pg_monitor', 'USAGE'), current_user::text,"
             " extract(epoch FROM pg_postmaster_start_time())::float8,"
-            " pg_size_bytes(current_setting('wal_segment_size'))"
+            " pg_size_bytes(current_setting('wal_segment_size')),"
+            " has_function_privilege('pg_catalog.pg_ls_waldir()', 'EXECUTE')"
         ).fetchone()
     except psycopg.Error as error:
         raise ProbeError(f"could not ask the {which} who it is: {one_line(error)}") from error
     assert row is not None
-    version, number, identifier, is_in_recovery, has_rights, role, started_at, segment_bytes = row
+    version, number, identifier, is_in_recovery, has_rights, role, started_at, segment_bytes, lists = row
     return Identity(
         which, str(version).split()[0], number, identifier, is_in_recovery, has_rights, role, started_at,
-        segment_bytes,
+        segment_bytes, lists,
     )  # fmt: skip
 
 
