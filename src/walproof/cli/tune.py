@@ -1,4 +1,4 @@
-"""``walproof tune``: the fastest configuration that keeps what was promised, every line of it proven."""
+"""``walproof tune``: find the fastest configuration that keeps the promises, and prove each of its lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BUDGET = "45min"
 
 @dataclass(frozen=True, slots=True)
 class TuneOptions:
-    """What ``walproof tune`` is given."""
+    """Options of ``walproof tune``."""
 
     load: Annotated[
         str,
@@ -44,13 +44,13 @@ class TuneOptions:
     memory: Annotated[
         str | None,
         typer.Option(
-            "--memory", metavar="SIZE", help="What the server may take. Default: 3/4 of the machine."
+            "--memory", metavar="SIZE", help="Memory for the server. Default: 3/4 of the machine's."
         ),
     ] = None
     budget: Annotated[
         str, typer.Option("--budget", metavar="TIME", help="Wall time of the whole tuning.")
     ] = _BUDGET
-    quick: Annotated[bool, typer.Option("--quick", help="In 10 minutes: finds large gains only.")] = False
+    quick: Annotated[bool, typer.Option("--quick", help="Take 10 minutes: finds only large gains.")] = False
     objective: Annotated[
         str,
         typer.Option(
@@ -61,33 +61,40 @@ class TuneOptions:
         str | None,
         typer.Option(
             "--no-worse", metavar="METRIC=RATIO",
-            help="A second metric and how it may compare with the default's: latency_ms_p99=1.1.",
+            help="Limit on a second metric, relative to the defaults: latency_ms_p99=1.1.",
         ),
     ] = None  # fmt: skip
     rate: Annotated[
         float | None,
-        typer.Option("--rate", help="Offered load in transactions per second; default: as the load says."),
+        typer.Option("--rate", help="Offered load, transactions per second. Default: the load's."),
     ] = None
     only: Annotated[
-        str | None, typer.Option("--only", metavar="NAMES", help="Settings that may move, by commas.")
+        str | None,
+        typer.Option("--only", metavar="NAMES", help="The only settings that may move, separated by commas."),
     ] = None
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            "--keep", metavar="NAME=VALUE[,...]", help="Setting of every configuration. May be repeated."
+            "--keep",
+            metavar="NAME=VALUE[,...]",
+            help="Settings that every configuration has. May be repeated.",
         ),
     ] = None
     conf: Annotated[
         Path | None,
         typer.Option(
-            "--conf", metavar="FILE", help="Your postgresql.conf: tried first, and what undo restores."
+            "--conf", metavar="FILE", help="Your postgresql.conf: tried first, and restored by undo."
         ),
     ] = None
     duration: Annotated[
         str | None,
-        typer.Option("--duration", metavar="TIME", help="Length of each window. Default: from the budget."),
+        typer.Option(
+            "--duration",
+            metavar="TIME",
+            help="Length of each window. Default: the load's, or from the budget.",
+        ),
     ] = None
-    seed: Annotated[int, typer.Option("--seed", help="Of orders, transactions and proposals.")] = 1
+    seed: Annotated[int, typer.Option("--seed", help="Seed of orders, transactions and proposals.")] = 1
     pg: options.OnePg = None
     device: study_options.Device = None
     on: options.On = None
@@ -96,15 +103,15 @@ class TuneOptions:
     insecure: study_options.Insecure = False
     calibration: Annotated[
         Path | None,
-        typer.Option("--calibration", metavar="FILE", help="Costs of recovery; default this machine's."),
+        typer.Option("--calibration", metavar="FILE", help="Costs of recovery. Default: this machine's."),
     ] = None
     platform: Annotated[
-        str, typer.Option("--platform", metavar="NAME", help=f"Whose lines to write: {PLATFORM_NAMES}."),
+        str, typer.Option("--platform", metavar="NAME", help=f"Form of the lines: {PLATFORM_NAMES}."),
         Repeated.NEVER,
     ] = "conf"  # fmt: skip
     export: Annotated[
         Path | None,
-        typer.Option("--export", metavar="FILE", help="Write an Optuna study as well, for optuna-dashboard."),
+        typer.Option("--export", metavar="FILE", help="Also write an Optuna study, for optuna-dashboard."),
         Repeated.NEVER,
     ] = None
     out: study_options.Out = options.DEFAULT_OUT
@@ -116,18 +123,18 @@ class TuneOptions:
 
 @declared
 def tune(given: TuneOptions) -> None:
-    """Search the best configuration that keeps your promises.
+    """Find the best configuration that keeps your promises.
 
     Each of its lines is proven on your load.
 
-    Every server is a throw-away one on this machine, or on each host of --ray. The same command goes on
-    with a tuning that was interrupted.
+    All servers are throw-away ones on this machine, or on each host of --ray. To resume an interrupted
+    tuning, give the same command again.
     """
     from walproof.cli.tune_hosts import tuning_hosts
     from walproof.cli.tuning import prepare
     from walproof.platforms.registry import platform
 
-    platform(given.platform)  # a name that is none is refused before anything is measured
+    platform(given.platform)  # refuses an unknown name before anything is measured
     with tuning_hosts(given) as hosts:
         tuning = prepare(given, command_line("tune", given), hosts)
         if given.dry_run:
@@ -150,7 +157,7 @@ def _carry_out(tuning: Tuning, given: TuneOptions) -> None:
 
 
 def present(tuning: Tuning, given: TuneOptions) -> None:
-    """Print the answer on stdout, and write report and conf into the tuning's folder."""
+    """Print the answer on stdout, and write the report and the conf into the tuning's folder."""
     from walproof.cli.files import write_file
     from walproof.report.tune.json import to_json
     from walproof.report.tune.page import to_html
@@ -167,7 +174,7 @@ def present(tuning: Tuning, given: TuneOptions) -> None:
         from walproof.analysis.tuning.export import export_study
 
         count = export_study(view.facts, given.export, view.asked.name)
-        sys.stderr.write(f"{count} trials in {given.export}: optuna-dashboard sqlite:///{given.export}\n")
+        sys.stderr.write(f"{count} trials written: optuna-dashboard sqlite:///{given.export}\n")
     if given.json:
         sys.stdout.write(to_json(view))
     else:

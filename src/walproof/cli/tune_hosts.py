@@ -1,6 +1,6 @@
-"""The hosts of a tuning: each carries out every step by itself, so comparisons stay inside a host.
+"""The hosts of a tuning: each carries out every step by itself, so comparisons stay within a host.
 
-This machine asks, records the load and judges limits; what is measured is measured on the hosts.
+This machine decides the steps, records the load and judges limits; the hosts measure.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class RayHosts:
     """``walproof.lab.tune.conduct.Hosts`` on a Ray cluster."""
 
     def __init__(self, hosts: Sequence[Host], url: str, on: Path | None) -> None:
-        """``url``: of the store that all of them reach; ``on``: folder of servers on each of them."""
+        """``url``: the store that all hosts reach; ``on``: the folder for servers on each host."""
         self._hosts = list(hosts)
         self._url, self._on = url, None if on is None else str(on)
 
     def carry_out(self, plan: Plan, command: Sequence[str]) -> StepOnHosts:
-        """Each host carries out the whole plan. A host that fails is left out from then on.
+        """Let each host carry out the whole plan. A host that fails is left out from then on.
 
-        Raises HostError where none came to an end.
+        Raises HostError if no host finishes.
         """
         from walproof.cli.host_run import RunOrder, carry_out_here
         from walproof.facts.codec import to_json
@@ -61,16 +61,16 @@ class RayHosts:
         )
         if not runs:
             raise HostError(
-                "no host came to the end of a step",
+                "no host finished a step",
                 detail="\n".join(left_out),
-                hint="What was measured is stored, and the same command goes on.",
+                hint="What was measured is stored; the same command resumes the tuning.",
             )
         self._hosts = [result.host for result in carried if result.answer is not None]
         return StepOnHosts(runs, left_out)
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """This machine is taken, as a host is while it measures. Raises HostError where it is busy."""
+        """Claim this machine, as a host is claimed while it measures. Raises HostError if it is busy."""
         from walproof.cli.host_run import busy
         from walproof.facts.store import Store
         from walproof.hosts.task import boot_id
@@ -94,7 +94,7 @@ class RayHosts:
         if silent := [
             f"{result.host.machine.name}: {result.reason}" for result in carried if result.answer is None
         ]:
-            raise HostError("hosts do not say what memory and disk they have", detail="\n".join(silent))
+            raise HostError("hosts did not report their memory and disk", detail="\n".join(silent))
         found = [
             here,
             *(from_json(Capacity, result.answer) for result in carried if result.answer is not None),
@@ -115,7 +115,7 @@ def look_at(on: str) -> str:
 
 @contextmanager
 def tuning_hosts(given: TuneOptions) -> Iterator[RayHosts | None]:
-    """The hosts of ``--ray``; None without it, and where only the plan is wanted.
+    """The hosts of ``--ray``; None without it, or if only the plan is wanted.
 
     Raises HostError, StudyError.
     """
@@ -144,7 +144,7 @@ def _tell(line: str) -> None:
 
 
 def host_study(taken: Sequence[StepTaken], store: Store, metric: str) -> HostStudy | None:
-    """The last comparison that several hosts made of what won, hosts put together as blocks; None: none.
+    """The last comparison with the winner that several hosts made, hosts as blocks; None if there is none.
 
     Raises StoreError, AnalysisError.
     """

@@ -1,4 +1,4 @@
-"""A tuning as text, for ``--dry-run``: what may move, what is promised, what would be done in which time."""
+"""A tuning as text, for ``--dry-run``: what may move, what is promised, which steps take how much time."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 _WORDS = {
     Purpose.SCREEN: "screening: which settings do anything",
     Purpose.SEARCH: "race of new configurations against the best so far",
-    Purpose.CONFIRM: "the best one and the defaults on fresh starts",
-    Purpose.LINES: "the best one without each line, the defaults with each",
-    Purpose.FINAL: "short configuration, best one and defaults with a new seed",
+    Purpose.CONFIRM: "the best configuration and the defaults on fresh starts",
+    Purpose.LINES: "the best configuration without each line, the defaults with each",
+    Purpose.FINAL: "short configuration, best configuration and defaults with a new seed",
     Purpose.CRASH: "the advised configuration is killed and recovered",
     Purpose.FLUSH: "the advised configuration on emulated disks with other flushes",
 }
 
 
 def print_plan(tuning: Tuning, given: TuneOptions) -> None:
-    """Print it on stdout."""
+    """Print the plan on stdout."""
     if given.json:
         data = {
             "name": tuning.journal.name, "trial_s": tuning.trial_s, "is_over_hosts": given.ray is not None,
@@ -44,7 +44,7 @@ def print_plan(tuning: Tuning, given: TuneOptions) -> None:
 
 
 def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
-    """The plan for people."""
+    """The plan as lines for people."""
     plan, workload = tuning.plan, tuning.workload
     install = tuning.load.install
     lines = [f"tuning {tuning.journal.name}", "", "PostgreSQL"]
@@ -110,7 +110,7 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
 
 
 def _kind_of(setting: str) -> str:
-    """How it is known what it does at checkpoints: ``simulated``, ``unseen``; ``windows``: it acts always."""
+    """How its effect is known: ``windows`` if it always acts; at checkpoints, ``simulated`` or ``unseen``."""
     if not movables()[setting].acts_at_checkpoints:
         return "windows"
     return "simulated" if setting in SETTINGS else "unseen"
@@ -120,7 +120,7 @@ _NOTES = {"windows": "", "simulated": "  *", "unseen": "  +"}
 
 
 def _at_checkpoints(tuning: Tuning) -> list[str]:
-    """Whether what acts at checkpoints is simulated, checked, or shown by windows alone."""
+    """Notes on settings that act at checkpoints: whether simulated, checked, or shown only by windows."""
     plan = tuning.plan
     kinds = {_kind_of(factor.setting) for factor in plan.factors}
     record = tuning.conductor.record_plan(tuning.journal, plan.seed).workloads[0]
@@ -129,20 +129,20 @@ def _at_checkpoints(tuning: Tuning) -> list[str]:
     found = []
     if "simulated" in kinds:
         check = (
-            f"; of what is advised the WAL is checked in a run as long as the recording "
-            f"({format_duration(length)}), whose server is killed then"
+            f"; the WAL of the advised configuration is checked in a run as long as the recording "
+            f"({format_duration(length)}), at whose end the server is killed"
             if room >= length + tuning.trial_s
-            else f"; checked in a run as long as the recording ({format_duration(length)}) only if the steps "
-            "before leave time for it: their share of the budget has none"
+            else f"; checked in a run as long as the recording ({format_duration(length)}) only if earlier "
+            "steps leave time for it: its own share of the budget is too small"
         )
         found.append(
             "  * acts at checkpoints: WAL, size of pg_wal and time away are simulated on the recording, over "
-            f"whole cycles{check}; throughput is that of windows, which have none"
+            f"whole cycles{check}; throughput comes from windows, which have no whole cycle"
         )
     if "unseen" in kinds:
         found.append(
-            "  + acts at checkpoints, and no simulation knows it: measured in windows, which show it only "
-            "if a checkpoint falls into them (--duration longer than a cycle)"
+            "  + acts at checkpoints, and no simulation knows it: measured in windows, which show its effect "
+            "only if a checkpoint falls into them (--duration longer than a cycle)"
         )
     return found
 
@@ -150,9 +150,9 @@ def _at_checkpoints(tuning: Tuning) -> list[str]:
 def _host_lines(given: TuneOptions) -> list[str]:
     which = "every host" if given.hosts is None else f"{given.hosts} hosts"
     return [
-        f"  {which} of {given.ray}: each measures every step whole, and compares within itself",
-        "  the load is recorded and limits are judged on this machine, with its costs of recovery",
-        "  ranges below are this machine's; hosts with less memory or disk narrow them at the start",
+        f"  {which} of {given.ray}: each measures every step completely; comparisons stay within a host",
+        "  this machine records the load and judges limits, with its own costs of recovery",
+        "  the ranges below are this machine's; hosts with less memory or disk narrow them at the start",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Progress of a tuning on stderr: each step with its reason, the best so far, the time left."""
+"""Progress of a tuning on stderr: each step with its reason, the best configuration so far, the time left."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NOUNS = {
     Purpose.SEARCH: "race",
     Purpose.CONFIRM: "confirming on fresh starts",
     Purpose.LINES: "does every line earn its place?",
-    Purpose.FINAL: "final comparison, with a seed that nothing was chosen by",
-    Purpose.CRASH: "crashing what is advised",
-    Purpose.FLUSH: "what is advised on emulated disks",
+    Purpose.FINAL: "final comparison, with a seed by which nothing was chosen",
+    Purpose.CRASH: "crashing the advised configuration",
+    Purpose.FLUSH: "the advised configuration on emulated disks",
 }
 
 
@@ -30,7 +30,7 @@ class TuningProgress:
     """The ``TuneProgress`` that the lab is given."""
 
     def __init__(self, note: Callable[[Step], None] = lambda _: None) -> None:
-        """``note`` is told of each step that has ended."""
+        """``note`` is called with each step that has ended."""
         self._note = note
         self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
 
@@ -60,7 +60,7 @@ class TuningProgress:
         )
 
     def trials(self, plan: Plan) -> TrialLines:
-        """One line a trial."""
+        """Progress that prints one line per trial."""
         return TrialLines(plan, self._console)
 
     def _say(self, text: str) -> None:
@@ -76,20 +76,20 @@ class TrialLines:
         self._most = self._ended = 0
 
     def preparing(self, what: str) -> None:
-        """Something that takes a while before the first trial."""
+        """Say what takes a while before the first trial."""
         self._say(f"  preparing: {what}")
 
     def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
-        """Count; the step has been announced already."""
+        """Start counting; the step has been announced already."""
         self._most, self._ended = trials_most, len(stored)
         if stored:
             self._say(f"  {len(stored)} of {trials_most} trials are stored")
 
     def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
-        """Nothing: its end has a line."""
+        """Print nothing: the trial's end has a line."""
 
     def trial_ended(self, trial: Trial) -> None:
-        """A line with its outcome."""
+        """Print a line with the trial's outcome."""
         self._ended += 1
         outcome = (
             f"FAILED: {trial.reason}" if trial.reason is not None else self._words.outcome(trial).strip()
@@ -98,7 +98,7 @@ class TrialLines:
         self._say(f"  [{self._ended}/{self._most}] {outcome:>10}  {name}")
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
-        """Nothing: the step's end says where the tuning stands."""
+        """Print nothing: the step's end says where the tuning stands."""
 
     def request_heard(self, request: Request, trials_most: int) -> None:
         """Say what was asked of the step, and what becomes of it."""

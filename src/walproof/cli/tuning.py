@@ -1,4 +1,4 @@
-"""A tuning from its options: both of its halves, live and offline, meet here."""
+"""Makes a tuning from its options. Its live and its offline half meet here."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ if TYPE_CHECKING:
 
 QUICK_BUDGET_S = 600.0
 _WINDOWS = 120
-"""Windows that a budget is divided into where neither load nor options say how long one is."""
+"""Number of windows in a budget if neither load nor options say how long a window is."""
 _WINDOW_S = (2.0, 60.0)
 _WARMUP_SHARE = 0.2
 _LEAST_WINDOWS = 10
-"""A budget with room for fewer trials than this finds nothing."""
+"""A budget with room for fewer trials than this is refused."""
 _TRIAL_OVERHEAD_S = 1.5
 _COPY_BYTES_PER_S = 300e6
 _MEMORY_SHARE = 0.75
 _ANSWERING = (Purpose.RECORD, Purpose.CONFIRM, Purpose.LINES, Purpose.FINAL, Purpose.CRASH, Purpose.FLUSH)
-"""Steps after which predictions or verdicts are new; the race itself is read from the store."""
+"""Steps that change predictions or verdicts; the race itself is read from the store."""
 _OBJECTIVES = {
     "tps": True,
     "latency_ms_p99": False,
@@ -85,7 +85,7 @@ _OBJECTIVES = {
 
 @dataclass
 class Tuning:
-    """Everything that one command line means."""
+    """Everything that one command line stands for."""
 
     plan: TuningPlan
     space: SearchSpace
@@ -96,7 +96,7 @@ class Tuning:
     conf: OwnConf | None
     calibration: Path | None
     trial_s: float
-    """About the wall time of a trial."""
+    """Estimated wall time of a trial."""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -116,9 +116,9 @@ class Tuning:
         return self.conductor.facts(self.journal)
 
     def carry_out(self, platform: str) -> Tuning:
-        """Go on to the end; keep the answer so far where a step may have changed it. Raises a WalproofError.
+        """Carry on to the end, and keep the answer after steps that may change it. Raises a WalproofError.
 
-        ``platform``: the name of what the lines are written for.
+        ``platform``: name of the platform that the lines are written for.
         """
 
         def note(step: Step) -> None:
@@ -131,7 +131,7 @@ class Tuning:
         return self
 
     def judge(self, speed: float = 1.0) -> RecordedJudge:
-        """What is predicted of configurations, at that multiple of the recorded load's speed."""
+        """A judge of configurations, at ``speed`` times the recorded load's speed."""
         journal = self.conductor.file.read() or self.journal
         recorded = journal.recorded
         assert recorded is not None, "the load is recorded first"
@@ -156,7 +156,7 @@ class Tuning:
         )
 
     def view(self, platform: str) -> TuneView:
-        """The report on what has been measured, whose answer is kept. Raises StoreError, WalError."""
+        """Report on what has been measured, and keep its answer. Raises StoreError, WalError."""
         facts, kept = self._answered(platform)
         keep_answer(self.conductor.file.folder, kept)
         return tune_view(facts, kept.answer, kept.asked, platform_named(platform))
@@ -190,7 +190,7 @@ class Tuning:
         return facts, KeptAnswer(found, asked, platform)
 
     def _speed(self, facts: TuningFacts) -> float:
-        """How much faster the best configuration is than the load was recorded; 1 at an offered rate."""
+        """Speed of the load with the best configuration, relative to the recorded; 1 at an offered rate."""
         if self.workload.get("rate") is not None or facts.plan.objective.metric != "tps":
             return 1.0
         found = standing(facts)
@@ -219,7 +219,7 @@ class Tuning:
         return tuple(found)
 
     def _limits(self, taken: Sequence[StepTaken], conf: Candidate) -> tuple[tuple[str, str], ...]:
-        """From the last fresh step that has the advised configuration."""
+        """What limits the advised configuration in the last fresh step that measured it."""
         for step in reversed(taken):
             others = (Purpose.CRASH, Purpose.RECORD, Purpose.FLUSH)
             is_fresh = step.step.purpose not in others and step.step.design == "fresh"
@@ -244,7 +244,7 @@ class Tuning:
 
 
 def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None = None) -> Tuning:
-    """Resolve the options. Raises a WalproofError for what cannot be."""
+    """Resolve the options. Raises a WalproofError if a tuning is impossible with them."""
     tables, scripts = read_load(given.load)
     pg = tables.get("pg", [])
     install = find(given.pg or (str(pg[0]) if pg else None))
@@ -261,9 +261,9 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     if budget_s < _LEAST_WINDOWS * trial_s:
         raise StudyError(
             f"a budget of {format_duration(budget_s)} is too small",
-            detail=f"A trial takes about {format_duration(trial_s)}, and {_LEAST_WINDOWS} of them are the "
-            "least that tells anything.",
-            hint="Give more --budget, or a shorter --duration.",
+            detail=f"A trial takes about {format_duration(trial_s)}, and a tuning needs at least "
+            f"{_LEAST_WINDOWS} of them.",
+            hint="Give a larger --budget, or a shorter --duration.",
         )
     promises = Promises(
         may_lose(given.may_lose),
@@ -297,7 +297,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         seed=given.seed,
     )
     asked = PlanOrder("load", "The load", (DEFAULT,), keep, 1, given.seed)
-    # Ranges follow the free disk, which changes meanwhile: what was begun goes on with its own.
+    # Ranges depend on the free disk, which changes over time: a tuning that was begun keeps its ranges.
     moved = {} if conf is None else conf.moved
     depends = [to_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
     if given.ray is not None:
@@ -308,7 +308,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     journal = file.read()
     number = 2
     while given.new and journal is not None:
-        # What was measured stays; this one has a name, and so runs, of its own.
+        # Earlier measurements stay; the new tuning has its own name, and so its own runs.
         file = JournalFile(tunings / f"{name}-{number}")
         journal, number = file.read(), number + 1
     if journal is None:
@@ -331,19 +331,19 @@ def _objective(given: TuneOptions, workload: Mapping[str, object]) -> Objective:
     for metric in (given.objective, *([given.no_worse.partition("=")[0]] if given.no_worse else [])):
         if metric not in _OBJECTIVES:
             raise SettingError(
-                f'no tuning is for "{metric}"', hint=f"An objective is one of {', '.join(_OBJECTIVES)}."
+                f'a tuning cannot be for "{metric}"', hint=f"An objective is one of {', '.join(_OBJECTIVES)}."
             )
     if given.objective == "latency_ms_p99" and workload.get("rate") is None:
         raise StudyError(
             "latency_ms_p99 needs an offered rate",
-            detail="Without one each session sends its next transaction when the last one is done: a faster "
-            "server has more to do, not shorter waits.",
+            detail="Without one, each session sends its next transaction as soon as the last one is done: a "
+            "faster server has more to do, not shorter waits.",
             hint="--rate 800 offers 800 transactions a second.",
         )
     if given.objective == "tps" and workload.get("rate") is not None:
         raise StudyError(
-            "tps cannot be made better at an offered rate",
-            hint="--objective latency_ms_p99, or a load without a rate.",
+            "tps cannot be improved at an offered rate",
+            hint="Use --objective latency_ms_p99, or a load without a rate.",
         )
     limit = None
     if given.no_worse is not None:
@@ -363,7 +363,7 @@ def _objective(given: TuneOptions, workload: Mapping[str, object]) -> Objective:
 def _window(
     given: TuneOptions, workload: Mapping[str, object], budget_s: float
 ) -> tuple[float, float | None]:
-    """(length of a window, warm-up where the load does not say it). Raises UnitError, StudyError."""
+    """(length of a window, warm-up if the load does not say it). Raises UnitError, StudyError."""
     if given.duration is not None:
         window = parse_duration_s(given.duration)
     elif workload.get("duration") is not None:
@@ -373,15 +373,15 @@ def _window(
         window = float(round(min(most, max(least, budget_s / _WINDOWS - _TRIAL_OVERHEAD_S))))
     if workload.get("transactions") is not None and given.duration is None:
         raise StudyError(
-            "a tuning needs windows of a length, not of a number of transactions",
-            hint="--duration 10s, or a duration in the workload instead.",
+            "a tuning needs windows of a fixed length, not of a number of transactions",
+            hint="Give --duration 10s, or a duration in the workload.",
         )
     warmup = None if workload.get("warmup") is not None else float(round(max(1.0, window * _WARMUP_SHARE)))
     return window, warmup
 
 
 def _before_window_s(workload: Mapping[str, object], warmup_s: float | None) -> float:
-    """Time of a trial without its window: clone, start, warm-up, stop."""
+    """Time that a trial takes apart from its window: clone, start, warm-up, stop."""
     scale = int(str(workload.get("scale", 1)))
     copied = EMPTY_CLUSTER_BYTES + SEGMENTS_BYTES + scale * SCALE_BYTES
     warmup = parse_duration_s(str(workload["warmup"])) if warmup_s is None else warmup_s
@@ -393,7 +393,7 @@ def _takes(install: Install, name: str, value: str) -> bool:
 
 
 def machine_of(folder: Path) -> Capacity:
-    """Memory of this machine, and free disk where servers live in that folder."""
+    """Memory of this machine, and free disk for servers in that folder."""
     facts = observe_environment(Path("/"))
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     return Capacity(int(facts.get("memory_bytes", 1 << 30)), shutil.disk_usage(existing).free)

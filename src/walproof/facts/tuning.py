@@ -1,7 +1,7 @@
 """A tuning: what was promised, which settings may move, what was asked of servers and what they answered.
 
-A tuning is a row of steps. Each step that measures is an ordinary run in the store, so that its trials are
-kept, resumed and shown like those of any other study; a tuning holds what was asked and what was answered.
+A tuning is a sequence of steps. Each step that measures is an ordinary run in the store, so that its trials
+are kept, resumed and shown like those of any other study; the tuning holds the questions and the answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from walproof.settings.durability import DurabilityClass
 
 
 class Candidate(NamedTuple):
-    """A configuration: what it sets over the base settings of the tuning, sorted by name."""
+    """A configuration: the settings, sorted by name, that it adds to the base settings of the tuning."""
 
     settings: tuple[tuple[str, str], ...]
 
@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
 
 
 DEFAULT = Candidate(())
-"""The candidate that sets nothing: every ratio is to it or to the incumbent."""
+"""The candidate that sets nothing. Every ratio is to this candidate or to the incumbent."""
 
 
 class Scale(Enum):
@@ -43,44 +43,44 @@ class Scale(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A setting that may move, and where."""
+    """A setting that may move, and the values that it may take."""
 
     setting: str
     choices: tuple[str, ...]
-    """Values as they are written into a conf, the smallest first where they have an order. What is searched
-    is this grid: a value between two of them is not worth a line of its own."""
+    """Values as they are written into a conf, the smallest first if they have an order. Only this grid is
+    searched: a value between two of them is not worth trying."""
     scale: Scale | None
-    """How they are spaced; None: they have no order."""
+    """How the choices are spaced; None if they have no order."""
     default: str
-    """Value of the server without a line, in the form of ``choices``."""
+    """The server's value without a line, in the form of ``choices``."""
     design: str
     """``toggled`` or ``fresh``: how it may be compared (settings/designs.csv)."""
     needs: tuple[tuple[str, str], ...] = ()
-    """(setting, value) without which it does nothing."""
+    """(setting, value) pairs without which the factor does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """What every configuration that is run or advised has to keep."""
+    """Limits that every configuration that is run or advised has to keep."""
 
     may_lose: DurabilityClass
     recovery_target_s: float | None = None
-    """Time away after a crash of the machine, at most."""
+    """Longest time away after a crash of the machine."""
     wal_disk_bytes: int | None = None
-    """Size of pg_wal, at most."""
+    """Largest size of pg_wal."""
     memory_bytes: int | None = None
-    """What the server may take, at most; None: most of the machine's."""
+    """Most memory that the server may take; None: most of the machine's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is made better."""
+    """The metric to improve."""
 
     metric: str
-    """Of facts/metrics.csv: ``tps``, ``latency_ms_p99``, ``wal_bytes_per_txn``."""
+    """A metric of facts/metrics.csv: ``tps``, ``latency_ms_p99``, ``wal_bytes_per_txn``."""
     larger_is_better: bool
     limit: tuple[str, float] | None = None
-    """A second metric and the ratio to the default that it must not be worse than."""
+    """A second metric, and the worst ratio to the default that is allowed."""
 
 
 class Purpose(Enum):
@@ -94,55 +94,55 @@ class Purpose(Enum):
     CONFIRM = "confirm"
     """The incumbent and the default on fresh starts."""
     LINES = "lines"
-    """Leave-one-out of the winner and add-one to the default."""
+    """The winner without each of its lines, and the default with each of them."""
     FINAL = "final"
-    """The short conf, the winner and the default with a seed that nothing was chosen by."""
+    """The short conf, the winner and the default, with a seed by which nothing was chosen."""
     CRASH = "crash"
-    """The winner is killed, to hold its predictions to what happens."""
+    """The winner is killed, to compare its predictions with what happens."""
     FLUSH = "flush"
-    """What is advised on emulated disks: what would a faster flush give?"""
+    """The advised configuration on emulated disks: what would a faster flush give?"""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a search asks for: each candidate measured once a round, beside the others, in random order."""
+    """What a search asks for: in every round each candidate is measured once, in random order."""
 
     number: int
     """From 1."""
     purpose: Purpose
     candidates: tuple[Candidate, ...]
-    """The first is what the others are compared with."""
+    """The others are compared with the first."""
     rounds: int
     seed: int
     design: str = "fresh"
     why: str = ""
     """A sentence for the page: ``wal_compression and commit_delay look useful; five values near them``."""
     devices: tuple[str, ...] = ()
-    """Emulated disks on which its only candidate is measured as well, beside the tuning's disk."""
+    """Emulated disks on which the only candidate is measured in addition to the tuning's disk."""
     as_recorded: bool = False
-    """Whether the load before a crash has about as many transactions as the recording: what was simulated on
-    it can be held against what is measured, whole checkpoint cycles included."""
+    """Whether the load before a crash has about as many transactions as the recording. The simulation can
+    then be compared with what is measured, including whole checkpoint cycles."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialAnswer:
-    """What one trial of a step answered."""
+    """The answer of one trial of a step."""
 
     step: int
     round: int
     candidate: Candidate
     value: float | None
-    """The objective, in its own unit; None: the trial failed."""
+    """The objective, in its own unit; None if the trial failed."""
     limit_value: float | None = None
-    """The second metric's."""
+    """Value of the second metric."""
     failure: str | None = None
     seconds: float = 0.0
     """Wall time that the trial took."""
     host: str | None = None
-    """That measured it, of a tuning over hosts: rounds of a step are numbered through all of its hosts, so a
-    round, and with it every comparison, is one host's."""
+    """Host that measured it, in a tuning over hosts. Rounds are numbered across all hosts of a step, so that
+    a round, and with it every comparison, belongs to one host."""
     device: str | None = None
-    """The emulated disk of this trial alone; None: the tuning's disk."""
+    """Emulated disk of this trial; None for the tuning's disk."""
 
 
 class Limit(Enum):
@@ -173,38 +173,38 @@ class RuledOut:
 
     limit: Limit
     predicted: str
-    """With its unit, as it is printed."""
+    """Prediction with its unit, as it is printed."""
     allowed: str
 
 
 class Judge(Protocol):
-    """What a candidate is predicted to do, and which limits it would break; costs no trial."""
+    """Predicts what a candidate would do and which limits it would break, without a trial."""
 
     def __call__(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
-        """What is predicted, and what is broken; nothing is, where the second is empty."""
+        """The prediction, and the limits that would be broken, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningPlan:
-    """What was asked for; its hash names the tuning."""
+    """What a tuning was asked for. Its hash names the tuning."""
 
     factors: tuple[Factor, ...]
     keep: Mapping[str, str]
-    """Settings that every candidate has (``--keep``, the user's own conf)."""
+    """Settings that every candidate has (from ``--keep`` and the user's conf)."""
     starts: tuple[Candidate, ...]
-    """Configurations that are tried first: the user's own, pgtune's."""
+    """Configurations that are tried first: the user's and pgtune's."""
     promises: Promises
     objective: Objective
     budget_s: float
     seed: int
     most_lines: int = 8
     margin: float = 0.02
-    """A shorter conf may be worse by this share, at most."""
+    """Largest share by which a shorter conf may be worse."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningFacts:
-    """A tuning as far as it has come: the only thing that a search is told."""
+    """A tuning as far as it has come. A search is told nothing else."""
 
     plan: TuningPlan
     steps: tuple[Step, ...] = ()
@@ -212,17 +212,17 @@ class TuningFacts:
     spent_s: float = 0.0
     """Wall time of all steps, recording and preparing included."""
     trial_s: float | None = None
-    """Wall time of a trial of the load, as far as is known."""
+    """Wall time of a trial of the load, if known."""
     notes: tuple[str, ...] = field(default=())
 
     def hosts(self, step: int) -> tuple[str, ...]:
-        """Hosts that measured the step beside each other; none where this machine alone did."""
+        """Hosts that measured the step in parallel; empty if this machine alone did."""
         found = (trial.host for trial in self.measured if trial.step == step)
         return tuple(dict.fromkeys(host for host in found if host is not None))
 
 
 class Search(Protocol):
-    """Says what to measure next: a function of the facts, so that what is resumed goes on as it began."""
+    """Says what to measure next, from the facts alone, so that a resumed tuning goes on as it began."""
 
     def ask(self, facts: TuningFacts) -> Step | None:
-        """The next step, or None: the tuning is over."""
+        """The next step; None if the tuning is over."""

@@ -1,4 +1,4 @@
-"""What the stored trials of a tuning answer to its steps: facts from facts, for the lab and for who reads."""
+"""The answers of a tuning's stored trials to its steps, for the lab and for readers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from walproof.facts.tuning_journal import Journal, StepTaken
 
 
 def candidate_name(candidate: Candidate) -> str:
-    """As tables call it: ``wal_compression=lz4, commit_delay=50``."""
+    """The candidate's name in tables: ``wal_compression=lz4, commit_delay=50``."""
     return ", ".join(f"{name}={value}" for name, value in candidate.settings) or "default"
 
 
 def device_name(device: str) -> str:
-    """Of the variant on an emulated disk: ``on flush=0.5ms``."""
+    """Name of the variant on an emulated disk: ``on flush=0.5ms``."""
     return f"on {device}"
 
 
 def tuning_facts(journal: Journal, store: Store, trial_s: float | None) -> TuningFacts:
     """What a search is told: the finished steps with their answers. Raises StoreError.
 
-    ``trial_s``: about the wall time of a trial, until some have been measured.
+    ``trial_s``: estimated wall time of a trial, used until some have been measured.
     """
     measured: list[TrialAnswer] = []
     steps = [step for step in journal.steps if step.finished]
@@ -63,7 +63,7 @@ def step_answers(journal: Journal, taken: StepTaken, store: Store) -> tuple[Tria
 
 
 def _trial_s(steps: Sequence[StepTaken], measured: Sequence[TrialAnswer]) -> float | None:
-    """Mean wall time of a trial on a fresh server, its share of the step's preparing included."""
+    """Mean wall time of a trial on a fresh server, including its share of the step's preparation."""
     fresh = [
         step
         for step in steps
@@ -71,13 +71,13 @@ def _trial_s(steps: Sequence[StepTaken], measured: Sequence[TrialAnswer]) -> flo
         and step.step.purpose not in (Purpose.RECORD, Purpose.CRASH, Purpose.FLUSH)
     ]
     width = {step.step.number: max(1, len(step.hosts)) for step in fresh}
-    # Hosts work beside each other.
+    # Hosts work in parallel.
     count = sum(1 / width[trial.step] for trial in measured if trial.step in width)
     return sum(step.seconds for step in fresh) / count if count else None
 
 
 def answers(plan: Plan, step: Step, objective: Objective, trials: Sequence[Trial]) -> tuple[TrialAnswer, ...]:
-    """What the trials of the step's run say. Of toggled settings each start is a round."""
+    """The answers of the trials of the step's run. With toggled settings each start is a round."""
     known = {candidate_name(candidate): candidate for candidate in step.candidates}
     on_device = {device_name(device): device for device in step.devices}
     found: list[TrialAnswer] = []
@@ -116,7 +116,7 @@ def _of_trial(step: Step, objective: Objective, trial: Trial, candidate: Candida
 def _of_slices(
     step: Step, objective: Objective, trial: Trial, known: Mapping[str, Candidate]
 ) -> list[TrialAnswer]:
-    """Of each candidate all slices of a start together."""
+    """One answer for each candidate, from all of its slices of a start together."""
     second = None if objective.limit is None else objective.limit[0]
     seconds = (trial.ended_at - trial.started_at) / len(known)
     found = []
@@ -138,7 +138,7 @@ def _of_slices(
 
 
 def _together(slices: Sequence[Slice]) -> dict[str, float]:
-    """The objectives over some slices; without transactions none of them is known."""
+    """The objectives over some slices; empty if there were no transactions."""
     transactions = sum(slice_.transactions for slice_ in slices)
     if not transactions:
         return {}

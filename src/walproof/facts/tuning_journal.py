@@ -1,4 +1,4 @@
-"""A tuning's journal: what was asked and which run answered, in a folder of its own.
+"""A tuning's journal: what was asked and which run answered. Each tuning has its own folder.
 
 TUNINGS/NAME/tuning.json     this journal; measured values are in the runs that it names
 TUNINGS/NAME/recording/      WAL of the load under the default
@@ -26,9 +26,9 @@ class RecordedFacts:
     """The recording of the load."""
 
     metrics: Mapping[str, float]
-    """Of its window."""
+    """Metrics of its window."""
     settings: Mapping[str, str]
-    """Of the recorded server, over its defaults."""
+    """Settings of the recorded server, over its defaults."""
     start_lsn: int
     """Insert position before the load began."""
     load_s: float
@@ -45,20 +45,20 @@ class HostRun:
 
 @dataclass(frozen=True, slots=True)
 class StepTaken:
-    """A step that was asked for."""
+    """A step that was asked for, and the runs that answer it."""
 
     step: Step
     run: str | None = None
-    """Id of the run that answers it; None: the recording, or not finished. Over hosts that of the first."""
+    """Id of the run that answers it, over hosts the first host's; None for the recording or if unfinished."""
     seconds: float = 0.0
-    """Wall time that it took, of all attempts as far as is known."""
+    """Wall time of all attempts, as far as known."""
     finished: bool = False
     hosts: tuple[HostRun, ...] = ()
-    """Over hosts: the run of each host that came to an end."""
+    """Over hosts: the run of each host that finished."""
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """Of all hosts, or of this machine."""
+        """Ids of the runs of all hosts, or of this machine."""
         return tuple(host_run.run for host_run in self.hosts) or (() if self.run is None else (self.run,))
 
 
@@ -72,9 +72,9 @@ class Journal:
     load: str
     """Name of the load."""
     command: tuple[str, ...]
-    """That goes on with it."""
+    """Command that resumes the tuning."""
     install: str
-    """Label of the PostgreSQL."""
+    """Label of the PostgreSQL install."""
     device: str | None
     recorded: RecordedFacts | None = None
     steps: tuple[StepTaken, ...] = ()
@@ -93,11 +93,11 @@ class Journal:
         return sum(step.seconds for step in self.steps)
 
     def asked(self, step: Step) -> Journal:
-        """With one step more."""
+        """The journal with one more step."""
         return replace(self, steps=(*self.steps, StepTaken(step)))
 
     def changed(self, taken: StepTaken) -> Journal:
-        """With a step as it is now."""
+        """The journal with this step replaced."""
         return replace(
             self,
             steps=tuple(
@@ -107,7 +107,7 @@ class Journal:
 
 
 def tuning_name(load: str, plan: TuningPlan, others: Sequence[str]) -> str:
-    """Name of a tuning: that of its load, and a hash of everything that it depends on."""
+    """Name of a tuning: the load's name, and a hash of everything that the tuning depends on."""
     text = json.dumps([to_data(plan), *others], sort_keys=True)
     return f"tune-{load}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
@@ -125,7 +125,7 @@ class JournalFile:
         return self.folder / RECORDING_FOLDER
 
     def read(self) -> Journal | None:
-        """The journal; None where there is none. Raises StoreError."""
+        """The journal; None if there is none. Raises StoreError."""
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -135,7 +135,7 @@ class JournalFile:
         return from_json(Journal, text)
 
     def write(self, journal: Journal) -> Journal:
-        """Keep it, and return it. Raises StoreError."""
+        """Write the journal and return it. Raises StoreError."""
         try:
             private_folder(self.folder)
             write_whole(self.path, to_json(journal) + "\n")

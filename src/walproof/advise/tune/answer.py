@@ -1,6 +1,6 @@
-"""What a tuning found, with what is predicted of it: what each line costs and what limits ruled out.
+"""What a tuning found, what is predicted of it, what each line costs and what limits ruled out.
 
-The verdicts and gains are of `walproof.analysis.tuning.lines`; here are their costs and their risks.
+Verdicts and gains come from `walproof.analysis.tuning.lines`; this module adds costs and risks.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from walproof.settings.risk import durability_class
 
 @dataclass(frozen=True, slots=True)
 class LineCosts:
-    """A line of the winner, with what is predicted of the conf with it and without it."""
+    """A line of the winner, with the predictions for the configuration with it and without it."""
 
     line: ConfLine
     had: CandidatePrediction
     without: CandidatePrediction
     memory_bytes: tuple[int, int]
-    """With it, without it."""
+    """With the line, and without it."""
     durability: DurabilityClass
     breaks: tuple[RuledOut, ...]
-    """What would be broken without it."""
+    """Limits that would be broken without the line."""
     rounds: tuple[float, ...]
-    """Of each round of the step on lines: the winner's value to that without the line, above 1: better."""
+    """Winner's value over the value without the line, in each round of the lines step; above 1 is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitCount:
-    """What a limit ruled out among the single changes from the default."""
+    """The single changes from the default that a limit ruled out."""
 
     limit: Limit
     candidates: tuple[tuple[Candidate, RuledOut], ...]
@@ -53,28 +53,28 @@ class TuneAnswer:
 
     outcome: TuningOutcome
     why_default: str | None
-    """Why nothing is advised; None where something is."""
+    """Why the defaults stay; None if a configuration is advised."""
     lines: tuple[LineCosts, ...]
-    """Of the winner, those that went among them."""
+    """Lines of the winner, including those that were dropped."""
     durability: DurabilityClass
-    """Of what is advised."""
+    """Class of the advised configuration."""
     prediction: CandidatePrediction
-    """Of what is advised."""
+    """Prediction for the advised configuration."""
     default_prediction: CandidatePrediction
     default_broken: tuple[RuledOut, ...]
     """Promises that the defaults themselves would break."""
     broken: tuple[RuledOut, ...]
-    """Promises that what is advised is predicted to break at its own speed, higher than recorded."""
+    """Promises that the advised configuration would break at its own speed, which is above the recorded."""
     ruled_out: tuple[LimitCount, ...]
 
     @property
     def conf(self) -> Candidate:
-        """What is advised; DEFAULT: the defaults are the best that was found."""
+        """The advised configuration; DEFAULT if nothing better was found."""
         return self.outcome.advised
 
 
 def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) -> TuneAnswer:
-    """The answer of the facts as they are. ``fast_judge`` knows the load at the speed of the winner."""
+    """The answer from the facts so far. ``fast_judge`` predicts for the load at the winner's speed."""
     found = outcome(facts, judge)
     space = Space(facts.plan)
     conf = found.advised
@@ -96,12 +96,12 @@ def _why_default(facts: TuningFacts, found: TuningOutcome) -> str | None:
     if not found.defaults_are_best:
         return None
     if not any(step.purpose is not Purpose.RECORD for step in facts.steps):
-        return "nothing else was tried, because the budget has no room for it"
+        return "the budget had no room to try anything else"
     if found.winner == DEFAULT:
         return "no configuration was better than the defaults by more than the noise"
     if not found.is_final and not any(step.purpose is Purpose.CONFIRM for step in facts.steps):
-        return "the budget ended before the best one could be confirmed on fresh servers"
-    return "the best one was not better by more than the noise when both were run again on fresh servers"
+        return "the budget ended before the best configuration could be confirmed on fresh servers"
+    return "on fresh servers the best configuration was not better than the defaults by more than the noise"
 
 
 def _costs(
@@ -134,7 +134,7 @@ def _rounds(facts: TuningFacts, winner: Candidate, without: Candidate) -> tuple[
 
 
 def _ruled_out(space: Space, judge: RecordedJudge) -> tuple[LimitCount, ...]:
-    """Of the single changes from the default."""
+    """What each limit rules out among the single changes from the default."""
     found: dict[Limit, list[tuple[Candidate, RuledOut]]] = {}
     for neighbour in space.neighbours(DEFAULT):
         for broken in judge(neighbour)[1]:

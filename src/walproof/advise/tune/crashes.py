@@ -1,4 +1,4 @@
-"""Predictions of time away held to crashes that were made, and what limits the advised configuration now."""
+"""Predictions compared with real crashes and runs, and what limits the advised configuration now."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class CrashCheck:
-    """One crash of the advised configuration."""
+    """A crash of the advised configuration, as measured and as predicted."""
 
     trial: int
     wal_bytes: float | None
-    """From the redo point to the crash."""
+    """WAL from the redo point to the crash."""
     measured_s: float | None
-    """Until connections were accepted; None: it failed."""
+    """Seconds until connections were accepted; None if that was not measured."""
     predicted_s: tuple[float, float, float] | None
-    """(low, middle, high) for that distance."""
+    """(low, middle, high) seconds predicted for that distance."""
     failure: str | None
     host: str | None = None
-    """Where it was, of a tuning over hosts."""
+    """Host of the crash, in a tuning over hosts."""
 
     @property
     def is_within(self) -> bool | None:
-        """Whether the time lies below the upper end that was predicted."""
+        """Whether the time is within the predicted upper end."""
         if self.measured_s is None or self.predicted_s is None:
             return None
         return self.measured_s <= self.predicted_s[2]
@@ -44,34 +44,34 @@ class CrashCheck:
 def crash_checks(
     candidate: Candidate, trials: Sequence[Trial], judge: RecordedJudge, host: str | None = None
 ) -> tuple[CrashCheck, ...]:
-    """The crashes of a step, each beside what was predicted for its distance."""
+    """The crashes of a step, each with the prediction for its distance."""
     found = []
     for trial in trials:
         wal_bytes, seconds = trial.metrics.get("recovery_wal_bytes"), trial.metrics.get("recovery_s")
         predicted = None if wal_bytes is None else judge.distance_seconds(candidate, wal_bytes)
         failure = trial.reason if seconds is None else None
         if seconds is None and failure is None:
-            failure = "; ".join(trial.warnings) or "the server's log does not tell the time"
+            failure = "; ".join(trial.warnings) or "the server's log does not say how long it took"
         found.append(CrashCheck(trial.number, wal_bytes, seconds, predicted, failure, host))
     return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class WalCheck:
-    """The WAL of a run as long as the recording, held against what was simulated for it."""
+    """WAL of a run as long as the recording, compared with the simulated WAL."""
 
     predicted: float
-    """WAL per transaction as a ratio to the recorded one."""
+    """Simulated WAL per transaction, as a ratio to the recorded."""
     measured: float
     transactions: float
-    """Of the run, as a ratio to the recorded ones: far from 1 the two are not alike."""
+    """Transactions of the run, as a ratio to those recorded; far from 1, the two are not comparable."""
     checkpoints: int | None
-    """That began in the run's window; None: not counted."""
+    """Checkpoints that began in the run's window; None if they were not counted."""
     host: str | None = None
 
     @property
     def off(self) -> float:
-        """Measured over predicted."""
+        """Ratio of measured to predicted WAL."""
         return self.measured / self.predicted
 
 
@@ -82,7 +82,10 @@ def wal_checks(
     recorded: Mapping[str, float],
     host: str | None = None,
 ) -> tuple[WalCheck, ...]:
-    """Those of a crash step, if it ran as long as the recording. ``recorded``: metrics of the recording."""
+    """The WAL checks of a crash step, if it ran as long as the recording.
+
+    ``recorded``: metrics of the recording.
+    """
     predicted = judge.recorded_ratio(step.candidates[0]) if step.as_recorded else None
     names = ("wal_bytes_per_txn", "transactions")
     if predicted is None or not all(recorded.get(name) for name in names):
@@ -110,7 +113,7 @@ def wal_checks(
 
 
 def limits_now(plan: Plan, trials: Sequence[Trial], variant: str) -> tuple[tuple[str, str], ...]:
-    """(kind, sentence) of whatever limits the variant: flush, lock, CPU, disk, client."""
+    """(kind, sentence) of everything that limits the variant: flush, lock, CPU, disk or client."""
     done = [trial for trial in trials if trial.state is TrialState.DONE]
     if not done:
         return ()

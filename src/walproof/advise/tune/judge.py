@@ -1,8 +1,8 @@
-"""What a configuration would do, without running it: WAL, pg_wal, time away, memory, class.
+"""What a configuration would do, without running it: WAL, pg_wal, time away, memory, durability class.
 
 The load is recorded once. Checkpoints, images and recovery distances of every candidate are simulated on the
-recording (`walproof.analysis.whatif`), and distances priced in seconds (`walproof.analysis.forecast`). A
-time away counts as within its limit when its upper end is: the time that 1 recovery in 20 exceeds.
+recording (`walproof.analysis.whatif`), and distances are converted to seconds (`walproof.analysis.forecast`).
+A time away is within its limit if its upper end is, which 1 recovery in 20 exceeds.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from walproof.wal.whatif import Target, identify, simulate
 from walproof.wal.whatif_target import SETTINGS, target_of
 
 _BACKEND_BYTES = 8 << 20
-"""Of a session without parallel queries or large sorts."""
+"""Memory of a session without parallel queries or large sorts."""
 _SHARED_BUFFERS = "128MB"
-"""What initdb writes on any machine of today."""
+"""The value that initdb writes on any present-day machine."""
 _AUTO_WAL_BUFFERS_MOST = 16 << 20
 
 
@@ -42,11 +42,11 @@ class LoadRecording:
     settings: Mapping[str, str]
     """Settings of the recorded server, over its defaults."""
     wal_bytes_per_txn: float | None
-    """Measured while it was recorded."""
+    """WAL per transaction, measured during the recording."""
 
 
 class RecordedJudge:
-    """Implements ``Judge`` from a recording; equal questions are simulated once."""
+    """A ``Judge`` that predicts from a recording. Equal questions are simulated once."""
 
     def __init__(
         self,
@@ -61,8 +61,10 @@ class RecordedJudge:
         costs: Costs,
         speed: float = 1.0,
     ) -> None:
-        """``speed``: how many times as fast as recorded the load comes; ``memory_bytes``: what the server may
-        take where the promises do not say it."""
+        """``speed``: multiple of the recorded speed at which the load arrives.
+
+        ``memory_bytes``: what the server may take, if the promises do not say.
+        """
         self._recorded = recorded
         self._version_num = version_num
         self._catalogue = Catalogue.for_version(version_num)
@@ -85,7 +87,7 @@ class RecordedJudge:
         self.notes: tuple[str, ...] = costs.notes
 
     def __call__(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
-        """As ``Judge``. Raises WalError when the recording cannot be read."""
+        """See ``Judge``. Raises WalError when the recording cannot be read."""
         settings = {**self._keep, **candidate.conf}
         refused = self._refusals(settings)
         if refused:
@@ -106,7 +108,7 @@ class RecordedJudge:
         return found, (*broken, *self._predictions_broken(found))
 
     def distance_seconds(self, candidate: Candidate, wal_bytes: float) -> tuple[float, float, float]:
-        """(low, middle, high) seconds away after a crash with so much WAL since the redo point."""
+        """(low, middle, high) seconds away after a crash with that much WAL since the redo point."""
         settings = {**self._keep, **candidate.conf}
         images = settings.get("full_page_writes", "on") != "off"
         middle = self._recovery(settings).seconds(wal_bytes, full_page_writes=images)
@@ -114,10 +116,10 @@ class RecordedJudge:
         return middle / band, middle, middle * band
 
     def recorded_ratio(self, candidate: Candidate) -> float | None:
-        """WAL of the recorded stretch as it would be with the candidate, to that of the recorded server.
+        """WAL that the candidate would write in the recorded stretch, relative to the recorded server's.
 
-        Unlike what is predicted for whole cycles it is of just this stretch, so a run as long has to show it.
-        None where the server would not start.
+        Unlike predictions for whole cycles it covers only this stretch, so a run of that length must show it.
+        None if the server would not start.
         """
         settings = {**self._keep, **candidate.conf}
         if self._refusals(settings):
@@ -127,7 +129,7 @@ class RecordedJudge:
         return self._stretches[target]
 
     def memory_bytes(self, candidate: Candidate) -> int:
-        """What a server with the candidate takes: shared buffers, WAL buffers, sessions."""
+        """Memory that a server with the candidate takes: shared buffers, WAL buffers, sessions."""
         return self._memory({**self._keep, **candidate.conf})
 
     def _class_broken(self, settings: Mapping[str, str]) -> list[RuledOut]:
@@ -180,7 +182,7 @@ class RecordedJudge:
         return float(parse(setting, settings.get(name, setting.boot)))
 
     def _target(self, settings: Mapping[str, str]) -> Target:
-        """The server to simulate: as recorded in all that the candidate does not set otherwise."""
+        """The server to simulate: as recorded, except for what the candidate sets."""
         asked = {name: settings[name] for name in SETTINGS if name in settings}
         recorded = self._recorded.settings.get("wal_compression", "off")
         compression = asked.pop("wal_compression", "off")
@@ -192,7 +194,7 @@ class RecordedJudge:
             named = target_of(self._version, self._segment_size, [], {"wal_compression": compression})
             target = replace(target, wal_compression=named.wal_compression)
         if target.checkpoint_timeout_s is not None:
-            # A load that comes faster meets time's checkpoints with more WAL behind it.
+            # A faster load has written more WAL by the time a timed checkpoint comes.
             target = replace(target, checkpoint_timeout_s=round(target.checkpoint_timeout_s * self._speed))
         return target
 
@@ -203,7 +205,7 @@ class RecordedJudge:
     def _server(self, target: Target) -> tuple[ServerPrediction, float | None]:
         """The simulated server, and its WAL as a ratio to the recorded server's simulated WAL.
 
-        The ratio is None where the recording cannot tell it: both need a whole cycle of checkpoints in it,
+        The ratio is None if the recording cannot show it: both servers need a whole checkpoint cycle in it,
         unless their checkpoints are the same.
         """
         if target not in self._servers:
@@ -225,7 +227,7 @@ class RecordedJudge:
         return self._servers[target]
 
     def _siblings(self, target: Target) -> list[Target]:
-        """Servers that differ in max_wal_size alone: one pass over the WAL answers for all of them."""
+        """Servers that differ only in max_wal_size: one pass over the WAL answers for all of them."""
         factor = self._factors.get("max_wal_size")
         if factor is None:
             return []
@@ -246,7 +248,7 @@ class RecordedJudge:
 
 
 def _has_same_checkpoints(server: Target, other: Target) -> bool:
-    """Whether both make a checkpoint at the same places."""
+    """Whether both servers make checkpoints at the same places."""
     return all(
         getattr(server, name) == getattr(other, name)
         for name in ("max_wal_size_mb", "checkpoint_timeout_s", "checkpoint_completion_target")

@@ -1,4 +1,4 @@
-"""The search space: which settings move on this server and this machine, and why others do not."""
+"""The search space: which settings may move on this server and machine, and why others may not."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from walproof.settings.value import parse
 from walproof.units import format_bytes
 
 Takes = Callable[[str, str], bool]
-"""Whether the install itself, as it was built, takes a setting's value."""
+"""Called with a setting and a value: whether this build of PostgreSQL takes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What ranges depend on."""
+    """Memory and disk of a machine, on which ranges depend."""
 
     memory_bytes: int
     disk_bytes: int
-    """Free, where the servers run."""
+    """Free space where the servers run."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotMoved:
-    """A setting, or a value of one, that is not in the space."""
+    """A setting, or a value of a setting, that is not searched."""
 
     setting: str
     value: str | None
     """None: the setting does not move at all."""
     limit: Limit | None
-    """The promise that rules it out; None: it would do nothing, or was asked to stay."""
+    """The limit that rules it out; None if it is left out for another reason."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """What is searched."""
+    """The settings that are searched, and those that are not."""
 
     factors: tuple[Factor, ...]
     not_moved: tuple[NotMoved, ...]
@@ -57,7 +57,7 @@ def search_space(
     keep: Mapping[str, str],
     only: Collection[str] | None = None,
 ) -> SearchSpace:
-    """The settings that move. ``keep`` has those that stay; ``only`` names the only ones that may move.
+    """The settings that may move. ``keep`` holds those that stay; ``only``, if given, names the candidates.
 
     Raises SettingError for a name in ``only`` that no tuning moves or that is kept as well.
     """
@@ -74,7 +74,7 @@ def search_space(
         elif only is not None and name not in only:
             continue
         elif clients < row.clients_least:
-            reason = f"it does nothing with {clients} clients: {row.clients_least} are the least"
+            reason = f"it does nothing with {clients} clients: it needs at least {row.clients_least}"
             left.append(NotMoved(name, None, None, reason))
         else:
             factor = _factor(row, catalogue, machine, promises, takes, left)
@@ -103,7 +103,7 @@ def _check_only(version_num: int, only: Collection[str] | None, keep: Mapping[st
             catalogue.get(name)
             raise SettingError(
                 f'no tuning moves "{name}"',
-                detail=f"Those that one may move: {', '.join(movables())}.",
+                detail=f"A tuning may move: {', '.join(movables())}.",
                 hint=f"--keep {name}=VALUE gives it a value in every configuration.",
             )
         if name in {kept.lower() for kept in keep}:
@@ -153,7 +153,7 @@ def _factor(
 
 
 def _default(row: Movable, catalogue: Catalogue) -> str:
-    """The value without a line, written as the table writes it where it is among its values."""
+    """The value without a line, spelled as in the table if the table lists it."""
     setting = catalogue.get(row.name)
     if not setting.boot or row.name in ("shared_buffers", "wal_sync_method", "wal_buffers"):
         return row.default  # decided by initdb, the platform, or from other settings
@@ -179,7 +179,7 @@ def _refused(
             reason = f"pg_wal may take {format_bytes(promises.wal_disk_bytes)}"
             return NotMoved(name, value, Limit.WAL_DISK, reason)
         if size > machine.disk_bytes // 2:
-            reason = f"the disk here has {format_bytes(machine.disk_bytes)} free: it cannot be tried"
+            reason = f"it cannot be tried: the disk here has {format_bytes(machine.disk_bytes)} free"
             return NotMoved(name, value, None, reason)
     if not takes(name, value):
         return NotMoved(name, value, Limit.REFUSED, "this build of PostgreSQL does not take it")

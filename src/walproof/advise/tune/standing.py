@@ -1,4 +1,4 @@
-"""Where a tuning stands while it goes on: the best so far, with its interval, and the time that is left."""
+"""Where a running tuning stands: the best configuration so far, its interval, and the time left."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The best so far."""
+    """The best configuration so far."""
 
     candidate: Candidate
     ratio: float | None
-    """Of the objective to the default's, above 1: better; None: not measured beside it."""
+    """Objective over the default's, above 1 is better; None if not measured beside the default."""
     interval: Interval | None
     left_s: float
-    """Of the budget."""
+    """Time left of the budget."""
 
 
 def standing(facts: TuningFacts) -> Standing:
-    """The incumbent of the race, or of its end, against the default."""
+    """The incumbent of the race, or the configuration that the race ended with, against the default."""
     best = _incumbent(facts)
     left = max(0.0, facts.plan.budget_s - facts.spent_s)
     if best == DEFAULT:
@@ -59,7 +59,7 @@ def _incumbent(facts: TuningFacts) -> Candidate:
 def against_default(
     facts: TuningFacts, candidate: Candidate, steps: list[int] | None = None
 ) -> Contrast | None:
-    """The candidate compared with the default within all rounds that have both; None without any."""
+    """The candidate compared with the default within all rounds that have both; None if there are none."""
     values = objective_values(facts, steps)
     if not values.ratios(candidate, DEFAULT):
         return None

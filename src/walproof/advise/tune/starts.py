@@ -17,15 +17,15 @@ class OwnConf:
     """The user's postgresql.conf, as far as a throw-away server can have it."""
 
     moved: Mapping[str, str]
-    """Settings that the tuning may move: a start."""
+    """Settings that the tuning may move; they form a start."""
     kept: Mapping[str, str]
-    """Others, which every configuration has."""
+    """Other settings, which every configuration has."""
     left_out: tuple[str, ...]
     """Sentences about lines that no throw-away server can have."""
 
 
 def own_conf(conf: Mapping[str, str], version_num: int, takes: Takes) -> OwnConf:
-    """The conf's lines by what becomes of them."""
+    """Sort the lines of the conf by what becomes of them."""
     catalogue = Catalogue.for_version(version_num)
     moved: dict[str, str] = {}
     kept: dict[str, str] = {}
@@ -48,7 +48,7 @@ def own_conf(conf: Mapping[str, str], version_num: int, takes: Takes) -> OwnConf
     return OwnConf(moved, kept, tuple(left))
 
 
-# What belongs to the server's place, its network, its standbys and archive, and not to its speed.
+# Settings of the server's location, network, standbys and archive, which do not bear on its speed.
 _OF_A_SERVER = frozenset(
     {
         "shared_preload_libraries", "session_preload_libraries", "local_preload_libraries",
@@ -64,7 +64,7 @@ _OF_A_SERVER = frozenset(
 
 
 def as_start(conf: Mapping[str, str], factors: tuple[Factor, ...], version_num: int) -> Candidate:
-    """The lines of a conf that the factors have, without those that say the default."""
+    """The lines of a conf that set a factor to something else than its default."""
     catalogue = Catalogue.for_version(version_num)
     found = {}
     for factor in factors:

@@ -1,9 +1,9 @@
 """Which lines of the winner earn their place?
 
-First each line is taken from the winner, and each is given to the default alone, all in the same rounds.
-Lines whose gain is not proven there then go one at a time, weakest first: one more step, with a new seed, has
-the winner and every shorter conf of that chain in the same rounds, and lines go as long as the shorter conf
-has not measured worse than the margin.
+The first lines step removes each line from the winner and gives each line alone to the default, all in the
+same rounds. Lines whose gain is not proven there are then dropped one at a time, weakest first: a second
+step, with a new seed, measures the winner and every shorter conf of that chain in the same rounds. Lines are
+dropped as long as the shorter conf has not measured worse than the margin.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from walproof.analysis.tuning.values import compare, objective_values, pooled
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
 
 FEW_DEGREES = 4
-"""Degrees of freedom of a comparison's own noise below which that of the whole tuning is taken."""
+"""Degrees of freedom of a comparison's own noise below which the noise of the whole tuning is used."""
 PROVEN_P = 0.05
-"""Of all lines together (max-|t|): below it a line's gain is proven."""
+"""Highest p value, adjusted for all lines together (max-|t|), at which a line's gain is proven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class LineTest:
     setting: str
     value: str
     left_out: Contrast | None
-    """The winner without it, to the winner; None: not measured."""
+    """The winner without the line, against the winner; None if not measured."""
     added: Contrast | None
-    """The default with it, to the default."""
+    """The default with the line, against the default; None if not measured."""
     p: float | None
-    """p value of ``left_out`` among all lines."""
+    """p value of ``left_out``, adjusted for all lines."""
     is_needed: bool
-    """Without it, a promise is broken."""
+    """Whether a promise is broken without the line."""
 
     @property
     def is_proven(self) -> bool:
@@ -48,7 +48,7 @@ class LineTest:
 
     @property
     def loss(self) -> float:
-        """Log ratio that was lost without it; infinite where that is not known."""
+        """Log ratio that is lost without the line; infinite if not known."""
         mean = self.left_out.mean if self.left_out else None
         return -mean if mean is not None else math.inf
 
@@ -67,7 +67,7 @@ def first_candidates(
 def line_tests(
     facts: TuningFacts, space: Space, step: Step, admits: Callable[[Candidate], bool]
 ) -> tuple[LineTest, ...]:
-    """Of each line of the winner, by the first step on lines; in the conf's order."""
+    """What the first lines step showed of each line of the winner, in the conf's order."""
     winner = step.candidates[0]
     values = objective_values(facts, [step.number])
     fewer = {name: space.without(winner, name) for name, _ in winner.settings}
@@ -95,7 +95,7 @@ def line_tests(
 
 
 def _noise(facts: TuningFacts, step: Step) -> Spread | None:
-    """What a ratio varies by from round to round, from all fresh trials of the tuning up to that step."""
+    """How much a ratio varies from round to round, from all fresh trials of the tuning up to that step."""
     numbers = [
         earlier.number
         for earlier in facts.steps
@@ -108,7 +108,7 @@ def _noise(facts: TuningFacts, step: Step) -> Spread | None:
 
 
 def _known(found: Sequence[Contrast], noise: Spread | None) -> list[Contrast]:
-    """Comparisons whose own few rounds would have to say what noise is: it is known from all trials."""
+    """The comparisons, with the noise of all trials where their own rounds are too few to show it."""
     if noise is None:
         return list(found)
     spread = Spread(noise.variance, noise.degrees, Pooling.ALL, 0.5)
@@ -145,9 +145,9 @@ def family(found: list[Contrast]) -> list[float | None]:
 def chain(
     space: Space, winner: Candidate, tests: tuple[LineTest, ...], admits: Callable[[Candidate], bool]
 ) -> tuple[Candidate, ...]:
-    """The winner, then ever shorter confs: each has one line less, the weakest that is not proven.
+    """The winner, then ever shorter confs: each drops one more line, the weakest that is not proven.
 
-    A line without which a promise is broken stays, whatever it gives.
+    A line without which a promise is broken stays, whatever its gain.
     """
     confs = [winner]
     for test in sorted(tests, key=lambda line_test: (line_test.loss, line_test.setting)):
@@ -158,7 +158,7 @@ def chain(
 
 
 def spaced(confs: tuple[Candidate, ...], most: int) -> tuple[Candidate, ...]:
-    """At most so many confs of a chain: its ends, and what is evenly between them."""
+    """At most ``most`` confs of a chain: its ends, and others evenly spaced between them."""
     if len(confs) <= most:
         return confs
     return tuple(confs[round(at * (len(confs) - 1) / (most - 1))] for at in range(most))
@@ -177,7 +177,7 @@ def shortest(facts: TuningFacts, step: Step) -> Candidate:
 
 
 def is_close(found: Contrast, margin: float) -> bool:
-    """Whether a conf has not measured worse than the margin, and is not proven to be worse at all."""
+    """Whether a conf measured within the margin and is not proven to be worse at all."""
     interval = found.interval()
     if found.mean is None or (interval is not None and interval.high < 1):
         return False
@@ -185,6 +185,6 @@ def is_close(found: Contrast, margin: float) -> bool:
 
 
 def chain_step(facts: TuningFacts) -> Step | None:
-    """The step of the chain: the second on lines."""
+    """The step that measures the chain: the second lines step; None before there is one."""
     steps = [step for step in facts.steps if step.purpose is Purpose.LINES]
     return steps[1] if len(steps) > 1 else None

@@ -1,7 +1,7 @@
 """How much of the budget may each phase have spent by its end, and how many trials is that?
 
-What is left by a phase that needed less goes to the later ones. The shares are of the time that is left after
-preparing and recording, which cost what they cost.
+What a phase does not need goes to later ones. Shares are of the time left after preparing and recording,
+which take as long as they take.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ ENDS: Mapping[Purpose, float] = {
     Purpose.CRASH: 0.94,
     Purpose.FLUSH: 0.99,
 }
-"""Share of the time after recording by which each phase has ended; what is above them all is slack."""
+"""Share of the time after recording by which each phase has ended; the rest is slack."""
 CRASH_TRIALS = 2.0
-"""A load, a kill and a recovery, in trials."""
+"""Cost of a load, a kill and a recovery, in trials."""
 _GUESSED_TRIALS = 60
-"""Trials in a budget, where nothing says how long one takes."""
+"""Trials that a budget is taken to hold if nothing says how long a trial takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetClock:
-    """The budget as far as it is spent."""
+    """How much of the budget there is, and how much is used."""
 
     available_s: float
-    """Time after preparing and recording."""
+    """Time of the budget after preparing and recording."""
     used_s: float
-    """Of that."""
+    """Part of ``available_s`` that is used."""
     trial_s: float
 
     @classmethod
     def of(cls, facts: TuningFacts) -> BudgetClock:
-        """Where the facts stand."""
+        """The budget as the facts stand."""
         recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
         crashing = {step.number for step in facts.steps if step.purpose is Purpose.CRASH}
         trial_s = _trial_s(facts, recording, crashing)
-        # Hosts work beside each other.
+        # Hosts work in parallel.
         width = {step.number: max(1, len(facts.hosts(step.number))) for step in facts.steps}
         used = sum(
             (trial.seconds or trial_s) / width[trial.step]
@@ -61,7 +61,7 @@ class BudgetClock:
 
 
 def _trial_s(facts: TuningFacts, recording: set[int], crashing: set[int]) -> float:
-    """The longer of what was said and what was seen, so that a step that is asked for fits."""
+    """Wall time of a trial: the longer of estimate and measured mean, so that a requested step fits."""
     seen = [
         trial.seconds
         for trial in facts.measured

@@ -3,7 +3,7 @@
     optuna-dashboard sqlite:///tuning.db
 
 Every trial of the tuning is a trial of the study: its value is the objective, its user attributes say in
-which step and round it ran and why. Facts stay the truth; the study is made of them and never read back.
+which step and round it ran and why. The study is made from the stored facts and never read back.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from walproof.facts.tuning import Purpose, TuningFacts
 
 
 def export_study(facts: TuningFacts, path: Path, name: str = "walproof tune") -> int:
-    """Write the study; the number of its trials.
+    """Write the study. Returns the number of its trials.
 
-    Raises AnalysisError where the file exists already, or its folder does not.
+    Raises AnalysisError if the file exists already, or its folder does not exist.
     """
     import optuna
     from optuna.trial import TrialState, create_trial

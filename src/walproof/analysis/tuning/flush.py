@@ -1,7 +1,7 @@
 """What would a faster flush give? The advised configuration on emulated disks, against the tuning's disk.
 
-Each round has the configuration on the tuning's own disk and on every emulated one, so a ratio is one within
-a round. On an emulated disk a flush takes the time that it is given, and nothing else.
+Each round runs the configuration on the tuning's own disk and on every emulated one, so every ratio is within
+a round. On an emulated disk a flush takes exactly the time it is given.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from walproof.analysis.tuning.values import Values, compare
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
 
 DEVICES = ("flush=0.5ms", "flush=0.05ms", "flush=2ms")
-"""A good disk of a cloud, one with a cache that outlives a power cut, a poor one; the first ones first."""
+"""A good cloud disk, a disk whose cache outlives a power cut, a poor disk; little time takes the first."""
 OBJECTIVES = ("tps", "latency_ms_p99")
-"""For which the time of a flush may matter."""
+"""Objectives for which the time of a flush may matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlushGain:
-    """What one emulated disk makes of the configuration."""
+    """The gain of the configuration on one emulated disk."""
 
     device: str
     ratio: float
-    """Of the objective to that on the tuning's disk, above 1: better."""
+    """Objective over its value on the tuning's disk; above 1 is better."""
     interval: Interval | None
     rounds: int
 
 
 def flush_gains(facts: TuningFacts, level: float = LEVEL) -> tuple[FlushGain, ...]:
-    """Of each emulated disk; empty where that was not measured."""
+    """The gain on each emulated disk; empty if that was not measured."""
     step = latest(facts, Purpose.FLUSH)
     if step is None:
         return ()
@@ -51,5 +51,5 @@ def flush_gains(facts: TuningFacts, level: float = LEVEL) -> tuple[FlushGain, ..
 
 
 def _as_candidate(device: str | None) -> Candidate:
-    """Disks in place of configurations."""
+    """A disk as a candidate, so that disks are compared as configurations are."""
     return DEFAULT if device is None else Candidate.of({"device": device})

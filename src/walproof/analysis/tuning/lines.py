@@ -1,8 +1,8 @@
-"""What a tuning has found: what is advised, what each of its lines gives, and what one start of it will do.
+"""What a tuning has found: what it advises, what each line gives, and what one start is expected to do.
 
 Gains are ratios by which the objective is better: 1.2 is 20 % more throughput, or latency divided by 1.2.
-What is advised at all is decided by the final step, whose trials nothing was chosen by. Its first question is
-whether the advised conf is better than the default; where it is not, the defaults are best on this machine.
+The final step, by whose trials nothing was chosen, decides whether anything is advised. Its first question is
+whether the chosen conf is better than the default; if not, the defaults are best on this machine.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class LineVerdict(Enum):
     KEPT = "kept"
     """Without it the conf is measurably slower."""
     SAFETY = "kept for safety"
-    """Without it a promise is predicted to be broken, whatever it gives."""
+    """Without it a promise is predicted to be broken, whatever its gain."""
     DROPPED = "dropped"
-    """Without it the conf is not inferior: the interval of what giving it back costs is within the margin."""
+    """Without it the conf is not inferior: the interval of what dropping it costs is within the margin."""
     NOT_PROVEN = "not proven here"
-    """Neither: these trials cannot tell. ``in_conf`` says whether it is in the advised conf."""
+    """These trials cannot tell. ``in_conf`` says whether the advised conf has the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +43,34 @@ class ConfLine:
     value: str
     verdict: LineVerdict
     in_conf: bool
-    """Whether it is a line of what is advised."""
+    """Whether the short conf has the line."""
     gain: float | None
-    """Ratio of the winner to the winner without it; None: not measured."""
+    """Ratio of the winner to the winner without the line; None if not measured."""
     interval: Interval | None
-    """Of ``gain``, as if it were the only line."""
+    """Interval of ``gain``, as if it were the only line."""
     p: float | None
-    """p value of "it does nothing", with all lines of the winner counted."""
+    """p value of "the line does nothing", adjusted for all lines of the winner."""
     rounds: int
-    """That ``gain`` rests on."""
+    """Rounds that ``gain`` rests on."""
     alone: float | None
-    """Ratio of the default with it to the default."""
+    """Ratio of the default with the line to the default."""
     alone_interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedStart:
-    """What one start of the advised conf is expected to do, from trials that nothing was chosen by."""
+    """What one start of the advised conf is expected to do, from trials by which nothing was chosen."""
 
     value: float
     """Geometric mean of the objective, in its unit."""
     value_interval: Interval
     """Prediction interval of one start's value, on a machine as it was during the final step."""
     ratio: float
-    """To the default of the same round; above 1: better."""
+    """Ratio to the default of the same round; above 1 is better."""
     ratio_interval: Interval
     """Prediction interval of one start's ratio."""
     starts: int
-    """That it rests on."""
+    """Starts that the intervals rest on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +78,30 @@ class TuningOutcome:
     """The end of a tuning, or where it stands."""
 
     advised: Candidate
-    """The short conf; ``DEFAULT`` where the defaults are best."""
+    """The short conf; ``DEFAULT`` if the defaults are best."""
     winner: Candidate
-    """Before lines went."""
+    """The configuration before lines were dropped."""
     defaults_are_best: bool
-    """Nothing was shown to be better than the default."""
+    """Whether nothing was shown to be better than the default."""
     is_final: bool
-    """Whether the final step was measured; else this is the best so far."""
+    """Whether the final step was measured; if not, this is the best so far."""
     gain: float | None
-    """Ratio of the short conf to the default in the final step (or the last that had both)."""
+    """Ratio of the short conf to the default in the final step, or in the last step that had both."""
     interval: Interval | None
-    """Of ``gain``."""
+    """Interval of ``gain``."""
     to_winner: float | None
-    """Ratio of the short conf to the winner in the final step; None: it is the winner, or not measured."""
+    """Ratio of the short conf to the winner in the final step; None if they are the same, or not measured."""
     to_winner_interval: Interval | None
     lines: tuple[ConfLine, ...]
-    """Of the winner, in the conf's order."""
+    """Lines of the winner, in the conf's order."""
     expected: ExpectedStart | None
     second: float | None
-    """Ratio of the second metric, the advised conf to the default, as it was measured."""
+    """Ratio of the second metric with the short conf to that with the default, as measured."""
     second_interval: Interval | None
 
 
 def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOutcome:
-    """What the facts say so far. ``judge`` tells which lines a promise needs."""
+    """What the facts say so far. ``judge`` says which lines a promise needs."""
     search = TuneSearch(judge)
     recorded = bool(facts.steps)
     winner = search.winner(facts) if recorded else DEFAULT
@@ -142,7 +142,7 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
 def expected(
     facts: TuningFacts, step: Step, candidate: Candidate, level: float = LEVEL
 ) -> ExpectedStart | None:
-    """Prediction intervals for one more start; None for fewer than two rounds of the step with both."""
+    """Prediction intervals for one more start; None if fewer than two rounds of the step have both confs."""
     values = objective_values(facts, [step.number])
     logs = [values.logs[number, candidate] for number in values.rounds if (number, candidate) in values.logs]
     ratios = list(values.ratios(candidate, DEFAULT).values())
@@ -158,10 +158,10 @@ def expected(
 
 
 def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval | None:
-    """Where one more value will lie: mean +- t s sqrt(1 + 1/n); None for fewer than two values.
+    """Interval in which one more value will lie: mean +- t s sqrt(1 + 1/n); None for fewer than two values.
 
-    Unlike an interval of the mean it does not become narrow with many rounds: one start varies as much as
-    starts vary (Hahn and Meeker, "Statistical Intervals", 1991, section 4.7).
+    Unlike an interval of the mean it does not narrow to a point with many rounds: a single start varies as
+    much as starts vary (Hahn and Meeker, "Statistical Intervals", 1991, section 4.7).
     """
     if len(logs) < 2:
         return None
@@ -214,7 +214,7 @@ def _line(test: ablation.LineTest, in_conf: bool, margin: float, level: float) -
 
 
 def _compared_with_default(facts: TuningFacts, short: Candidate) -> Step | None:
-    """The last step whose fresh rounds have the conf and the default."""
+    """The last step with both the conf and the default in its rounds."""
     purposes = (Purpose.FINAL, Purpose.LINES, Purpose.CONFIRM, Purpose.SEARCH)
     for purpose in purposes:
         for step in reversed(facts.steps):
@@ -224,7 +224,7 @@ def _compared_with_default(facts: TuningFacts, short: Candidate) -> Step | None:
 
 
 def _is_over(facts: TuningFacts) -> bool:
-    """Whether the winner was measured against the default once more, and was not better."""
+    """Whether the winner was measured once more against the default and was not better."""
     step = race.latest(facts, Purpose.CONFIRM)
     if step is None:
         return False

@@ -1,10 +1,10 @@
-"""What is a configuration that was never run likely to do? Sums of each factor's effect, and of pairs.
+"""What is a configuration that was never run likely to do? Sums of the effects of factors and of pairs.
 
-A Gaussian process whose kernel is additive (Duvenaud, Nickisch and Rasmussen 2011): each factor has an effect
-on the logarithm, each pair of factors a smaller one of its own, and both are 0 at the default, so that a line
-has to show that it does something. Every round has a level of its own, as in a comparison within rounds.
+A Gaussian process with an additive kernel (Duvenaud, Nickisch and Rasmussen 2011): each factor has an effect
+on the logarithm, each pair of factors a smaller additional one, and both are 0 at the default, so that a line
+has to show that it does something. Every round has its own level, as in a comparison within rounds.
 
-It only proposes. What is concluded rests on comparisons within fresh rounds (:mod:`.values`).
+The model only proposes. Conclusions rest on comparisons within fresh rounds (:mod:`.values`).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     Matrix: TypeAlias = NDArray[np.float64]
 
 _REACH = 0.5
-"""Of an ordered factor's kernel, as a share of its range: neighbours are alike, the ends hardly."""
+"""Reach of an ordered factor's kernel, as a share of its range: neighbours are alike, the ends hardly."""
 _NOISE = (0.01, 0.02, 0.035, 0.06, 0.1)
 _MAIN = (0.03, 0.08, 0.2)
 _PAIRS = (0.15, 0.5)
-"""Sizes that are tried: of noise and factors' effects as logarithms, of pairs' as shares of factors'."""
+"""Sizes that are tried: noise and factors' effects as logarithms, pairs' effects as shares of factors'."""
 _ROUND = 0.5
 """Standard deviation of a round's level: so large that rounds are compared within themselves."""
 _TYPICAL_NOISE, _NOISE_SPREAD = 0.03, 0.7
-"""What noise is before anything is known, and by which factor e**spread it is usually different."""
+"""Noise assumed before anything is known, and the spread of its logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Of some candidates: log ratio to the default."""
+    """Guessed log ratios of some candidates to the default or another base, with standard deviations."""
 
     means: Matrix
     sds: Matrix
@@ -66,7 +66,7 @@ class Model:
         self._weights = self._inverse @ logs
 
     def guess(self, candidates: Sequence[Candidate], base: Candidate | None = None) -> Guess:
-        """Log ratio to ``base`` (the default without one) of each candidate, and how uncertain it is."""
+        """Log ratio of each candidate to ``base`` (by default the default), and how uncertain it is."""
         import numpy as np
 
         codes = self._code(candidates)
@@ -90,7 +90,7 @@ class Model:
         return np.array(codes, dtype=np.int64).reshape(len(candidates), len(self._kernels))
 
     def _parts(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
-        """Kernel of single factors and of pairs, of size 1 each."""
+        """Kernels of single factors and of pairs, each of size 1."""
         import numpy as np
 
         total = np.zeros((len(rows), len(columns)))
@@ -122,7 +122,7 @@ class Model:
         return blur
 
     def _fitted(self) -> tuple[float, float, float]:
-        """The sizes under which the values are the most likely ones."""
+        """The sizes under which the values are most likely."""
         import numpy as np
 
         if not len(self._logs):
@@ -142,7 +142,7 @@ class Model:
 
 
 def _kernel(space: Space, name: str) -> Matrix:
-    """Of one factor, (choices, choices): how alike their effects are, 0 at the default."""
+    """How alike the effects of one factor's choices are, as (choices, choices); 0 at the default."""
     import numpy as np
 
     factor = space.factors[name]

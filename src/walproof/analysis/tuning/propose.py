@@ -1,8 +1,8 @@
 """What may be worth a trial? Optuna's multivariate TPE proposes, from a study rebuilt from the facts.
 
-The study lives for one question. Every candidate that was measured is a finished trial of it, with its mean
-log ratio to the default as value; what a limit rules out is told as a constraint that it broke, so that the
-sampler keeps away from where it lies (Watanabe and Hutter 2022 for TPE with constraints).
+The study lives for one question. Every measured candidate is a finished trial of it, whose value is the mean
+log ratio to the default. A candidate that a limit rules out is reported as breaking a constraint, so that the
+sampler keeps away from it (TPE with constraints: Watanabe and Hutter 2022).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 BROKEN = "promise"
-"""Constraint of a candidate that the judge rules out: above 0."""
+"""Name of the constraint that is above 0 for a candidate that the judge rules out."""
 SECOND = "second metric"
-"""Constraint of the second metric: log ratio to its limit."""
+"""Name of the constraint on the second metric: its log ratio to the limit."""
 _START_UP = 6
-"""Finished trials before TPE's model is believed."""
+"""Finished trials before TPE's model is used."""
 
 
 def distributions(space: Space) -> dict[str, BaseDistribution]:
-    """Each searched factor for Optuna: numbers of its choices where they have an order, else the choices."""
+    """Each searched factor for Optuna: numbers of its choices if they have an order, else the choices."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
     found: dict[str, BaseDistribution] = {}
@@ -41,7 +41,7 @@ def distributions(space: Space) -> dict[str, BaseDistribution]:
 
 
 def parameters(space: Space, candidate: Candidate) -> dict[str, str | int]:
-    """The candidate as those distributions have it."""
+    """The candidate as parameters of those distributions."""
     values = space.values(candidate)
     return {
         name: values[name]
@@ -82,7 +82,7 @@ def rebuilt(
 def proposals(
     study: optuna.Study, space: Space, admits: Callable[[Candidate], bool], tries: int
 ) -> Iterator[Candidate]:
-    """What TPE proposes in so many tries, each once, without what is ruled out."""
+    """Candidates that TPE proposes in ``tries`` tries, each once, without those that are ruled out."""
     import optuna
 
     kinds = distributions(space)

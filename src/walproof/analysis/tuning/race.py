@@ -1,10 +1,10 @@
 """Which configuration is the best so far, and what races it next?
 
-A step of the race has the incumbent, one nominee and a few new candidates. The nominee is what everything
-measured so far makes the best guess; it becomes the incumbent when the rounds *since it was nominated* say
-that it is better, so that luck that brought it there does not count twice. The new candidates are what is
-most likely to be better still (expected improvement; Jones, Schonlau and Welch 1998), one of them TPE's own.
-Whatever its interval puts below the incumbent is dropped (racing: Maron and Moore 1994).
+A step of the race has the incumbent, one nominee and a few new candidates. The nominee is the best guess from
+everything measured so far; it becomes the incumbent when the rounds *since it was nominated* say that it is
+better, so that the luck that got it nominated does not count twice. The new candidates are those most likely
+to be better still (expected improvement; Jones, Schonlau and Welch 1998), one of them proposed by TPE.
+A candidate whose interval lies below the incumbent is dropped (racing: Maron and Moore 1994).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ DROP_LEVEL = 0.9
 WORTH = 0.003
 """Guessed gain, as a logarithm, below which no nominee is worth a trial."""
 NEARLY = 0.01
-"""How far below the best guess, as a logarithm, a nominee goes on."""
+"""How far below the best guess, as a logarithm, a nominee may be and still go on."""
 STALE = 0.002
 """Expected improvement, as a logarithm, below which nothing new is worth a trial."""
 GRID_MOST = 512
-"""Points of a grid that is looked at whole."""
+"""Most points of a grid that is looked at as a whole."""
 _TPE_TRIES = 12
 _TPE_WANTED = 6
-"""Proposals of a large grid; one of a grid that is looked at whole."""
+"""TPE's proposals for a large grid; a grid that is looked at as a whole takes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Race:
     incumbent: Candidate
     dropped: frozenset[Candidate]
     promotions: tuple[tuple[int, Contrast], ...]
-    """(step, comparison with the incumbent before) of each change of the incumbent, in order."""
+    """(step, comparison with the previous incumbent) of each change of the incumbent, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ class RaceBatch:
     """What should race next."""
 
     candidates: tuple[Candidate, ...]
-    """Incumbent, nominee, new ones."""
+    """Incumbent, nominee, new candidates."""
     gains: tuple[float, ...]
     """Guessed log ratio of each to the incumbent."""
 
 
 def replay(facts: TuningFacts) -> Race:
-    """The race, from its steps alone."""
+    """The state of the race, from its steps alone."""
     incumbent, dropped = DEFAULT, set(_failed(facts))
     promotions: list[tuple[int, Contrast]] = []
     bases = [DEFAULT]
@@ -102,7 +102,7 @@ def keeps_second(facts: TuningFacts, candidate: Candidate) -> bool:
 
 
 def second_broken(facts: TuningFacts, candidate: Candidate) -> float | None:
-    """By how much, as a logarithm, the second metric is beyond its limit (below 0: within); None: unknown."""
+    """Logarithm of how far the second metric is beyond its limit; below 0 if within, None if unknown."""
     limit = facts.plan.objective.limit
     if limit is None or candidate == DEFAULT:
         return None
@@ -112,12 +112,12 @@ def second_broken(facts: TuningFacts, candidate: Candidate) -> float | None:
         log = _across(values, candidate)
     if log is None:
         return None
-    # A limit below 1 is that of a metric of which more is better: it must not fall below that.
+    # A limit below 1 belongs to a metric of which more is better: it must not fall below the limit.
     return log - math.log(limit[1]) if limit[1] >= 1 else math.log(limit[1]) - log
 
 
 def _across(values: Values, candidate: Candidate) -> float | None:
-    """Log ratio to the default through a third candidate that met both."""
+    """Log ratio to the default by way of a third candidate that was measured beside both."""
     found = [
         first + second
         for third in values.candidates
@@ -130,7 +130,7 @@ def _across(values: Values, candidate: Candidate) -> float | None:
 def batch(
     facts: TuningFacts, space: Space, admits: Callable[[Candidate], bool], count: int, seed: int
 ) -> RaceBatch | None:
-    """At most ``count`` candidates for the next step of the race; None: nothing is worth a trial."""
+    """At most ``count`` candidates for the next step of the race; None if nothing is worth a trial."""
     race = replay(facts)
     values = objective_values(facts, _searching(facts))
     model = Model(space, values)
@@ -150,7 +150,7 @@ def batch(
         best = pool[nominee]
     undecided = _undecided(facts, race)
     if undecided in pool and runs(undecided):
-        # It goes on while it is nearly the best guess, so that its rounds add up.
+        # It stays the nominee while it is nearly the best guess, so that its rounds add up.
         mean = means[pool.index(undecided)]
         if mean > 0 and mean > model.guess([best], race.incumbent).means[0] - NEARLY:
             best = undecided
@@ -179,14 +179,14 @@ def simplified(
     admits: Callable[[Candidate], bool],
     most: int | None = None,
 ) -> Candidate:
-    """Without lines whose guessed gain is not above its own uncertainty; with ``most`` lines at most."""
+    """The candidate without lines whose guessed gain is within its uncertainty, and with at most ``most``."""
     while candidate.settings:
         fewer = [space.without(candidate, name) for name, _ in candidate.settings]
         fewer = [shorter for shorter in fewer if admits(shorter)]
         if not fewer:
             break
         guess = model.guess(fewer, candidate)
-        # What a line is guessed to give beyond doubt: one that may be nothing has to come back by itself.
+        # Each line's gain beyond its uncertainty: a line that may do nothing has to come back on its merits.
         losses = (-guess.means - guess.sds).tolist()
         least = min(range(len(fewer)), key=lambda at: (losses[at], fewer[at]))
         if losses[least] > 0 and (most is None or len(candidate.settings) <= most):
@@ -196,7 +196,7 @@ def simplified(
 
 
 def _undecided(facts: TuningFacts, race: Race) -> Candidate:
-    """The last step's nominee, where it still races the incumbent that it raced then; else the default."""
+    """The last step's nominee if it still races the incumbent that it raced then; else the default."""
     step = latest(facts, Purpose.SEARCH)
     if step is None or len(step.candidates) < 2 or step.candidates[0] != race.incumbent:
         return DEFAULT
@@ -204,7 +204,7 @@ def _undecided(facts: TuningFacts, race: Race) -> Candidate:
 
 
 def _searching(facts: TuningFacts, until: int | None = None) -> list[int]:
-    """Steps that a choice may rest on."""
+    """Steps on which a choice may rest."""
     return [
         step.number
         for step in facts.steps
@@ -213,7 +213,7 @@ def _searching(facts: TuningFacts, until: int | None = None) -> list[int]:
 
 
 def searching_values(facts: TuningFacts) -> Values:
-    """Everything that was measured to choose by."""
+    """Everything that was measured in order to choose."""
     return objective_values(facts, _searching(facts))
 
 
@@ -231,7 +231,7 @@ def _proposed(
     runs: Callable[[Candidate], bool],
     seed: int,
 ) -> list[Candidate]:
-    """Of TPE, in its order."""
+    """New candidates of TPE, in its order."""
     known = [candidate for candidate in values.candidates if space.holds(candidate)]
     logs = dict(zip(known, model.guess(known).means.tolist(), strict=True)) if known else {}
     constraints = {
@@ -247,7 +247,7 @@ def _proposed(
 def _pool(
     facts: TuningFacts, space: Space, race: Race, model: Model, proposed: Sequence[Candidate]
 ) -> list[Candidate]:
-    """Whatever may be chosen: the whole grid where it is small, else what lies near what is good."""
+    """Candidates that may be chosen: the whole grid if it is small, else the neighbours of good ones."""
     measured = [candidate for candidate in values_candidates(facts) if space.holds(candidate)]
     pool: dict[Candidate, None] = dict.fromkeys([*measured, *proposed])
     if space.size <= GRID_MOST:
@@ -265,12 +265,12 @@ def _pool(
 
 
 def values_candidates(facts: TuningFacts) -> list[Candidate]:
-    """Every candidate that was measured to choose by, in order, each once."""
+    """Every candidate that was measured in order to choose, each once."""
     return list(searching_values(facts).candidates)
 
 
 def _climbed(space: Space, model: Model, candidate: Candidate) -> Candidate:
-    """Where the model's guess has a top: one factor at a time to its best choice, until none helps."""
+    """A local maximum of the model's guess: move one factor at a time to its best choice until none helps."""
     for _ in range(10):
         around = [candidate, *space.neighbours(candidate)]
         means = model.guess(around).means.tolist()

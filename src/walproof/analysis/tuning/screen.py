@@ -1,8 +1,8 @@
 """Which factors matter? Few trials that each move about half of the factors (Plackett and Burman 1946).
 
-Every factor's effect is then known from all trials and not from its own two: with eleven factors, twelve
-trials know each effect as well as one factor at a time would from seventy. What a limit rules out is not run:
-factors go back to their defaults, one at a time, until the row keeps its promises.
+Every factor's effect is then estimated from all trials and not just from two of its own: with eleven factors,
+twelve trials show each effect as well as seventy would with one factor at a time. What a limit rules out is
+not run: factors go back to their defaults, one at a time, until the row keeps its promises.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from walproof.analysis.tuning.space import Space
 from walproof.facts.tuning import DEFAULT, Candidate
 
 PRIMES = (3, 7, 11, 19, 23, 31, 43, 47, 59, 67, 71, 79, 83)
-"""Those that leave 3 when divided by 4: each makes a design for as many factors."""
+"""Primes that leave 3 when divided by 4: each gives a design for that many factors."""
 
 
 def plackett_burman(factors: int) -> list[list[bool]]:
@@ -32,7 +32,7 @@ def plackett_burman(factors: int) -> list[list[bool]]:
 def one_at_a_time(
     space: Space, settings: Sequence[str], admits: Callable[[Candidate], bool]
 ) -> Iterator[Candidate]:
-    """Every other choice of each setting alone: settings take turns, so that the first few are of all."""
+    """Every other choice of each setting alone. Settings take turns, so that the first few cover them all."""
     columns = [
         [choice for choice in space.factors[name].choices if choice != space.factors[name].default]
         for name in settings
@@ -49,7 +49,7 @@ def one_at_a_time(
 def fraction(
     space: Space, settings: Sequence[str], admits: Callable[[Candidate], bool]
 ) -> Iterator[Candidate]:
-    """The rows of the design as candidates; a factor of several choices takes each of them in turn."""
+    """The rows of the design as candidates; a factor with several choices takes each of them in turn."""
     turns = dict.fromkeys(settings, 0)
     seen: set[Candidate] = {DEFAULT}
     for row in plackett_burman(len(settings)):
@@ -67,7 +67,7 @@ def fraction(
 
 
 def repaired(space: Space, values: dict[str, str], admits: Callable[[Candidate], bool]) -> Candidate:
-    """The candidate of those values, with as few of them given back as its promises ask for (one by one)."""
+    """The candidate with those values, of which just enough are given back, one by one, to keep promises."""
     candidate = space.candidate(values)
     while candidate != DEFAULT and not admits(candidate):
         lines = [name for name, _ in candidate.settings]

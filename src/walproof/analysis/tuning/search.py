@@ -1,8 +1,8 @@
 """What to measure next: a function of the facts, phase after phase.
 
-record -> screen -> race -> confirm -> lines -> final -> crash -> flush. Each phase looks at what there is and
-either asks for a step or is over; the order of the steps in the facts says which phases were left. Nothing is
-remembered between two questions but what the judge said of a candidate.
+record -> screen -> race -> confirm -> lines -> final -> crash -> flush. Each phase looks at the facts and
+either asks for a step or is over; the order of the steps in the facts says which phases are over. Between two
+questions nothing is remembered except what the judge said of a candidate.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, Tuni
 from walproof.settings.tuning import movables
 
 RACE_CANDIDATES = 3, 4
-"""Incumbent, nominee, new ones: in a step of the race of a grid that is looked at whole, of a large one."""
+"""Incumbent, nominee and new candidates of a race step: in a small grid (GRID_MOST), in a large one."""
 RACE_ROUNDS = 2
 CONFIRM_ROUNDS = 4
 LINES_ROUNDS_MOST = 8
 CHAIN_ROUNDS = 3
-"""Rounds below which confs of a chain are left out instead."""
+"""Least rounds of a chain: with less time, confs are left out instead."""
 FINAL_ROUNDS = (2, 12)
 """At least, at most."""
 CRASHES_MOST = 2
 FLUSH_ROUNDS = 2
 SCREEN_LEAST = 3
-"""Trials of a screen, without the default."""
+"""Least trials of a screen, apart from the default."""
 
 
 class TuneSearch:
     """``walproof.facts.tuning.Search``: the same facts give the same step.
 
-    ``judge`` says what a candidate is predicted to do; it is asked only after the load was recorded, about
-    candidates that may be run, each once.
+    ``judge`` predicts what a candidate would do. It is asked only after the load was recorded, and only once
+    about each candidate that may be run.
     """
 
     def __init__(self, judge: Judge) -> None:
@@ -50,9 +50,9 @@ class TuneSearch:
         self._broken: dict[Candidate, bool] = {}
 
     def ask(self, facts: TuningFacts) -> Step | None:
-        """The next step, or None: the tuning is over.
+        """The next step; None if the tuning is over.
 
-        Every step of the facts counts as finished: a trial that is missing from it is not asked for again.
+        Every step of the facts counts as finished: trials missing from it are not asked for again.
         """
         if not facts.steps:
             return self._step(
@@ -77,7 +77,7 @@ class TuneSearch:
         return None
 
     def admits(self, candidate: Candidate) -> bool:
-        """Whether a candidate keeps every promise as far as is predicted; the default is always run."""
+        """Whether a candidate is predicted to keep every promise; the default is always run."""
         if candidate == DEFAULT:
             return True
         if candidate not in self._broken:
@@ -85,7 +85,7 @@ class TuneSearch:
         return not self._broken[candidate]
 
     def winner(self, facts: TuningFacts) -> Candidate:
-        """The configuration that lines are taken from: the incumbent, with as many lines as may enter."""
+        """The configuration whose lines are tested: the incumbent, with at most ``most_lines`` lines."""
         for purpose in (Purpose.LINES, Purpose.CONFIRM):
             step = race.latest(facts, purpose)
             if step is not None:
@@ -98,7 +98,7 @@ class TuneSearch:
         return race.simplified(space, model, incumbent, self.admits, facts.plan.most_lines)
 
     def short(self, facts: TuningFacts) -> Candidate:
-        """The winner without the lines that went."""
+        """The winner without the lines that were dropped."""
         step = ablation.chain_step(facts)
         return ablation.shortest(facts, step) if step is not None else self.winner(facts)
 
@@ -110,7 +110,7 @@ class TuneSearch:
         starts = [space.candidate(start.conf) for start in facts.plan.starts]
         starts = [start for start in starts if start != DEFAULT and self.admits(start)]
         if not done and toggled:
-            # Half of the time: the others have to be screened, too.
+            # Half of the time: the other settings have to be screened, too.
             chosen = tuple(islice(one_at_a_time(space, toggled, self.admits), max(0, trials // 2 - 1)))
             if len(chosen) >= 2:
                 return self._step(
@@ -167,7 +167,7 @@ class TuneSearch:
             return None
         trials = BudgetClock.of(facts).trials_until(Purpose.LINES)
         if not done:
-            # With little time: first without the lines alone, then with nothing left for the chain.
+            # With little time, first leave out the lines alone, then the time for the chain.
             for both, share in ((True, 0.6), (False, 0.6), (False, 1.0)):
                 candidates = ablation.first_candidates(space, winner, self.admits, both)
                 rounds = min(LINES_ROUNDS_MOST, int(trials * share) // len(candidates))
@@ -248,7 +248,7 @@ class TuneSearch:
         )
 
     def _is_confirmed(self, facts: TuningFacts) -> bool:
-        """Whether the winner was not slower than the default when both were measured anew."""
+        """Whether the winner was faster than the default when both were measured anew; true before that."""
         step = race.latest(facts, Purpose.CONFIRM)
         if step is None:
             return True
@@ -273,19 +273,19 @@ class TuneSearch:
 
 
 def _acts_at_checkpoints(candidate: Candidate) -> bool:
-    """Whether a line of it does what windows of a trial cannot show."""
+    """Whether a line of the candidate does something that the window of a trial cannot show."""
     return any(movables()[name].acts_at_checkpoints for name, _ in candidate.settings if name in movables())
 
 
 def recorded_trials(facts: TuningFacts, clock: BudgetClock) -> int:
-    """How many trials a run as long as the recording takes, its crash and recovery included."""
+    """The cost, in trials, of a run as long as the recording, with its crash and recovery."""
     recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
     recorded_s = sum(trial.seconds for trial in facts.measured if trial.step in recording)
     return math.ceil(recorded_s / clock.trial_s) + 1
 
 
 def _seed(facts: TuningFacts, what: str) -> int:
-    """Of a step: from the tuning's seed and the step's number, so that no two steps share one."""
+    """The seed of a step, from the tuning's seed and the step's number: no two steps share one."""
     text = f"{facts.plan.seed}/{len(facts.steps) + 1}/{what}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 

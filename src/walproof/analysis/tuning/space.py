@@ -1,7 +1,7 @@
-"""What can be searched: the grid of all factors' choices, and one form for each configuration.
+"""What can be searched: the grid of all factors' choices, and a single form for each configuration.
 
-Two confs that make the same server are one candidate: a line that sets the default is left out, and so is a
-line whose factor needs another setting that the conf does not have.
+Two confs that make the same server are the same candidate: a line that sets the default is left out, and so
+is a line whose factor needs another setting that the conf does not have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import product
 from walproof.facts.tuning import Candidate, Factor, TuningPlan
 
 ABSENT = ""
-"""Value of a setting that only a start has, in every candidate without it."""
+"""Value, in all other candidates, of a setting that only a start sets."""
 _NUMBER = re.compile(r"^(-?\d+(?:\.\d+)?)\s*([a-zA-Z]*)$")
 _UNITS = {
     "": 1.0, "b": 1.0, "kb": 1024.0, "mb": 1024.0**2, "gb": 1024.0**3, "tb": 1024.0**4,
@@ -24,13 +24,13 @@ _UNITS = {
 
 
 class Space:
-    """The factors of a plan, with what only its starts set, as a grid."""
+    """The factors of a plan, and the settings that only its starts set, as a grid."""
 
     def __init__(self, plan: TuningPlan) -> None:
         self.keep = dict(plan.keep)
         factors = {factor.setting: _with(factor, factor.default) for factor in plan.factors}
         self.searched = tuple(factors)
-        """Settings that are moved; the others come from starts, and may only be given back."""
+        """Settings that are moved; lines of other factors come from starts, and may only be given back."""
         for start in plan.starts:
             for setting, value in start.settings:
                 known = factors.get(setting) or Factor(setting, (ABSENT,), None, ABSENT, "fresh")
@@ -39,7 +39,7 @@ class Space:
 
     @property
     def size(self) -> int:
-        """Points of the grid of searched factors, idle ones counted."""
+        """Number of points in the grid of searched factors, including points with idle lines."""
         return math.prod(len(self.factors[name].choices) for name in self.searched)
 
     def values(self, candidate: Candidate) -> dict[str, str]:
@@ -60,7 +60,7 @@ class Space:
         return Candidate.of(lines)
 
     def without(self, candidate: Candidate, setting: str) -> Candidate:
-        """The candidate with a line given back, and with it the lines that need it."""
+        """The candidate without a line and without the lines that need it."""
         return self.candidate({name: value for name, value in candidate.settings if name != setting})
 
     def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
@@ -83,7 +83,7 @@ class Space:
                 yield candidate
 
     def code(self, candidate: Candidate) -> tuple[int, ...]:
-        """Number of each factor's choice. Raises ValueError where a value is not among them."""
+        """Number of each factor's choice. Raises ValueError for a value that is not a choice."""
         values = self.values(candidate)
         return tuple(factor.choices.index(values[name]) for name, factor in self.factors.items())
 
@@ -112,7 +112,7 @@ class Space:
 
 
 def _with(factor: Factor, value: str) -> Factor:
-    """The factor with one more choice: where it belongs by size if it has an order, else at the end."""
+    """The factor with one more choice: placed by size if the choices have an order, else at the end."""
     if value in factor.choices:
         return factor
     size = _size(value)
@@ -133,6 +133,6 @@ def _size(value: str) -> float | None:
 
 
 def places(factor: Factor) -> list[float]:
-    """Where each choice stands in the range, 0 to 1: choices are spaced as the factor's scale says."""
+    """Position of each choice in the range, from 0 to 1; choices are spaced as the factor's scale says."""
     count = len(factor.choices)
     return [index / (count - 1) if count > 1 else 0.0 for index in range(count)]

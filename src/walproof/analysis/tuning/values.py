@@ -31,16 +31,16 @@ class Values:
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """In order."""
+        """Every round, in order."""
         return tuple(sorted({key[0] for key in self.logs}))
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """In the order in which they were first measured."""
+        """Every candidate, in the order of first measurement."""
         return tuple(dict.fromkeys(candidate for _, candidate in sorted(self.logs, key=lambda key: key[0])))
 
     def ratios(self, candidate: Candidate, base: Candidate) -> dict[Round, float]:
-        """Log ratio of the two in each round that has both; above 0: the candidate is better."""
+        """Log ratio of the two in each round that has both; above 0 if the candidate is better."""
         return {
             number: self.logs[number, candidate] - self.logs[number, base]
             for number in self.rounds
@@ -48,18 +48,18 @@ class Values:
         }
 
     def within(self, keep: Callable[[Round], bool]) -> Values:
-        """Those of some rounds alone."""
+        """The values of the rounds that ``keep`` accepts."""
         return Values({key: value for key, value in self.logs.items() if keep(key[0])})
 
 
 def objective_values(facts: TuningFacts, steps: Iterable[int] | None = None) -> Values:
-    """The objective's; of some steps alone, where they are named. Failed trials have none."""
+    """The objective's values, of the named steps or of all. Failed trials have none."""
     sign = 1.0 if facts.plan.objective.larger_is_better else -1.0
     return Values(_logs(facts, steps, lambda trial: trial.value, sign))
 
 
 def limit_values(facts: TuningFacts, steps: Iterable[int] | None = None) -> Values:
-    """Those of the second metric, as they are: larger is larger."""
+    """The second metric's values, without a change of sign."""
     return Values(_logs(facts, steps, lambda trial: trial.limit_value, 1.0))
 
 
@@ -71,14 +71,14 @@ def _logs(
     for trial in facts.measured:
         value = get(trial)
         if trial.device is not None:
-            continue  # another disk says nothing of settings
+            continue  # another disk says nothing about settings
         if (wanted is None or trial.step in wanted) and value is not None and 0 < value < math.inf:
             found[(trial.step, trial.round), trial.candidate] = sign * math.log(value)
     return found
 
 
 def compare(values: Values, pairs: Sequence[tuple[Candidate, Candidate]]) -> tuple[Contrast, ...]:
-    """Each ``(candidate, what it is compared with)``, with the spread that all of them together show."""
+    """The contrast of each pair ``(candidate, base)``, with the spread that all pairs together show."""
     import numpy as np
 
     rounds = values.rounds
@@ -97,7 +97,7 @@ def compare(values: Values, pairs: Sequence[tuple[Candidate, Candidate]]) -> tup
 
 
 def contrast(values: Values, candidate: Candidate, base: Candidate, spread: Spread | None) -> Contrast:
-    """Of two candidates, with a spread that is known already."""
+    """The contrast of two candidates, with a spread that is known already."""
     order = {number: index for index, number in enumerate(values.rounds, start=1)}
     ratios = values.ratios(candidate, base)
     pairs = tuple(Pair(order[number], math.exp(log), 0, 0) for number, log in ratios.items())
@@ -106,9 +106,9 @@ def contrast(values: Values, candidate: Candidate, base: Candidate, spread: Spre
 
 
 def pooled(values: Values, bases: Sequence[Candidate]) -> Spread | None:
-    """What a log ratio varies by in one round, from every pair with two rounds; None where there is none.
+    """How much a log ratio varies in one round, from every pair with two rounds; None without such a pair.
 
-    Where candidates contradict a common spread, theirs are put together by their degrees of freedom: enough
+    If candidates contradict a common spread, their spreads are averaged by degrees of freedom. That is enough
     for a race, whose decisions are all made again on fresh rounds.
     """
     pairs = [

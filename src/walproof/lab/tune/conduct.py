@@ -1,8 +1,8 @@
-"""The conductor of a tuning: asks a search, has each step run as an ordinary study, and tells the answer.
+"""The conductor of a tuning: asks a search, runs each step as an ordinary study, and reports the answers.
 
 ask -> step in the journal -> run in the store (found again by its plan) -> answer in the journal -> ask
 
-What is interrupted goes on: the same question has the same plan, whose finished trials are in the store.
+An interrupted tuning resumes: the same question has the same plan, whose finished trials are in the store.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from walproof.lab.tune.recording import record_load, recorded_settings
 from walproof.lab.tune.steps import speed_of, step_plan
 
 _CRASH_SHARE, _CRASH_MOST_S = 0.02, 120.0
-"""Of the budget, the load before a crash; so that there is something to replay."""
+"""Length of the load before a crash, as a share of the budget, so that there is something to replay."""
 _RECORD_SHARE, _RECORD_MOST_S = 0.06, 600.0
 
 
 class TuneProgress(Protocol):
-    """Whoever watches a tuning."""
+    """An observer of a tuning."""
 
     def step_began(self, facts: TuningFacts, step: Step, is_resumed: bool) -> None:
         """A step is about to run."""
@@ -45,29 +45,29 @@ class TuneProgress(Protocol):
         """Its answers are in the facts."""
 
     def trials(self, plan: Plan) -> Progress:
-        """Who is told of the step's trials."""
+        """The observer of the step's trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepOnHosts:
-    """What became of a step on hosts."""
+    """The outcome of a step on hosts."""
 
     runs: tuple[HostRun, ...]
     left_out: tuple[str, ...] = ()
-    """Hosts that did not come to its end, each with the reason."""
+    """Sentences about hosts that did not finish it, each with the reason."""
 
 
 class Hosts(Protocol):
-    """Machines that carry out steps, each the whole of it, beside each other."""
+    """Machines that carry out steps in parallel, each of them the whole step."""
 
     def carry_out(self, plan: Plan, command: Sequence[str]) -> StepOnHosts:
-        """The finished runs of the plan: those that a host has already, or new ones.
+        """The finished runs of the plan: runs that a host has already, or new ones.
 
-        Raises a WalproofError where no host came to an end.
+        Raises a WalproofError if no host finishes.
         """
 
     def recording(self) -> AbstractContextManager[None]:
-        """Entered while this machine records the load: no other study measures on it."""
+        """Context in which this machine records the load, and no other study measures on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,12 @@ class Conductor:
     file: JournalFile
     progress: TuneProgress
     trial_s: float
-    """About the wall time of a trial, until some have been measured."""
+    """Estimated wall time of a trial, used until some have been measured."""
     hosts: Hosts | None = None
-    """None: this machine measures."""
+    """Machines that measure; None if this machine does."""
 
     def conduct(self, journal: Journal, search: Search) -> Journal:
-        """Go on until the search is over. Raises a WalproofError; what was finished stays in the journal."""
+        """Carry on until the search is over. Raises a WalproofError; finished steps stay in the journal."""
         with _only_one(self.file.folder):
             if journal.finished:
                 return journal
@@ -104,7 +104,8 @@ class Conductor:
                 journal = self._take(journal, pending)
                 self.progress.step_ended(self.facts(journal), pending.step)
                 if self._was_stopped(journal.steps[-1]):
-                    note = f"Stopped on request during step {pending.step.number}: this is the best so far."
+                    number = pending.step.number
+                    note = f"Stopped on request during step {number}: the answer is the best so far."
                     journal = replace(journal, finished=True, notes=(*journal.notes, note))
                     return self.file.write(journal)
 
@@ -125,7 +126,7 @@ class Conductor:
         return step_plan(self.load, journal.name, journal.plan.keep, journal.plan.objective, step, crash_s)
 
     def record_plan(self, journal: Journal, seed: int) -> Plan:
-        """The plan of the recording: the load once, longer than a trial."""
+        """The plan of the recording: the load, run once, for longer than a trial."""
         length = max(_least(self.load), min(_RECORD_MOST_S, journal.plan.budget_s * _RECORD_SHARE))
         asked = PlanOrder(
             study=f"{journal.name}-1",
@@ -166,7 +167,7 @@ class Conductor:
 
     def _record(self, journal: Journal, step: Step) -> RecordedFacts:
         plan = self.record_plan(journal, step.seed)
-        # What an interrupted recording left is of no use.
+        # The rest of an interrupted recording is of no use.
         shutil.rmtree(self.file.recording, ignore_errors=True)
         with nullcontext() if self.hosts is None else self.hosts.recording():
             found = record_load(plan, self.file.recording, self.progress.trials(plan))
@@ -174,7 +175,7 @@ class Conductor:
         return RecordedFacts(found.metrics, settings, found.start_lsn, found.seconds)
 
     def _run(self, plan: Plan, journal: Journal) -> Run:
-        """The finished run of the plan: one that was finished before its answer was noted, or a new one."""
+        """The finished run of the plan: a run that ended before its answer was noted, or a new one."""
         digest = plan_hash(plan)
         for run in reversed(self.store.runs()):
             if plan_hash(run.plan) == digest and run.finished_at is not None:

@@ -1,7 +1,7 @@
-"""The load of a tuning: a study file's load tables, and a plan for whatever is asked of it.
+"""The load of a tuning: the load tables of a study file, and plans that run this load.
 
-A file needs one ``[[workload]]``; ``[base]``, ``pg`` and ``initdb`` count, too. What else a study has
-(variants, factors, a design) is left aside: the tuning decides it.
+A file needs one ``[[workload]]``; ``[base]``, ``pg`` and ``initdb`` are used as well. Other parts of a study
+(variants, factors, a design) are ignored: the tuning decides those.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class TuningLoad:
     """The load, and where it runs."""
 
     name: str
-    """Of the file, without its ending."""
+    """Name of the file, without its extension."""
     tables: Mapping[str, Any]
-    """Those that every plan has: initdb, base, pg, workload."""
+    """Tables that every plan has: initdb, base, pg, workload."""
     scripts: Path
     """Folder that script files are relative to."""
     folder: Path
@@ -43,7 +43,7 @@ class TuningLoad:
     install: Install
     device: str | None = None
     duration_s: float | None = None
-    """Of each window, where the file does not say it or less is wanted."""
+    """Length of each window, if the file does not say it or less is wanted."""
     warmup_s: float | None = None
 
     @property
@@ -54,7 +54,7 @@ class TuningLoad:
 
 @dataclass(frozen=True, slots=True)
 class PlanOrder:
-    """What a plan is wanted for."""
+    """What a plan is to run."""
 
     study: str
     title: str
@@ -66,7 +66,7 @@ class PlanOrder:
     toggled: bool = False
     crash: bool = False
     devices: tuple[str, ...] = ()
-    """Emulated disks on which the first candidate is a variant, too."""
+    """Emulated disks on each of which the first candidate is a further variant."""
     duration_s: float | None = None
 
 
@@ -83,7 +83,7 @@ def read_load(name: str) -> tuple[dict[str, Any], Path]:
         raise StudyError(
             f'could not read load "{name}"',
             detail=getattr(error, "strerror", None) or str(error),
-            hint="docs/tune.md shows how to make one of an application.",
+            hint="docs/tune.md shows how to make a load from an application.",
         ) from error
     try:
         data = tomllib.loads(text)
@@ -99,7 +99,7 @@ def _check_kind(study: StudyFile, name: str) -> None:
     if not half.toggles:
         raise StudyError(
             f'"{name}" is a study of {half.kind.noun}, expected a load of pgbench',
-            hint="Leave out the tables that make it one; [[workload]] is all that a load needs.",
+            hint="Leave out the tables that make it such a study; a load needs only [[workload]].",
         )
 
 
@@ -115,13 +115,13 @@ def _tables(data: Mapping[str, Any], name: str) -> dict[str, Any]:
         raise StudyError(
             f'load "{name}" has {len(workloads)} workloads, expected one',
             detail=f"Workloads: {names}." if names else None,
-            hint="A configuration is the best for one load: mix scripts in one workload by their weights.",
+            hint="A configuration is best for one load: mix scripts in one workload by their weights.",
         )
     return {key: data[key] for key in _TAKEN if key in data} | {"workload": [dict(workloads[0])]}
 
 
 def with_workload(tables: Mapping[str, Any], **keys: object) -> dict[str, Any]:
-    """The tables with keys of the workload replaced; None leaves one as it is."""
+    """The tables with keys of the workload replaced; a key that is None stays as it is."""
     (workload,) = tables["workload"]
     return {**tables, "workload": [{**workload, **{k: v for k, v in keys.items() if v is not None}}]}
 
@@ -133,7 +133,7 @@ def plan_of(load: TuningLoad, asked: PlanOrder) -> Plan:
     """
     design: dict[str, Any] = {"seed": asked.seed, "design": "fresh", "rounds": asked.rounds}
     if asked.toggled:
-        # In a start each candidate runs as long as in a trial of its own.
+        # Within a start each candidate runs as long as it would in its own trial.
         passes = max(_PASSES_LEAST, round((load.duration_s or 0.0) / _SLICE_S))
         design |= {"design": "toggled", "passes": passes, "slice": _SLICE_S, "probes": []}
     else:
@@ -155,7 +155,7 @@ def plan_of(load: TuningLoad, asked: PlanOrder) -> Plan:
     overrides = Overrides(
         duration_s=asked.duration_s or load.duration_s,
         warmup_s=load.warmup_s,
-        # The server runs on the emulated disk; what recovers is a copy on the real one.
+        # The server runs on the emulated disk; a copy on the real disk is recovered.
         device=None if asked.crash else load.device,
     )
     plan = resolve(

@@ -1,4 +1,4 @@
-"""The load, run once under the default while all of its WAL is received: what limits are judged from."""
+"""Records the load: one run under the default, whose WAL is all received. Limits are judged from it."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from walproof.lab.trial import Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 
 _STREAMED = {"wal_level": "replica", "max_wal_senders": "10"}
-"""So that a receiver may come; replaces what the study says."""
+"""Settings that let a receiver connect; they replace what the study says."""
 _PATIENCE_S = 60.0
 _BEGIN_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedLoad:
-    """What is known of the load when it has been recorded."""
+    """What is known of the load after it was recorded."""
 
     metrics: dict[str, float]
-    """Of its window."""
+    """Metrics of its window."""
     start_lsn: int
     """Insert position before the load began."""
     seconds: float
-    """Wall time of the whole."""
+    """Length of the load, warm-up included."""
 
 
 def record_load(plan: Plan, folder: Path, progress: Progress) -> RecordedLoad:
     """Run the plan's first variant for one window and keep its WAL in ``folder``, which is made.
 
-    Raises a WalproofError when the load or its recording fails; the folder is then not complete.
+    Raises a WalproofError when the load or its recording fails; the folder is then incomplete.
     """
     cell: Cell = plan.cells[0]
     order = TrialOrder(1, 1, *cell)
@@ -57,7 +57,7 @@ def record_load(plan: Plan, folder: Path, progress: Progress) -> RecordedLoad:
 
 
 def recorded_settings(settings: dict[str, str]) -> dict[str, str]:
-    """The settings of the server that is recorded, where ``settings`` are those of every server."""
+    """Settings of the recorded server; ``settings`` are those of every server."""
     return {**settings, **_STREAMED}
 
 
@@ -74,7 +74,7 @@ class _Receiver:
         self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
 
     def wait_until_streaming(self) -> None:
-        """Return when WAL is about to come. Raises ProbeError."""
+        """Wait until the stream of WAL has begun. Raises ProbeError."""
         if not self._begun.wait(_BEGIN_PATIENCE_S) and self._error is None:
             raise ProbeError(f"the recording did not begin within {_BEGIN_PATIENCE_S:.0f} s")
         if self._error is not None:

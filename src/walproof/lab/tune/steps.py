@@ -1,4 +1,4 @@
-"""A step of a search as an ordinary run. What its trials answer is in ``facts/tuning_answers.py``."""
+"""A step of a search as an ordinary run. ``facts/tuning_answers.py`` reads the answers from its trials."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from walproof.facts.tuning import Candidate, Objective, Purpose, Step, TuningFac
 from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
 
 TIME_AWAY = "recovery_s"
-"""The objective whose every trial ends in a crash."""
+"""The objective for which every trial ends in a crash."""
 _SPEEDS = (0.5, 4.0)
-"""Between which a run as long as the recording is cut or stretched to as many transactions."""
+"""Bounds of the speed by which a run is shortened or stretched to have as many transactions as recorded."""
 _OF_SLICES = ("tps", "latency_ms_p99", "wal_bytes_per_txn")
 
 
 def speed_of(candidate: Candidate, facts: TuningFacts) -> float:
-    """How many times as many transactions a second as were recorded it makes, as far as was measured.
+    """Transactions per second of the candidate as a ratio to those recorded, as far as measured.
 
-    At an offered rate, and where something else than throughput was measured, as many.
+    1 at an offered rate, and if something else than throughput was measured.
     """
     recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
     recorded = [row.value for row in facts.measured if row.step in recording and row.value]
@@ -42,13 +42,13 @@ def step_plan(
     step: Step,
     crash_s: float | None = None,
 ) -> Plan:
-    """The plan of a step. ``name`` is the tuning's; ``crash_s`` the length of a load that ends in a crash.
+    """The plan of a step. ``name``: the tuning's name; ``crash_s``: length of a load that ends in a crash.
 
     Raises StudyError, SettingError.
     """
     is_crash = step.purpose is Purpose.CRASH
     measured = {objective.metric, *(() if objective.limit is None else (objective.limit[0],))}
-    # A candidate alone has nobody to be toggled with.
+    # Toggling needs at least two candidates.
     toggled = step.design == "toggled" and measured <= set(_OF_SLICES) and len(set(step.candidates)) > 1
     return plan_of(
         load,
