@@ -96,7 +96,7 @@ def test_what_is_advised_has_its_gain_and_can_be_undone(view: TuneView) -> None:
     assert "max_wal_size = '16GB'" in view.lines.apply
     assert "max_wal_size = '2GB'" in view.lines.undo
     said = " ".join(view.summary)
-    assert "as good as with the defaults (on fresh servers, with a seed that nothing was chosen by)" in said
+    assert "as good as with the defaults (on fresh servers, with a seed by which nothing was chosen)" in said
     assert "Promised: a crash loses nothing" in said
     assert "as predicted" in said
     assert "LONGER than predicted" in said
@@ -265,7 +265,7 @@ def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneVie
     assert "on one more host like these" in said
     assert "On oak IT IS WORSE than the defaults: 0.80" in said
     assert "On elm IT IS WORSE" not in said
-    assert "Apart from the other hosts with the defaults already: oak." in said
+    assert "Even with the defaults, these stand apart from the other hosts: oak." in said
     assert "On elm, killed " in said
     for text in (to_html(told), _terminal(told)):
         assert "oak (apart)" in text

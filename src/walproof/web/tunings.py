@@ -1,7 +1,7 @@
-"""Tunings in the folder of results: the race while it goes on, and the report with all that it has so far.
+"""Tunings in the folder of results: the race while it goes on, and the report so far.
 
-The journal says which steps were asked for, the store what they measured, and the answer that is kept beside
-the journal what was predicted; all three are read again when one of them has changed.
+The journal says which steps were asked for, the store what they measured, and the answer kept beside the
+journal what was predicted. All three are read again when one of them has changed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ListedTuning:
 
     @property
     def state(self) -> str:
-        """How far it is, in words."""
+        """How far the tuning has come, in words."""
         assert self.journal is not None
         spent = f"{format_duration(self.journal.spent_s)} of {format_duration(self.journal.plan.budget_s)}"
         steps = len([step for step in self.journal.steps if step.finished])
@@ -53,7 +53,7 @@ class ListedTuning:
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question that the tuning answers."""
         assert self.journal is not None
         plan = self.journal.plan
         return f"Best {OBJECTIVES[plan.objective.metric]}, and {promises_text(plan.promises)}"
@@ -66,15 +66,15 @@ class TuningCourse:
     tuning: ListedTuning
     standing: str
     running: ListedRun | None
-    """The run of its present step."""
+    """Run of its present step."""
     present: str
-    """What it does now, in words; empty where it has finished."""
+    """What it is doing, in words; empty if it has finished."""
     blocks: tuple[Block, ...]
     """The race, while it goes on."""
     sections: tuple[Section, ...]
     """The report, as far as it has come."""
     answered: int
-    """Steps that the report knows."""
+    """Number of steps that the report covers."""
 
 
 class Tunings:
@@ -84,10 +84,10 @@ class Tunings:
         self._top = top
         self._shelf = shelf
         self._kept: dict[str, tuple[object, TuningCourse]] = {}
-        """Of the tuning that was asked for last."""
+        """The course of the tuning that was last asked for, by name."""
 
     def listed(self) -> list[ListedTuning]:
-        """All, the newest change first; links are not followed."""
+        """All tunings, the latest change first. Links are not followed."""
         found = []
         try:
             with os.scandir(self._top) as entries:
@@ -107,7 +107,7 @@ class Tunings:
         return sorted(found, key=lambda tuning: -tuning.changed_at)
 
     def course(self, name: str) -> TuningCourse | None:
-        """One of them as it is now; None where there is none such. Raises StoreError."""
+        """The tuning of that name as it is now; None if there is none. Raises StoreError."""
         tuning = next((tuning for tuning in self.listed() if tuning.folder.name == name), None)
         if tuning is None or tuning.journal is None:
             return None
@@ -151,7 +151,7 @@ def _course(
 
 
 def _so_far(sections: Sequence[Section]) -> Iterator[Section]:
-    """Of a report on a tuning that goes on: no sentences of its end, and no race, which has gone further."""
+    """Sections for an unfinished tuning: without final sentences and the race, which is shown above."""
     for section in sections:
         if section.id == "answer":
             blocks = tuple(block for block in section.blocks if not isinstance(block, Paragraph))
@@ -161,7 +161,7 @@ def _so_far(sections: Sequence[Section]) -> Iterator[Section]:
 
 
 def tuning_routes(tunings: Tunings, shown: Mapping[str, Any]) -> list[Route]:
-    """Addresses below /tunings."""
+    """Routes below /tunings."""
     from starlette.exceptions import HTTPException
     from starlette.responses import JSONResponse
     from starlette.routing import Route

@@ -1,4 +1,4 @@
-"""The pictures of a tuning: each line's gain, and the race, as points behind intervals."""
+"""The figures of a tuning: each line's gain, and the race, as points behind intervals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN_MOST = 24
 
 
 def line_figure(answer: TuneAnswer, facts: TuningFacts) -> Figure | None:
-    """What each line gives; None where no line was measured."""
+    """The gain of each line; None if no line was measured."""
     rows = [
         _row(
             f"{costs.line.setting} = {costs.line.value}",
@@ -41,7 +41,7 @@ def line_figure(answer: TuneAnswer, facts: TuningFacts) -> Figure | None:
     return Figure(
         "tune-lines",
         "What does each line give?",
-        "Points: a round each. Diamond and bar: the mean and its interval; a bar over 1x proves nothing.",
+        "Points: one per round. Diamond and bar: the mean and its interval; a bar across 1x proves nothing.",
         _caption(facts),
         data.describe(),
         data,
@@ -51,7 +51,7 @@ def line_figure(answer: TuneAnswer, facts: TuningFacts) -> Figure | None:
 def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
     """Every configuration beside the defaults, the best first: a figure, and a table with whole names.
 
-    Empty where nothing was measured.
+    Empty if nothing was measured.
     """
     values = objective_values(facts)
     others = [
@@ -77,7 +77,10 @@ def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
     data = ratio_data("relative to the defaults (x, above 1 is better)", [_panel(rows[:_SHOWN_MOST])])
     if data is None:
         return ()
-    note = "All rounds with the defaults in them, of every step; what only met the incumbent is not here."
+    note = (
+        "All rounds of every step that include the defaults. Candidates measured only beside the incumbent "
+        "are not shown."
+    )
     if len(others) > _SHOWN_MOST:
         note += f" The best {_SHOWN_MOST} of {len(others)}."
     question = "Which configurations were tried?"

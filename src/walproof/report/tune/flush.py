@@ -1,4 +1,4 @@
-"""What a faster flush would give, as a table of emulated disks, or why that is not known."""
+"""What a faster flush would give, as a table of emulated disks, or why it is not known."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from walproof.report.tune.names import name_of
 from walproof.units import format_duration
 
 _NOTE = (
-    "A flush takes the time that the emulated disk says, and nothing of this disk's; everything else is this "
-    "machine. Above 1x is better."
+    "A flush takes exactly the time that the emulated disk says; everything else is as on this machine. "
+    "Above 1x is better."
 )
 
 
 def flush_blocks(facts: TuningFacts, device: str | None) -> list[Block]:
-    """``device``: the emulated disk of the whole tuning; None: this machine's."""
+    """The table, or the reason. ``device``: emulated disk of the whole tuning; None for the real disk."""
     if facts.plan.objective.metric not in OBJECTIVES:
         return []
     step = latest(facts, Purpose.FLUSH)

@@ -1,4 +1,4 @@
-"""A tuning as JSON: keys as the types name them, figures in the units that they name."""
+"""A tuning as JSON: keys are named as in the types, with units in their names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The answer of a tuning as far as it has come, kept beside its journal, for who reads without a server.
+"""The answer of a tuning so far, kept beside its journal for readers that have no server.
 
-What is predicted of configurations rests on a recording and takes passes over it, so it is kept; what was
-measured is in the store.
+Predictions rest on a recording and take passes over it, so they are kept; measurements are in the store.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ ANSWER_FILE = "answer.json"
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """What `tune_view` needs besides the facts, which are those of the first ``len(asked.runs)`` steps."""
+    """What `tune_view` needs besides the facts of the first ``len(asked.runs)`` steps."""
 
     answer: TuneAnswer
     asked: TuningContext
     platform: str
-    """Its name in the registry."""
+    """Name of the platform in the registry."""
 
 
 def keep_answer(folder: Path, kept: KeptAnswer) -> None:
-    """Write it whole. Raises StoreError."""
+    """Write the answer as a whole. Raises StoreError."""
     path = folder / ANSWER_FILE
     try:
         write_whole(path, to_json(kept) + "\n")
@@ -38,7 +37,7 @@ def keep_answer(folder: Path, kept: KeptAnswer) -> None:
 
 
 def kept_answer(folder: Path) -> KeptAnswer | None:
-    """None where there is none yet. Raises StoreError where it cannot be read."""
+    """The kept answer; None if there is none yet. Raises StoreError if it cannot be read."""
     path = folder / ANSWER_FILE
     try:
         return from_json(KeptAnswer, path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""How a report calls a configuration."""
+"""The name of a configuration in reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tuning over hosts says of hosts: the advised configuration on each, and on a host like these."""
+"""The report on the hosts of a tuning: the advised configuration on each host, and on a host like these."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from walproof.report.hosts import effect_blocks, level_blocks
 from walproof.report.numbers import counted, ratio
 
 _MEASURED = (
-    "The last step that has what is advised and the defaults, on each host, compared within it. Ratios are "
-    "of the metric itself: of a latency less is better."
+    "From the last step with both the advised configuration and the defaults, compared within each host. "
+    "Ratios are of the metric itself: for a latency, less is better."
 )
 
 
 def host_sentences(study: HostStudy, conf: Candidate, *, larger_is_better: bool) -> list[str]:
-    """Of what is advised: all hosts, a host like these, hosts on which it is worse."""
+    """The advised configuration over all hosts, on a host like these, and on hosts where it is worse."""
     found = _of(study, conf)
     if found is None:
         return []
@@ -35,15 +35,15 @@ def host_sentences(study: HostStudy, conf: Candidate, *, larger_is_better: bool)
             said.append(f"On {host.host} IT IS WORSE than the defaults: {ratio(host.value, host.interval)}.")
     if found.odd:
         names = ", ".join(host.host for host in found.odd)
-        said.append(f"Does something else on {names} than on the other hosts.")
+        said.append(f"On {names} its effect differs from that on the other hosts.")
     slow = dict.fromkeys(host.host for level in study.levels for host in level.odd)
     if slow:
-        said.append(f"Apart from the other hosts with the defaults already: {', '.join(slow)}.")
+        said.append(f"Even with the defaults, these stand apart from the other hosts: {', '.join(slow)}.")
     return said
 
 
 def hosts_section(study: HostStudy) -> Section:
-    """Each host, all hosts, and who stands apart."""
+    """Each host, all hosts together, and the hosts that stand apart."""
     blocks: list[Block] = [Paragraph(_MEASURED), *effect_blocks(study), *level_blocks(study)]
     return Section("hosts", "Hosts", tuple(blocks))
 

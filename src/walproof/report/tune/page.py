@@ -1,4 +1,4 @@
-"""A tuning as one HTML file that needs nothing else."""
+"""A tuning as a single, self-contained HTML file."""
 
 from __future__ import annotations
 

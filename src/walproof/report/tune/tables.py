@@ -20,7 +20,7 @@ from walproof.units import format_duration
 
 
 def line_table(answer: TuneAnswer) -> Table:
-    """Each line of the winner: gain, what it costs, class, verdict."""
+    """Each line of the winner: verdict, gain, costs, durability class."""
     columns = (
         Column("line", whole_most=44),
         Column("verdict"),
@@ -51,9 +51,9 @@ def line_table(answer: TuneAnswer) -> Table:
             )
         )
     note = (
-        "Gain: the configuration with the line against the one without it, in the same rounds, above 1x is "
-        "better. WAL and time away are predicted from the recording, with the line against without it; "
-        "a dash where the recording is shorter than a cycle of checkpoints."
+        "Gain: the configuration with the line relative to the one without it, in the same rounds; above 1x "
+        "is better. WAL and time away, with and without the line, are predicted from the recording; a dash "
+        "means that the recording is shorter than a checkpoint cycle."
     )
     return Table("Lines", columns, tuple(rows), note=note)
 
@@ -74,7 +74,7 @@ def _seconds_change(had: float | None, without: float | None) -> str:
 
 
 def prediction_table(answer: TuneAnswer) -> Table:
-    """What was predicted of the defaults and of what is advised."""
+    """Predictions for the defaults and for the advised configuration."""
     columns = (
         Column("configuration", whole_most=60),
         Column("WAL per transaction", numeric=True),
@@ -106,7 +106,7 @@ def _seconds(value: float | None) -> str:
 
 
 def ruled_out_tables(answer: TuneAnswer) -> tuple[Table, ...]:
-    """One for each limit that ruled something out."""
+    """A table for each limit that ruled something out."""
     found = []
     for ruled_out in answer.ruled_out:
         rows = [
@@ -138,7 +138,7 @@ def not_moved_table(not_moved: Sequence[NotMoved], title: str, *, terminal: bool
 
 
 def step_table(facts: TuningFacts, runs: Sequence[str | None], seconds: Sequence[float]) -> Table:
-    """What was asked, step by step."""
+    """The steps of the search, with their reasons."""
     columns = (
         Column("step"), Column("for"), Column("candidates", numeric=True), Column("rounds", numeric=True),
         Column("trials", numeric=True, terminal=False), Column("took", numeric=True),
@@ -185,7 +185,7 @@ def crash_table(crashes: Sequence[CrashCheck]) -> Table:
 
 
 def standing_table(facts: TuningFacts) -> Table | None:
-    """Who races: the incumbent, those that may still beat it, and when the others dropped out."""
+    """The race: the incumbent, the candidates that may still beat it, and when the others dropped out."""
     searched = [step for step in facts.steps if step.purpose is Purpose.SEARCH]
     if not searched:
         return None
@@ -216,7 +216,7 @@ def standing_table(facts: TuningFacts) -> Table | None:
         Column("configuration", whole_most=60), Column("state"),
         Column("relative to the defaults", numeric=True), Column("rounds with them", numeric=True),
     )  # fmt: skip
-    note = "Dropped: its interval against the incumbent lay below it, or its server failed."
+    note = "Dropped: the candidate's interval lay below the incumbent, or its server failed."
     return Table("Where the race stands", columns, tuple(rows), note)
 
 

@@ -1,4 +1,4 @@
-"""A tuning in the terminal: the answer, the lines to paste, what limits ruled out, the race in short."""
+"""A tuning in the terminal: the answer, the lines to paste, what limits ruled out, the race in brief."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = ("answer", "lines", "limits", "race", "crashes", "hosts", "now")
 
 
 def print_tuning(view: TuneView, console: Console) -> None:
-    """Everything but notes and long lists, which are in the page and in JSON."""
+    """Print everything but long lists, which are in the page and in JSON."""
     from rich.padding import Padding
     from rich.text import Text
 

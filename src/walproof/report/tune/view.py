@@ -1,4 +1,4 @@
-"""A tuning laid out for reading: what to set and why, what limits ruled out, the race, what limits now."""
+"""A tuning laid out for reading: what to set and why, what limits ruled out, the race, the next limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from walproof.settings.change import Before, Change
 from walproof.units import format_bytes, format_duration
 
 _NOTABLE_SHARE = 0.1
-"""Of a budget, what is left of it."""
+"""Share of the budget above which unspent time is worth a sentence."""
 
 OBJECTIVES: Mapping[str, str] = {
     "tps": "throughput",
@@ -44,7 +44,7 @@ OBJECTIVES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TuningContext:
-    """What the page needs beside facts and answer."""
+    """What the page needs besides the facts and the answer."""
 
     name: str
     load: str
@@ -52,7 +52,7 @@ class TuningContext:
     version_num: int
     device: str | None
     before: Mapping[str, Before]
-    """Settings of the user's own conf."""
+    """Settings of the user's conf."""
     not_moved: tuple[NotMoved, ...]
     left_out: tuple[str, ...]
     """Lines of the user's conf that no throw-away server can have."""
@@ -62,21 +62,21 @@ class TuningContext:
     runs: tuple[str | None, ...]
     """Id of each step's run."""
     seconds: tuple[float, ...]
-    """Of each step."""
+    """Wall time of each step."""
     notes: tuple[str, ...]
     at: float
     """When the answer was made, Unix time."""
     command: str
-    """That repeats the tuning."""
+    """Command that repeats the tuning."""
     hosts: HostStudy | None = None
-    """Of a tuning over hosts: the last comparison with the defaults, hosts as blocks."""
+    """In a tuning over hosts: the last comparison with the defaults, with hosts as blocks."""
     wal_checks: tuple[WalCheck, ...] = ()
-    """Simulated WAL of what is advised, held against a run as long as the recording."""
+    """Simulated WAL of the advised configuration, compared with a run as long as the recording."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuneView:
-    """The page, and what the terminal and JSON show of it."""
+    """The page; the terminal and JSON show parts of it."""
 
     question: str
     dateline: str
@@ -85,19 +85,19 @@ class TuneView:
     facts: TuningFacts
     answer: TuneAnswer
     lines: Lines | None
-    """In the platform's form; None: nothing is to be changed."""
+    """Lines in the platform's form; None if nothing is to be changed."""
     refusals: tuple[Refusal, ...]
     platform: str
     sections: tuple[Section, ...]
 
     @property
     def conf_text(self) -> str:
-        """A file with a comment above each line that says what it is worth."""
+        """A conf file with a comment above each line that says what the line is worth."""
         return conf_text(self.answer, self.facts)
 
 
 def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> TuneView:
-    """Everything that is shown of a tuning."""
+    """Lay out everything that is shown of a tuning."""
     target = Target(asked.version_num, asked.before)
     changes = [Change(name, value) for name, value in answer.conf.settings]
     refused = [found for change in changes if (found := platform.refuse(change, target)) is not None]
@@ -133,7 +133,7 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
 
 
 def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> list[str]:
-    """The answer in sentences; what risks committed data is said first."""
+    """The answer in sentences. Risks to committed data come first."""
     outcome = answer.outcome
     promises = facts.plan.promises
     found = []
@@ -144,14 +144,14 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         found.append(f"The defaults are best on this machine: {answer.why_default}.")
         if outcome.gain is not None and outcome.winner != DEFAULT:
             found.append(
-                f"The best that was tried, {name_of(outcome.winner)}, measured "
+                f"The best configuration tried, {name_of(outcome.winner)}, measured "
                 f"{ratio(outcome.gain, outcome.interval)} as good."
             )
     else:
         count = len(answer.conf.settings)
-        where = "on fresh servers, with a seed that nothing was chosen by"
+        where = "on fresh servers, with a seed by which nothing was chosen"
         if not outcome.is_final:
-            where = "not yet compared on servers that nothing was chosen by: this is the best so far"
+            where = "the best so far, not yet compared on servers by which nothing was chosen"
         found.append(
             f"{count} {'line' if count == 1 else 'lines'}: {objective} "
             f"{ratio(outcome.gain, outcome.interval)} as good as with the defaults ({where})."
@@ -159,11 +159,11 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         if outcome.expected is not None:
             span = outcome.expected.ratio_interval
             found.append(
-                f"One start of it is expected between {span.low:.2f}x and {span.high:.2f}x of a start of the "
-                "defaults."
+                f"A single start of it is expected to measure {span.low:.2f}x to {span.high:.2f}x a start of "
+                "the defaults."
             )
         if all(line.gain is None for line in outcome.lines):
-            found.append("No line was tried by itself: the budget had no room for that, a larger one has.")
+            found.append("No line was tried by itself: the budget had no room for it; a larger one would.")
         gone = [line for line in outcome.lines if not line.in_conf]
         if gone:
             earned = "; ".join(f"{line.setting} ({line.verdict.value})" for line in gone)
@@ -177,7 +177,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
     left_s = facts.plan.budget_s - facts.spent_s
     if answer.why_default is not None and left_s > _NOTABLE_SHARE * facts.plan.budget_s:
         found.append(
-            f"The search ended with {format_duration(left_s)} left: of what it could propose, nothing was "
+            f"The search ended with {format_duration(left_s)} left, because nothing it could propose was "
             "likely to be better."
         )
     found.append(f"Promised: {promises_text(promises)}.")
@@ -189,8 +189,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
     if answer.broken:
         broken = "; ".join(f"{ruled_out.limit.value}: {ruled_out.predicted}" for ruled_out in answer.broken)
         found.append(
-            "DO NOT USE IT AS IT IS: faster than the load was recorded, it would break a promise "
-            f"({broken}). A smaller max_wal_size or checkpoint_timeout keeps it: --keep."
+            "DO NOT USE IT AS IT IS: at its own speed, which is above the recorded one, it would break "
+            f"a promise ({broken}). Keep a smaller max_wal_size or checkpoint_timeout with --keep."
         )
     found += [_crash_sentence(crash) for crash in crashes]
     if (slower := slower_than_predicted(crashes)) > 1 and answer.prediction.recovery_s is not None:
@@ -212,8 +212,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
 
 
 def slower_than_predicted(crashes: Sequence[CrashCheck]) -> float:
-    """How many times as long as the middle of its forecast the slowest recovery took that exceeded its upper
-    end; 1 where none did."""
+    """Time over the middle of the forecast, of the slowest recovery that exceeded its upper end; 1 if none
+    did."""
     return max(
         (
             crash.measured_s / crash.predicted_s[1]
@@ -296,13 +296,15 @@ def _sections(
         ruled.append(not_moved_table(never, "Never in the space", terminal=True))
     limits: list[Block] = [
         Paragraph(
-            "Predicted from one recording of the load, without a run; what breaks a limit was never tried. "
-            "Listed are configurations that differ from the defaults in one line.",
+            "Predicted from one recording of the load, without a run; no configuration that breaks a limit "
+            "was tried. The tables list configurations that differ from the defaults in one line.",
         ),
         *ruled,
     ]
     if not ruled:
-        limits.append(Paragraph("Nothing: no single change of the defaults would break one.", terminal=True))
+        limits.append(
+            Paragraph("Nothing: no single change of the defaults would break a limit.", terminal=True)
+        )
     found.append(Section("limits", "What limits ruled out", tuple(limits)))
     race: list[Block] = [step_table(facts, asked.runs, asked.seconds)]
     race += race_blocks(facts)
@@ -314,7 +316,7 @@ def _sections(
         found.append(hosts_section(asked.hosts))
     now: list[Block] = [Paragraph(f"{_capital(sentence)}.", terminal=True) for _, sentence in asked.limits]
     if not now:
-        nothing = "Nothing that was watched is used up: no flush, lock, processor or disk stands out."
+        nothing = "Nothing that was watched is exhausted: no flush, lock, processor or disk stands out."
         now.append(Paragraph(nothing, terminal=True))
     now += flush_blocks(facts, asked.device)
     found.append(Section("now", "What limits it now", tuple(now)))
@@ -332,7 +334,7 @@ def _capital(text: str) -> str:
 
 
 def conf_text(answer: TuneAnswer, facts: TuningFacts) -> str:
-    """A file for conf.d: each line below what it is worth."""
+    """A file for conf.d. Above each line stands what it is worth."""
     objective = OBJECTIVES[facts.plan.objective.metric]
     gain = ratio(answer.outcome.gain, answer.outcome.interval)
     rows = [
@@ -350,10 +352,10 @@ def conf_text(answer: TuneAnswer, facts: TuningFacts) -> str:
 
 
 def line_words(costs: LineCosts) -> list[str]:
-    """What a line is worth and costs, a sentence each."""
+    """What a line is worth and what it costs, as sentences."""
     line = costs.line
     gain = (
-        "the budget had no room to leave it out"
+        "the budget had no room to measure without it"
         if line.gain is None
         else f"{ratio(line.gain, line.interval)} with it"
     )

@@ -1,4 +1,4 @@
-"""Simulated WAL of what is advised, held against a run as long as the recording."""
+"""Simulated WAL of the advised configuration, compared with a run as long as the recording."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from walproof.report.numbers import UNKNOWN, percent
 from walproof.settings.tuning import movables
 
 _FAR = 0.1
-"""By which share measured WAL may differ from what was predicted before the report warns of it."""
+"""Share by which measured WAL may differ from the prediction before the report warns."""
 _ALIKE = (0.75, 1.33)
-"""Transactions of the run over the recorded ones, within which it was as long."""
+"""Range of the run's transactions, relative to those recorded, in which the two are comparable."""
 _NOTE = (
     "WAL per transaction relative to the recording's: simulated for just the recorded stretch, and measured "
-    "in the run before the crash, which is made to have about as many transactions, and begins after a "
-    "checkpoint, too."
+    "in the run before the crash. That run is made to have about as many transactions, and it also begins "
+    "after a checkpoint."
 )
 
 
 def wal_sentences(conf: Candidate, checks: Sequence[WalCheck]) -> list[str]:
-    """What was checked of lines that act at checkpoints, or that nothing was."""
+    """What was checked of the lines that act at checkpoints, or that nothing was checked."""
     lines = [name for name, _ in conf.settings if name in movables() and movables()[name].acts_at_checkpoints]
     if not lines:
         return []
@@ -37,8 +37,8 @@ def wal_sentences(conf: Candidate, checks: Sequence[WalCheck]) -> list[str]:
 def _sentence(check: WalCheck) -> str:
     where = "" if check.host is None else f"On {check.host}: "
     text = (
-        f"{where}WAL per transaction, as long as was recorded: {percent(check.measured)} of the defaults', "
-        f"{percent(check.predicted)} predicted"
+        f"{where}WAL per transaction in a run as long as the recording: {percent(check.measured)} of the "
+        f"defaults', {percent(check.predicted)} predicted"
     )
     least, most = _ALIKE
     if not least <= check.transactions <= most:
@@ -49,7 +49,7 @@ def _sentence(check: WalCheck) -> str:
 
 
 def wal_tables(checks: Sequence[WalCheck]) -> tuple[Table, ...]:
-    """One, where something was checked."""
+    """The table of checks, if there were any."""
     if not checks:
         return ()
     columns = (
