@@ -1,9 +1,9 @@
 """From simulated servers to predictions: rates, intervals, cliffs, and settings that keep within limits.
 
-A recording begins and ends somewhere within checkpoint cycles, and images crowd behind a cycle's beginning.
-So rates are taken from whole cycles only, relative to what the same records take without images, for four
-positions of the first redo point; how far these differ is part of the interval, as is what the recording as a
-sample leaves open (``whatif_errors``).
+A recording begins and ends somewhere within checkpoint cycles, and images crowd at the beginning of a cycle.
+So rates are taken only from whole cycles, relative to what the same records take without images, for four
+positions of the first redo point. The interval includes how far these differ, and the uncertainty of a
+recording as a sample (``whatif_errors``).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ TIMEOUTS_S = (60, 300, 900, 1800, 3600)
 METHODS: tuple[Compression, ...] = ("off", "pglz", "lz4", "zstd")
 CYCLES_WANTED = 6
 MODEL_ERROR = 0.02
-"""Share by which bench/whatif found prediction and server to differ when nothing else interfered."""
+"""Share by which prediction and server differed in bench/whatif when nothing else interfered."""
 SPACING_ERROR = 0.05
 """Share by which a real spacing may differ: where the curve falls, WAL differs with it."""
 SAMPLE_SPAN = 2.0
 """Standard errors of a page sample that the span holds."""
 FALLING = -1.0
-"""Elasticity beyond which more WAL shortens the spacing as much: errors feed themselves, and count twice."""
+"""Elasticity beyond which more WAL shortens the spacing as much: errors feed on themselves, count twice."""
 STEEP = -1.5
-"""Elasticity beyond which a spacing that is a tenth off costs more than a seventh of the WAL."""
+"""Elasticity beyond which an error of a tenth in spacing costs more than a seventh of the WAL."""
 CLIFF = 2 / 3
 """A doubling of max_wal_size that leaves less than this of the WAL is a cliff."""
 LATE_SHARE = 0.25
@@ -108,18 +108,18 @@ class Question:
     present: Target
     is_present_known: bool
     asked: tuple[Target, ...] = ()
-    """Single settings (``--set``)."""
+    """Servers with the requested settings (``--set``)."""
     sizes_mb: tuple[int, ...] = SIZES_MB
     timeouts_s: tuple[int, ...] = TIMEOUTS_S
     recorded: tuple[str, ...] = ()
-    """Versions whose WAL it is, with their minors, as far as recordings say them."""
+    """Versions that wrote the WAL, with their minors, as far as recordings say."""
     with_others: bool = True
     """Whether the present server is asked about under each wal_compression and without full-page writes."""
 
     def grid(self) -> list[Target]:
         """Every max_wal_size with every checkpoint_timeout, including those of the present server."""
         size, timeout = self.present.max_wal_size_mb, self.present.checkpoint_timeout_s
-        # Below the least of the sizes doublings of the present one say where the curve begins to fall.
+        # Below the smallest of these sizes, doublings of the present one show where the curve begins to fall.
         least = min(self.sizes_mb, default=0)
         doubled = [size << steps for steps in range(7) if size << steps < least] if size else []
         sizes = sorted({*self.sizes_mb, *doubled, *([size] if size else [])})
@@ -138,7 +138,7 @@ class Question:
         return [*ways, replace(self.present, full_page_writes=False)]
 
     def settings(self) -> list[Target]:
-        """Every server that is asked for, once."""
+        """Every server that is asked about, each once."""
         return list(dict.fromkeys([*self.grid(), *self.others(), *self.asked, self.present]))
 
     def targets(self) -> list[Target]:
@@ -177,7 +177,7 @@ class ServerLimits:
 
 @dataclass(frozen=True, slots=True)
 class LimitsAnswer:
-    """The settings within the limits with the shortest recovery; the nearest ones if none keeps them."""
+    """The best settings within the limits; if none keeps the limits, the nearest settings."""
 
     prediction: ServerPrediction
     is_within: bool
@@ -193,7 +193,7 @@ class Study:
 
     @property
     def hours(self) -> float | None:
-        """Seconds that the recording covers; None if it has no times, or hardly any."""
+        """Hours that the recording covers; None if it has no times, or spans less than a second."""
         seconds = self.found.recorded.seconds
         return seconds / 3600 if seconds and seconds >= 1 else None
 
@@ -203,7 +203,7 @@ class Study:
         return self.found.wal_bytes / (self.hours or 1.0)
 
     def told(self) -> list[ServerPrediction]:
-        """Targets that the recording can answer: no compression of images whose contents are gone."""
+        """Predictions that the recording supports: none with compression if the images' contents are gone."""
         return [
             self.predictions[target]
             for target in self.question.settings()
@@ -216,8 +216,10 @@ class Study:
         return self.predictions[self.question.present]
 
     def curve(self, timeout_s: int | None, also_mb: int | None = None) -> list[ServerPrediction]:
-        """By max_wal_size, with that checkpoint_timeout, as far as sizes differ in this recording; and
-        ``also_mb``, if it was simulated."""
+        """Predictions by max_wal_size with that checkpoint_timeout, as far as sizes differ in this recording.
+
+        ``also_mb`` is included if it was simulated.
+        """
         predictions = [
             self.predictions[target]
             for target in self.question.grid()
@@ -241,7 +243,7 @@ class Study:
         return sorted({*shorter, *longer[:1]})
 
     def _telling(self, predictions: Sequence[ServerPrediction]) -> list[ServerPrediction]:
-        """Leave out sizes beyond the first that never triggers a checkpoint, and those much too small."""
+        """Leave out sizes beyond the first that triggers no checkpoint, and sizes that are much too small."""
         kept: list[ServerPrediction] = []
         for prediction in predictions:
             is_present = prediction.target.max_wal_size_mb == self.question.present.max_wal_size_mb
@@ -257,7 +259,7 @@ class Study:
         ]
 
     def cliffs(self) -> list[Cliff]:
-        """Places where doubling max_wal_size saves over a third, with the present timeout; steepest first."""
+        """Where doubling max_wal_size saves over a third of WAL, at the present timeout; steepest first."""
         curve = self.curve(self.question.present.checkpoint_timeout_s)
         found = [
             Cliff(smaller, larger)
@@ -278,11 +280,11 @@ class Study:
         fits = (_fits_disk, _fits_rate, _fits_recovery)
         within = [choice for choice in fitting if all(check(choice, limits) for check in fits)]
         if within and limits.recovery_s is not None:
-            # What keeps within the target may as well write the least WAL.
+            # Of the settings within the recovery target, take the one that writes the least WAL.
             best = min(within, key=lambda choice: (round(choice.wal_bytes / 2**20), choice.distance_most))
             return LimitsAnswer(best, True)
         if within:
-            # Sizes of which the recording says the same are not told apart: the smaller one will do.
+            # The recording cannot tell some sizes apart; of these the smaller one will do.
             best = min(
                 within,
                 key=lambda choice: (
@@ -353,7 +355,7 @@ def _predict(
         spacing_s = sum(times) / count if len(times) == len(whole) else None
         checkpoints = count * base / bases
     else:
-        # Less than a cycle: a checkpoint right at the beginning is the worst case, one long ago the best.
+        # Less than a cycle: the worst case is a checkpoint right at the beginning, the best one long ago.
         ratio = high = cold.wal_bytes / base
         low = (cold.wal_bytes - cold.first_image_bytes) / base
         images, spacing, spacing_s = float(cold.images), None, None
@@ -363,7 +365,7 @@ def _predict(
         if late.cycles.count:
             low = min(low, late.cycles.wal_bytes / max(1, late.cycles.base_bytes))
     begun = sum(phase.checkpoints for phase in phases)
-    # Without a whole cycle the simulation saw less than a server will.
+    # Without a whole cycle the simulation saw less WAL between checkpoints than a server will.
     room = 0.0 if whole else _room(target, found.segment_size, high * base / (hours or math.inf))
     sample_error = cold.sample_error_bytes / max(1, cold.wal_bytes)
     low, high = low * (1 - MODEL_ERROR), high * (1 + MODEL_ERROR)
@@ -419,7 +421,7 @@ def _with_elasticity(predictions: Mapping[Target, ServerPrediction]) -> dict[Tar
             span = _steepened(prediction, slope)
             found[prediction.target] = replace(prediction, elasticity=slope, wal_span=span)
     for target, prediction in predictions.items():
-        # Of compression there is no curve: that of the same server without it is the steeper one.
+        # Compression has no curve of its own: the curve of the same server without it is steeper.
         like = found.get(plain(target))
         if target not in curved and like is not None and like.elasticity is not None:
             found[target] = replace(prediction, wal_span=_steepened(prediction, like.elasticity))
@@ -430,14 +432,14 @@ def _steepened(prediction: ServerPrediction, slope: float) -> PredictedSpan:
     """The span where more WAL brings the next checkpoint sooner, and with it more WAL."""
     if slope >= 0:
         return prediction.wal_span
-    # WAL that is over-estimated in a sample shortens the spacing too.
+    # Overestimated WAL of a sample shortens the spacing as well.
     spacing_error = SPACING_ERROR + SAMPLE_SPAN * prediction.sample_error + prediction.image_error
     factor = (1 + spacing_error) ** (-slope * (2 if slope < FALLING else 1))
     return PredictedSpan(prediction.wal_span.low / factor, prediction.wal_span.high * factor)
 
 
 def _growth(smaller: ServerPrediction, larger: ServerPrediction) -> float:
-    """How many times the smaller size the larger one is."""
+    """Ratio of the larger size to the smaller."""
     return (larger.target.max_wal_size_mb or 1) / (smaller.target.max_wal_size_mb or 1)
 
 

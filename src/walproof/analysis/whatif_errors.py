@@ -1,6 +1,6 @@
-"""How far a prediction may be off because a recording is only a sample: of cycles, of compressed images.
+"""How far a prediction may be off because a recording is only a sample of cycles and of compressed images.
 
-Both are shares of WAL, at about 95 %. Errors of the simulation itself are not in them.
+Both errors are shares of WAL, at about 95 %. They do not include errors of the simulation itself.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import replace
 from walproof.wal.whatif import Cycles, SimulatedRun, Target, WhatIf
 
 ENOUGH_CYCLES = 4
-"""Number of cycles from which on they show by themselves how they differ."""
+"""Number of cycles that suffice to show how cycles differ."""
 _UNKNOWN_SPREAD = 0.1
 """Spread of one cycle, when no server of the recording has enough cycles."""
 _ONE_IMAGE = 0.5
-"""Spread of the compressed size of an image, when a recording does not tell the error."""
+"""Spread of the compressed size of an image, if a recording does not give the error."""
 _SPAN = 1.96
 """Standard errors of a normal distribution that hold 95 %."""
 
@@ -25,10 +25,10 @@ Spreads = Mapping[int | None, float]
 
 
 def spreads(outcomes: Mapping[Target, SimulatedRun]) -> Spreads:
-    """How single cycles differ, by timeout: from the server with the fewest of them that are still enough.
+    """How single cycles differ, by timeout: from the server with the fewest cycles that are still enough.
 
-    Its cycles are shorter than those of servers that have fewer, and shorter ones differ more: what they tell
-    is too much for these rather than too little.
+    Its cycles are shorter than those of servers with fewer cycles, and shorter cycles differ more: for those
+    servers the spread is too large rather than too small.
     """
     found: dict[int | None, tuple[int, float]] = {}
     for target, outcome in outcomes.items():
@@ -76,7 +76,7 @@ def together(errors: Sequence[float]) -> float:
 
 
 def plain(target: Target) -> Target:
-    """The same server without the compression that is asked for: the one that has a curve."""
+    """The same server without the requested compression. This server has a curve."""
     return replace(target, wal_compression="as recorded")
 
 

@@ -1,5 +1,4 @@
-"""What makes a prediction less sure, in sentences: facts about the recording first, then about single
-settings."""
+"""Reasons why a prediction is less certain, as sentences: about the recording, and about single settings."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _BEGUN_BEFORE = 0.01
 
 
 def recording_reasons(study: Study) -> list[str]:
-    """What holds for every prediction from this recording."""
+    """Reasons that hold for every prediction from this recording."""
     found, recorded = study.found, study.found.recorded
     reasons = []
     if found.gaps:
@@ -67,15 +66,14 @@ def recording_reasons(study: Study) -> list[str]:
     if recorded.hint_images > HINT_SHARE * recorded.images:
         share = recorded.hint_images / recorded.images
         reasons.append(
-            f"{share:.0%} of the images were written because a hint bit was set. A hint bit on a page "
-            "that was "
-            "logged already leaves no trace, so shorter spacings may write more than predicted."
+            f"{share:.0%} of the images were written because a hint bit was set. A hint bit on a page that "
+            "was logged already leaves no trace, so shorter spacings may write more than predicted."
         )
     if recorded.begun_before > _BEGUN_BEFORE * recorded.pages:
         reasons.append(
-            "The recording begins in the middle of a checkpoint cycle: whether a page had been "
-            "logged before is not "
-            "known for the first of its references. Rates are taken from the whole cycles after that."
+            "The recording begins in the middle of a checkpoint cycle: for the first reference to a page it "
+            "is not known whether the page had been logged before. Rates come from the whole cycles after "
+            "that."
         )
     if recorded.has_backup:
         reasons.append("An online backup ended in the recording; while it ran, images were forced.")
@@ -101,17 +99,16 @@ def recording_reasons(study: Study) -> list[str]:
 
 
 def prediction_reasons(prediction: ServerPrediction) -> list[str]:
-    """What holds for these settings."""
+    """Reasons that hold for these settings."""
     reasons = []
     if not prediction.has_whole_cycles:
         reasons.append(
-            "the recording is shorter than one checkpoint cycle, so the figure is that of the "
-            "beginning of a cycle: an "
-            "upper bound"
+            "the recording is shorter than one checkpoint cycle, so the figure is that of the beginning of a "
+            "cycle: an upper bound"
         )
     elif prediction.cycles < CYCLES_WANTED:
         cycles = "1 whole cycle" if prediction.cycles == 1 else f"{prediction.cycles} whole cycles"
-        reasons.append(f"the recording holds {cycles}, {CYCLES_WANTED} would do")
+        reasons.append(f"the recording holds {cycles}; {CYCLES_WANTED} would be enough")
     if prediction.late_share > LATE_SHARE:
         reasons.append(
             "checkpoints follow each other within a second or so and would overrun each other: real "
@@ -124,11 +121,11 @@ def prediction_reasons(prediction: ServerPrediction) -> list[str]:
         )
     if prediction.image_error > _TOLD_ERROR:
         reasons.append(
-            f"only some images were test-compressed: WAL may differ by {prediction.image_error:.0%} for that"
+            f"only some images were test-compressed: WAL may differ by {prediction.image_error:.0%} for this"
         )
     if prediction.cycle_error > _TOLD_ERROR:
         reasons.append(
-            f"cycles of the recording differ: WAL may differ by {prediction.cycle_error:.0%} for that"
+            f"cycles of the recording differ: WAL may differ by {prediction.cycle_error:.0%} for this"
         )
     if prediction.guessed_share > 0.05:
         reasons.append(

@@ -1,5 +1,5 @@
-"""Tools of ``walproof mcp`` over the catalogue of settings: what there is, what it risks, what a value "
-"means."""
+"""Tools of ``walproof mcp`` on the catalogue of settings: which exist, what they risk, what a value
+means."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from walproof.settings.rules import contradictions, imply, notes
 from walproof.settings.value import Context, Setting
 
 _CLASSES = (
-    "Durability classes, from safe to worse: none, may lose last commits, may lose table, may corrupt. A "
-    "setting without risk has the class none whatever its value."
+    "Durability classes, from safe to worst: none, may lose last commits, may lose table, may corrupt. A "
+    "setting without risk has the class none, whatever its value."
 )
 
 
@@ -28,7 +28,7 @@ class AskedSettings(Asked):
     version: int = Field(default=18, description="Major version of PostgreSQL, 13 to 19.")
     all_settings: bool = Field(
         default=False,
-        description="Also those that do not bear on the write path: their default, unit and effect alone.",
+        description="Also settings that do not bear on the write path, with default, unit and effect only.",
     )
 
 
@@ -47,15 +47,15 @@ def settings_tools() -> list[Tool]:
         Tool(
             "list_settings", "Settings of the write path",
             "Settings that bear on WAL, checkpoints, replication and durability, for a version: default, "
-            "whether a change needs a restart, which values risk something, and what is traded. "
-            "check_settings says more of one.",
+            "whether a change needs a restart, which values risk something, and the trade-off. "
+            "check_settings says more about a setting.",
             AskedSettings, _list,
         ),
         Tool(
             "check_settings", "What settings risk",
-            "Whether a version knows these settings and takes these values, what a crash may cost with them "
-            "(durability class), whether a restart is needed, and what has to come along. Ask this before "
-            "you propose a setting.",
+            "Whether a version knows these settings and accepts these values, what a crash may cost with "
+            "them (durability class), whether a restart is needed, and which other settings they require. "
+            "Ask this before you propose a setting.",
             AskedCheck, _check,
         ),
     ]  # fmt: skip
@@ -126,13 +126,13 @@ def _check(asked: AskedCheck, _call: Call) -> Answer:
     }
     said = [_CLASSES]
     if len(taken) < len(given):
-        said.append("The durability class is that of the settings the server takes.")
+        said.append("The durability class is that of the settings that the server accepts.")
     return Answer(data, tuple(said))
 
 
 def _checked(catalogue: Catalogue, name: str, value: str) -> dict[str, Any]:
     if is_custom(name):
-        return {"name": name, "taken": True, "problem": "a setting of an extension, which is not known here"}
+        return {"name": name, "taken": True, "problem": "a setting of an extension, unknown here"}
     try:
         setting = catalogue.get(name)
         catalogue.check_value(setting, value)

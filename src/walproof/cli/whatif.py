@@ -35,8 +35,8 @@ Present = Annotated[
     str | None,
     typer.Option(
         "--present", metavar="NAME=VALUE,...",
-        help="The recorded server's settings: they are marked, and kept where nothing else is asked. A "
-            "recording of wal capture knows them.",
+        help="The recorded server's settings: they are marked, and apply where nothing else is asked for. A "
+        "recording made by wal capture knows them.",
     ),
 ]  # fmt: skip
 
@@ -74,7 +74,7 @@ def whatif(
     timeline: options.Timeline = None,
     json: options.Json = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures as well.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with pictures.")
     ] = None,
     pages: Annotated[
         int | None,
@@ -90,10 +90,10 @@ def whatif(
 ) -> None:
     """Predict WAL and checkpoints for other settings.
 
-    From recorded WAL alone: WAL, images, checkpoints and recovery distance for other max_wal_size,
-    checkpoint_timeout, wal_compression and full_page_writes.
+    From recorded WAL alone: WAL, images, checkpoints and recovery distance for other values of
+    max_wal_size, checkpoint_timeout, wal_compression and full_page_writes.
 
-    Exit status 1 when no setting keeps within --wal-disk, --wal-per-hour and --recovery-target.
+    Exit status 1 if no settings keep within --wal-disk, --wal-per-hour and --recovery-target.
     """
     from walproof.cli.passes import PassProgress
     from walproof.report.terminal import print_sections
@@ -119,7 +119,7 @@ def whatif(
     if ray is not None and (order.allow_gaps or order.recovery_s is not None):
         raise WalError(
             "--allow-gaps and --recovery-target are for one machine",
-            hint="A cluster reads an archive without gaps; a recovery is simulated where its pages are held.",
+            hint="Leave out --ray: a cluster reads an archive without gaps and simulates no recovery.",
         )
     with ExitStack() as stack:
         simulator: Callable[[Sequence[Place]], Simulator] = simulate_here
@@ -150,7 +150,7 @@ def whatif(
 
 @dataclass(frozen=True, slots=True)
 class WhatifOrder:
-    """What is asked of recorded WAL, after reading the options."""
+    """What is asked of recorded WAL: the parsed options."""
 
     sets: Sequence[Mapping[str, str]] = ()
     present: Sequence[Mapping[str, str]] = ()
@@ -174,7 +174,7 @@ def predict_whatif(
 ) -> tuple[Study, AnsweredLimits | None]:
     """What other settings would write, and the answer to the limits, if there are any.
 
-    ``simulator``: what goes through the WAL; by default this machine.
+    ``simulator``: reads the WAL and simulates; by default on this machine.
     Raises WalError, SettingError, StoreError, AnalysisError.
     """
     from walproof.analysis.whatif import Question, ServerLimits, study
@@ -233,7 +233,7 @@ def predict_whatif(
 
 
 def _recorded_settings(paths: Sequence[WalPath]) -> dict[str, str] | None:
-    """The server's settings, of a folder that ``walproof wal capture`` wrote; None where there is none."""
+    """The server's settings, from a folder that ``walproof wal capture`` wrote; None without one."""
     from walproof.wal.recording import find_recording
     from walproof.wal.whatif_target import SETTINGS
 

@@ -1,13 +1,13 @@
-"""A simulation of other settings, over WAL that the hosts of a cluster read: a range of segments a task.
+"""Simulate other settings over WAL that the hosts of a cluster read, one range of segments per task.
 
 What a simulated server writes next depends on all WAL before: on its last redo point, on when each page was
-touched last, on the images seen so far. So the simulation is one pass, in order, on the machine that asked.
-What hosts do is all that comes before it: they fetch, unpack, check and take apart the WAL, and send
-its records without contents (crates/walproof-whatif/src/ranges). A sample of the images is compressed to see;
-the hosts do that, too, in a second task for each range that has some of them.
+last touched, on the images seen so far. So the simulation is a single pass, in order, on the machine that
+asked. The hosts do everything that comes before it: they fetch, unpack, check and decode the WAL, and send
+its records without contents (crates/walproof-whatif/src/ranges). A sample of the images is compressed as a
+trial; hosts do that as well, in a second task for each range that has some of these images.
 
-Where ranges cannot be read, or do not follow from each other, this machine reads all by itself, and says
-what it always says.
+If ranges cannot be read, or do not follow from each other, this machine reads everything by itself, with the
+same answers and errors as without a cluster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from walproof.wal.progress import Observe
 from walproof.wal.whatif import SimulationOrder, Simulator, simulate_here
 
 RANGE_BYTES = 64 << 20
-"""Of segments in a range, unless one is larger."""
+"""Bytes of segments in a range, unless a single segment is larger."""
 _RANGES_PER_CORE = 8
 Tell = Callable[[str], None]
 
@@ -35,7 +35,7 @@ class RecordRange(NamedTuple):
     """Records that one task reads: those that begin in its segments."""
 
     files: tuple[str, ...]
-    """Segments in order, the one after them, into which the last record may reach; histories of timelines."""
+    """Segments in order, the next one (the last record may reach into it), and the timelines' histories."""
     segments: int
     start: int | None
     end: int | None
@@ -45,7 +45,7 @@ class RecordRange(NamedTuple):
 
 
 class Images(NamedTuple):
-    """Images of a range that one task compresses, by their records and the numbers of their references."""
+    """Images of a range that a task compresses, each given by its record and the number of its reference."""
 
     files: tuple[str, ...]
     timeline: int
@@ -53,7 +53,10 @@ class Images(NamedTuple):
 
 
 def simulate_on(cores: int, tell: Tell) -> Callable[[Sequence[Place]], Simulator]:
-    """The connected cluster, which has so many cores, reads the WAL. ``tell`` is told if it could not."""
+    """A simulator whose WAL is read by the connected cluster. ``tell`` is called if the cluster could not.
+
+    ``cores``: number of the cluster's cores.
+    """
 
     def simulator(places: Sequence[Place]) -> Simulator:
         def run(asked: SimulationOrder, observe: Observe | None) -> Mapping[str, Any]:
@@ -65,9 +68,7 @@ def simulate_on(cores: int, tell: Tell) -> Callable[[Sequence[Place]], Simulator
                 found = by_ranges(archive, asked, cores, observe)
                 if found is not None:
                     return found
-                tell(
-                    "the archive does not read in ranges from its beginning to its end: this machine reads it"
-                )
+                tell("the archive cannot be read in ranges from beginning to end: this machine reads it")
             return simulate_here(places)(asked, observe)
 
         return run
@@ -83,15 +84,17 @@ def by_ranges(
     *,
     each: int | None = None,
 ) -> Mapping[str, Any] | None:
-    """What the native module answers of one machine, of ``each`` segments a range; None where a range could
-    not be read or does not follow. Raises HostError."""
+    """The answer that the native module gives on one machine, from ranges of ``each`` segments.
+
+    None if a range could not be read or does not follow from the previous one. Raises HostError.
+    """
     found = WhatIfPass(asked.request)
     ranges = list(cut(archive, asked, cores, each))
     held: deque[bytes] = deque()
     beginning = 0
 
     def images() -> Iterator[Images]:
-        """The images that are wanted of each range, whose digests go to ``held``."""
+        """Yield the wanted images of each range, and append the ranges' digests to ``held``."""
         nonlocal beginning
         digests = in_order(read_digest, ranges, cores)
         of_beginning: list[tuple[RecordRange, bytes, set[tuple[int, int]]]] = []
@@ -146,7 +149,7 @@ class _NotWhole(Exception):
 def cut(
     archive: ArchiveFiles, asked: SimulationOrder, cores: int, each: int | None = None
 ) -> Iterator[RecordRange]:
-    """Ranges in order."""
+    """Cut the archive into ranges, in order."""
     count = len(archive.segments)
     if each is None:
         most = max(1, RANGE_BYTES // archive.segment_size)
@@ -165,7 +168,7 @@ def cut(
 
 
 def read_digest(wanted: RecordRange) -> bytes | None:
-    """The records of a range without contents, by one core; None where they cannot be read, or end early."""
+    """The records of a range without contents, read by one core; None if they cannot be read or end early."""
     try:
         with reading(wanted.files) as wal:
             return wal.call(wal_digest, wal.sources, wanted.start, wanted.end, wanted.timeline, wanted.until)
@@ -174,7 +177,7 @@ def read_digest(wanted: RecordRange) -> bytes | None:
 
 
 def look_at_images(wanted: Images) -> bytes | None:
-    """What each method of wal_compression makes of images, by one core; None where they cannot be read."""
+    """What each method of wal_compression makes of the images, by one core; None if they cannot be read."""
     if not wanted.wanted:
         return bytes(24)  # no image, and no time spent
     try:

@@ -1,4 +1,4 @@
-"""Predictions laid out for reading: the answer, the curve, other settings, and how sure they are."""
+"""Predictions laid out for reading: the answer, the curve, other settings, and how certain all this is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AnsweredLimits:
     limits: ServerLimits
     answer: LimitsAnswer
     notes: tuple[str, ...] = ()
-    """What the recovery times rest on."""
+    """Sentences on what the recovery times rest on."""
 
 
 def whatif_view(study: Study, asked: AnsweredLimits | None = None) -> WalView:
@@ -167,17 +167,15 @@ def _curve(study: Study) -> Table:
         assert prediction.target.max_wal_size_mb is not None
         mark = " *" if prediction.target.max_wal_size_mb == present.max_wal_size_mb else ""
         rows.append(text_cells([size_label(prediction.target.max_wal_size_mb) + mark, *_row(prediction)]))
-    known = "present" if study.question.is_present_known else "default; the present one is told by --present"
+    known = "present" if study.question.is_present_known else "default; name the present one with --present"
     timeout = _timeout(present.checkpoint_timeout_s or 0)
     return Table(
         f"By max_wal_size, with checkpoint_timeout = {timeout}",
         (Column("max_wal_size"), *_columns(study)),
         tuple(rows),
         note=f"* {known}. Recorded: {format_bytes(study.recorded_bytes)}{_unit(study)} of WAL. "
-        "\"recovery\": WAL "
-        "that recovery would read after a crash, at most. \"pg_wal\": its size at most, without "
-        "slots, wal_keep_size "
-        "and an archiver that lags. "
+        "\"recovery\": the most WAL that recovery would read after a crash. \"pg_wal\": its largest size, "
+        "without slots, wal_keep_size or a lagging archiver. "
         + ("\"takes\": the longest recovery, warm cache. " if study.has_recovery_times else "")
         + "Elasticity: change of WAL in percent for one percent of max_wal_size.",
     )  # fmt: skip
@@ -322,8 +320,8 @@ def _sample(study: Study) -> list[Block]:
             tuple(rows),
             note=f"Measured on {sample.count:,} images of "
             f"{format_bytes(sample.plain_bytes / sample.count)} on "
-            "average; the first ones of each relation, then fewer and fewer. CPU is that of this machine "
-            "and of walproof's compressors.",
+            "average: the first ones of each relation, then fewer and fewer. CPU time is that of this "
+            "machine with walproof's compressors.",
         )
     ]  # fmt: skip
 
@@ -390,9 +388,9 @@ def _figure(study: Study) -> tuple[Figure, ...]:
         Figure(
             "curve",
             "How much WAL would be written with another max_wal_size?",
-            "A point is a simulated server; the band is the interval of the first line. Dotted line: what "
-            "was recorded; dashed: the present max_wal_size; orange stretch: a cliff. Timeouts that make no "
-            "difference are not drawn.",
+            "Each point is a simulated server; the band is the interval of the first line. Dotted line: "
+            "the recorded WAL; dashed line: the present max_wal_size; orange stretch: a cliff. Timeouts "
+            "that make no difference are not drawn.",
             f"PostgreSQL {found.version}, {found.start} to {found.end}, {found.recorded.records:,} records",
             data.describe(),
             data,

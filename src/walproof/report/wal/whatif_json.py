@@ -12,7 +12,7 @@ from walproof.wal.whatif import Target
 
 
 def whatif_json(study: Study, asked: AnsweredLimits | None) -> str:
-    """Everything that is known. Locations are text; "per hour" is false if the recording has no times."""
+    """All predictions as JSON. Locations are text; ``per_hour`` is false if the recording has no times."""
     found = study.found
     recorded = found.recorded
     question = study.question
