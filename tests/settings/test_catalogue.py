@@ -96,14 +96,14 @@ def test_older_than_the_table() -> None:
             "sumarize_wal",
             "unrecognized",
             None,
-            "summarize_wal is near, and exists in PostgreSQL 17 to 19",
+            "The similar summarize_wal exists in PostgreSQL 17 to 19",
         ),
         (18, "xyzzy", "unrecognized", None, None),
         (16, "summarize_wal", "does not exist in PostgreSQL 16", "exists from PostgreSQL 17", None),
         (18, "old_snapshot_threshold", "does not exist in PostgreSQL 18", "until PostgreSQL 16", None),
-        (18, "force_parallel_mode", "does not exist", "until PostgreSQL 15", "debug_parallel_query took"),
-        (18, "checkpoint_segments", "unrecognized", None, "max_wal_size took its place"),
-        (19, "io_workers", "does not exist in PostgreSQL 19", "until PostgreSQL 18", "io_max_workers took"),
+        (18, "force_parallel_mode", "does not exist", "until PostgreSQL 15", "debug_parallel_query replaced"),
+        (18, "checkpoint_segments", "unrecognized", None, "max_wal_size replaced it"),
+        (19, "io_workers", "does not exist in PostgreSQL 19", "until PostgreSQL 18", "io_max_workers repl"),
     ],
 )
 def test_unknown_names(major: int, name: str, message: str, detail: str | None, hint: str | None) -> None:

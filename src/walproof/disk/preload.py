@@ -1,7 +1,7 @@
 """The library that is preloaded under a server, and whether that is possible here.
 
-It stands in for functions of glibc on Linux x86-64. A static program, one for another C library, and one that
-runs with another user's rights ignore LD_PRELOAD: they are refused before a run, with the reason.
+It stands in for functions of glibc on Linux x86-64. Programs that are static, use another C library or run
+with another user's rights ignore LD_PRELOAD: they are refused before a run, with the reason.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def library() -> Path:
 
 
 def check_program(program: Path) -> None:
-    """Whether a library can be preloaded under ``program``. Raises DiskError with the reason."""
+    """Check that a library can be preloaded under ``program``. Raises DiskError with the reason if not."""
     try:
         mode = program.stat().st_mode
         with program.open("rb") as file:
@@ -75,7 +75,7 @@ def _interpreter(program: BinaryIO) -> str | None:
         (kind,) = struct.unpack_from("<I", segments, at)
         offset, length = struct.unpack_from("<Q16xQ", segments, at + 8)
         if kind == _PT_INTERP:
-            # Anywhere in the file: patchelf puts a longer one at its end.
+            # It may be anywhere in the file: patchelf puts a longer name at the end.
             program.seek(offset)
             return os.fsdecode(program.read(min(length, _PATH_MAX)).rstrip(b"\0"))
     return None

@@ -1,6 +1,6 @@
-"""What a run ran on: the server's settings.
+"""The settings of the server that a run used.
 
-Nothing here names a person, a host or an address, or may hold a secret: the facts go into reports.
+The facts go into reports: they name no person, host or address, and hold no secret.
 """
 
 from __future__ import annotations

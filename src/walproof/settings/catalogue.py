@@ -30,7 +30,7 @@ _CONTEXTS = {
     "internal": Context.INTERNAL,
 }
 
-# Names in older advice, and what does their work today (release notes of 9.5, 13, 16, 18 and 19).
+# Names in older advice, and the settings that replaced them (release notes of 9.5, 13, 16, 18 and 19).
 _RENAMED = {
     "checkpoint_segments": "max_wal_size",
     "wal_keep_segments": "wal_keep_size",
@@ -50,7 +50,7 @@ class Catalogue:
     """The settings of one major version."""
 
     version: int
-    """Major version. A version newer than the table's newest is judged by the newest."""
+    """Major version. A version newer than the table's newest is treated as the newest."""
     settings: Mapping[str, Setting] = field(repr=False)
     """By lower-case name: PostgreSQL ignores the case of names."""
 
@@ -60,7 +60,7 @@ class Catalogue:
         return _of_major(version_num // 10000)
 
     def get(self, name: str) -> Setting:
-        """The setting of that name. Raises SettingError: nearest names, or the versions that have it."""
+        """The setting of that name. Raises SettingError, with similar names or the versions that have it."""
         setting = self.settings.get(name.lower())
         if setting is None:
             raise self._unknown(name)
@@ -112,7 +112,7 @@ class Catalogue:
             message, detail = f'unrecognized configuration parameter "{name}"', None
         renamed = _RENAMED.get(name.lower())
         if renamed in self.settings:
-            hints.append(f"{renamed} took its place.")
+            hints.append(f"{renamed} replaced it.")
         elif not definitions:
             near = difflib.get_close_matches(name.lower(), self.settings, n=3, cutoff=0.7)
             if near:
@@ -122,7 +122,7 @@ class Catalogue:
         return SettingError(message, detail=detail, hint=" ".join(hints) or None)
 
     def _elsewhere(self, setting: Setting, value: str) -> str | None:
-        """Which other versions take a value that this one refuses."""
+        """A sentence on the other versions that accept a value that this version refuses."""
         takers = []
         for other in _table()[setting.name.lower()]:
             try:
@@ -146,7 +146,7 @@ def normalise(name: str, value: str) -> str:
 
 
 def is_custom(name: str) -> bool:
-    """Whether the name is an extension's (``pg_stat_statements.max``): unknown here, and let pass."""
+    """Whether the name is an extension's (``pg_stat_statements.max``). Such names are accepted unchecked."""
     return _CUSTOM.fullmatch(name) is not None
 
 
@@ -211,7 +211,7 @@ def _in_other_versions(name: str) -> list[str]:
         return []
     definitions = _table()[near[0]]
     since, until = definitions[0].since, definitions[-1].until
-    return [f"{definitions[0].name} is near, and exists in PostgreSQL {since} to {until}."]
+    return [f"The similar {definitions[0].name} exists in PostgreSQL {since} to {until}."]
 
 
 def _or(names: list[str]) -> str:

@@ -15,11 +15,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Where a setting came from before a change, which is what undoing has to restore."""
+    """A setting before a change: the state that undoing the change has to restore."""
 
     value: str
     """As postgresql.conf takes it."""
     is_default: bool
-    """Nobody had set it: the line is taken out again."""
+    """Whether nobody had set it; undoing then removes the line."""
     is_in_auto_conf: bool
-    """ALTER SYSTEM had set it (postgresql.auto.conf)."""
+    """Whether ALTER SYSTEM had set it (postgresql.auto.conf)."""

@@ -1,6 +1,6 @@
-"""Reading postgresql.conf as the server does (src/backend/utils/misc/guc-file.l), a single file.
+"""Read a single postgresql.conf as the server does (src/backend/utils/misc/guc-file.l).
 
-The last line of a name counts. ``include`` directives are refused: what they name may be anywhere.
+The last line for a name counts. ``include`` directives are refused: the files may be anywhere.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ AS_ONE_FILE = (
     "SELECT name || ' = ' || quote_literal(current_setting(name)) FROM pg_settings "
     "WHERE source = 'configuration file'"
 )
-"""What a server answers with the lines of all its files, in one."""
+"""Query that makes a server return the lines of all its files as one file."""
 _IGNORED = re.compile(r"\s*(?:#.*)?")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def read_conf(path: Path) -> dict[str, str]:
-    """Name in lower case -> value. Raises SettingError naming the line that cannot be read."""
+    """Name in lower case -> value. Raises SettingError that names the line that cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -43,7 +43,7 @@ def read_conf(path: Path) -> dict[str, str]:
         if name in ("include", "include_dir", "include_if_exists"):
             raise SettingError(
                 f'file "{path}" line {number} includes another file',
-                hint=f"Give one file with everything: {AS_ONE_FILE}.",
+                hint=f"Give a single file with everything, as this query returns it: {AS_ONE_FILE}.",
             )
         found[name] = _unquoted(match["value"])
     return found

@@ -1,9 +1,9 @@
-"""Connection strings: what they say, and which part of it may be shown or kept.
+"""Connection strings: what they say, and which parts may be shown or kept.
 
 libpq takes two forms (manual, "Connection Strings"): ``keyword=value`` pairs and URIs. They are read here by
-the rules of src/interfaces/libpq/fe-connect.c, and more strictly: a password that holds an "@", "/" or ":"
-which nobody has escaped ends up in a host, a port or a database's name, which libpq and servers repeat in
-their errors. Such a text is refused, and no error repeats any of it.
+the rules of src/interfaces/libpq/fe-connect.c, and more strictly: a password with an unescaped "@", "/" or
+":" ends up in the name of a host or database or in a port, which libpq and servers repeat in their errors.
+Such a text is refused, and no error repeats any part of it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SHOWN = frozenset(
     }
 )  # fmt: skip
 """Keywords whose values may be shown and kept. All others may be secret (``password``, ``sslpassword``,
-``sslkey`` of a token with its PIN) or hold what is (``options``), or are unknown."""
+``sslkey`` of a token with its PIN), may hold secrets (``options``), or are unknown."""
 ADVICE = (
-    'Such as "service=shop" (a service file), "host=db1 dbname=shop user=me", or postgresql://me@db1/shop.'
+    'Examples: "service=shop" (a service file), "host=db1 dbname=shop user=me", postgresql://me@db1/shop.'
 )
-_ESCAPES = "A password may stand in ~/.pgpass or a service file; in a URI its @ : / are written %40 %3A %2F."
+_ESCAPES = "Put a password in ~/.pgpass or a service file; in a URI write its @ : / as %40 %3A %2F."
 _SCHEMES = ("postgresql://", "postgres://")
 _PAIR = re.compile(
     r"\s*(?P<keyword>[A-Za-z_]+)\s*=\s*(?:'(?P<quoted>(?:[^'\\]|\\.)*)'|(?P<bare>(?:[^\s'\\]|\\.)(?:[^\s\\]|\\.)*)?)"
@@ -41,23 +41,23 @@ _SEEMS = re.compile(
 )
 _HIDDEN = "***"
 _SHORTEST_HIDDEN = 4
-"""A shorter value is found in too many words to be taken out of a text."""
+"""Shortest value that is hidden: shorter values occur in too many words of a text."""
 
 
 def parse(text: str) -> dict[str, str]:
     """Keyword -> value, as libpq would read the text. Raises ConninfoError."""
     given = _from_uri(text) if text.startswith(_SCHEMES) else _from_pairs(text)
     for host in given.get("host", "").split(","):
-        # "/" begins the folder of a socket, "@" the name of an abstract one.
+        # "/" begins the folder of a socket, "@" the name of an abstract socket.
         if "@" in host and not host.startswith(("/", "@")):
             raise ConninfoError('connection string with an "@" in the host', hint=_ESCAPES)
     if not re.fullmatch(r"[0-9, ]*", given.get("port", "")):
-        raise ConninfoError("connection string with a port that is no number", hint=_ESCAPES)
+        raise ConninfoError("connection string with a port that is not a number", hint=_ESCAPES)
     return given
 
 
 def shown(text: str) -> str:
-    """The same connection string as it may be shown and kept, as pairs. Raises ConninfoError."""
+    """The parts of the connection string that may be shown and kept, as pairs. Raises ConninfoError."""
     return " ".join(
         f"{name}={_quoted(value)}"
         for name, value in parse(text).items()
@@ -66,15 +66,15 @@ def shown(text: str) -> str:
 
 
 def split_table(text: str) -> tuple[str, str]:
-    """``DSN:NAME`` -> both. Raises ConninfoError where no name of a table follows the connection string."""
+    """Split ``DSN:NAME``. Raises ConninfoError if no table name follows the connection string."""
     place, colon, name = text.rpartition(":")
     begin = len(place)
     if text.startswith(_SCHEMES):
-        # A colon before the first slash is the password's or the port's.
+        # A colon before the first slash belongs to the password or the port.
         path = re.compile(r"[/?]").search(text, text.index("://") + 3)
         is_after = path is not None and begin > path.start()
     else:
-        # It could be a part of the last value, which may be secret.
+        # The name could be part of the last value, which may be secret.
         last = next(reversed(parse(place)), "") if colon else ""
         is_after = last in SHOWN or place.endswith((" ", "'"))
     if not colon or not is_after or not re.fullmatch(r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*|\.)+', name):
@@ -87,12 +87,12 @@ def split_table(text: str) -> tuple[str, str]:
 
 
 def seems_conninfo(text: str) -> bool:
-    """Whether a text that was given for something else (a file) may be a connection string."""
+    """Whether a text given for something else, such as a file, may be a connection string."""
     return _SEEMS.search(text) is not None
 
 
 def concealed(said: str, *texts: str) -> str:
-    """What a library or server said, without the values of these connection strings that are not shown."""
+    """What a library or server said, with the hidden values of these connection strings masked."""
     hidden: set[str] = set()
     for text in texts:
         try:
@@ -105,7 +105,7 @@ def concealed(said: str, *texts: str) -> str:
 
 
 def without_conninfos(said: str, words: Sequence[str], environment: Mapping[str, str]) -> str:
-    """A message without the connection strings among the words of a command line and its environment."""
+    """A message in which connection strings of a command line and its environment are masked."""
     for word in words:
         if seems_conninfo(word):
             said = concealed(said.replace(word, _HIDDEN), word)

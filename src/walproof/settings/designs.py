@@ -1,9 +1,9 @@
-"""By which design a setting's effect is measured, from ``designs.csv``.
+"""The design by which a setting's effect is measured, from ``designs.csv``.
 
-``toggled`` is for what a reload changes at once and what leaves nothing behind: neighbouring slices of one
-server would share it. ``sliced`` is for what acts under load alone, neither at checkpoints nor by time, so
-that it can be seen in short slices of servers that take turns. A setting that nobody has shown to fit either
-is measured on separate servers, each by itself (``fresh``).
+``toggled`` is for settings that a reload changes at once and that leave nothing behind, which neighbouring
+slices of a server would share. ``sliced`` is for settings that act only under load, not at checkpoints or by
+time, so that short slices of servers that take turns show the effect. A setting that nobody has shown to fit
+either design is measured on separate servers, each by itself (``fresh``).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class DesignOf:
     is_toggled: bool
     """Whether it may be toggled on one server."""
     is_sliced: bool
-    """Whether it may be measured in slices of servers that take turns; so may what is toggled."""
+    """Whether it may be measured in slices of servers that take turns; true for toggled settings, too."""
     shown: str
-    """The run that showed its design to agree with `fresh` (bench/sure/agreement.py); empty without."""
+    """The run that showed its design to agree with `fresh` (bench/sure/agreement.py); empty without a run."""
     why: str
     """The reason, as the end of a sentence that begins with the setting's name."""
     source: str
@@ -39,7 +39,7 @@ class DesignOf:
 
 @functools.cache
 def designs() -> Mapping[str, DesignOf]:
-    """Name -> what is known, for the settings that somebody has looked at."""
+    """Name -> what is known, for the settings that have been looked at."""
     with _TABLE.open(newline="", encoding="utf-8") as file:
         return {
             row["setting"]: DesignOf(
@@ -55,7 +55,7 @@ def designs() -> Mapping[str, DesignOf]:
 
 
 def untoggled(name: str, version_num: int) -> str | None:
-    """Why the setting cannot be toggled on a server of that version; None where it can.
+    """Why the setting cannot be toggled on a server of that version; None if it can.
 
     Raises SettingError for a setting that the version does not have.
     """
@@ -74,10 +74,10 @@ def untoggled(name: str, version_num: int) -> str | None:
 
 
 def unsliced(name: str, *, is_asked: bool = False) -> str | None:
-    """Why the setting cannot be measured in slices of servers that take turns; None where it can.
+    """Why the setting cannot be measured in slices of servers that take turns; None if it can.
 
-    ``is_asked``: somebody wants it, so that only what is known to forbid it does. By itself a setting is
-    sliced only where that was shown on servers to agree with servers of its own; what is toggled goes along.
+    ``is_asked``: the user wants slices, so that only known obstacles forbid them. Otherwise a setting is
+    sliced only if slices were shown to agree with separate servers, or if it may be toggled.
     """
     known = designs().get(name.lower())
     if known is None:

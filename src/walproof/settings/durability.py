@@ -1,4 +1,4 @@
-"""Durability classes: what a configuration may lose, in four ordered words."""
+"""Durability classes: four ordered degrees of what a configuration may lose."""
 
 from __future__ import annotations
 

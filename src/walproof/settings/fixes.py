@@ -1,6 +1,6 @@
 """Known fixes of the write path by minor release, from ``fixes.csv``: a dated table with its sources.
 
-It holds what was looked up; it is not a list of everything that a minor fixed.
+It holds only what was looked up, not everything that a minor release fixed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Fix:
 
     major: int
     minor: int
-    """The first minor that has it."""
+    """The first minor release that has the fix."""
     what: str
     harm: str
     """What may happen without it."""
@@ -41,7 +41,7 @@ class Fix:
 
 
 def fixes_above(version: str) -> tuple[Fix, ...]:
-    """Known fixes that a release lacks, oldest first; none of a version without a minor (19rc1)."""
+    """Known fixes that a release lacks, oldest first; none for a version without a minor (19rc1)."""
     major, minor = major_minor(version)
     if minor is None:
         return ()

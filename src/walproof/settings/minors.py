@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 MAP_NAMED_SINCE = {17: 11, 18: 6}
-"""Major version -> the first minor seen in which records that clear bits of the visibility map name its page
-(17.10 and 18.4 do not, 13 to 16 never; 19 does from its beginning)."""
+"""Major version -> first minor known in which records that clear bits of the visibility map name its page.
+In 17.10 and 18.4 they do not, in 13 to 16 never; in 19 they do from the beginning."""
 
 
 def major_minor(version: str) -> tuple[int, int | None]:
@@ -18,7 +18,7 @@ def major_minor(version: str) -> tuple[int, int | None]:
 
 
 def compared_minors(versions: Iterable[str]) -> str | None:
-    """A sentence when two minors of one major version are among ``versions``, else None."""
+    """A sentence if ``versions`` include two minors of one major version, else None."""
     minors: dict[int, set[str]] = {}
     for version in versions:
         minors.setdefault(major_minor(version)[0], set()).add(version)

@@ -1,4 +1,4 @@
-"""The settings that walproof sets itself, and why nobody else may: an experiment's ground rules."""
+"""The settings that walproof sets itself, and the reasons: the ground rules of an experiment."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ FIXED: dict[str, str] = {
     "wal_block_size": "It is chosen when PostgreSQL is built (--with-wal-blocksize).",
     "segment_size": "It is chosen when PostgreSQL is built (--with-segsize).",
 }
-"""Where a setting that cannot be set comes from."""
+"""Where the value of a setting that cannot be set comes from."""

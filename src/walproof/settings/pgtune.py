@@ -1,8 +1,8 @@
-"""What pgtune writes for a mixed or OLTP server: the conf that many servers have, and where a tuning starts.
+"""The conf that pgtune writes for a mixed or OLTP server: many servers have it, and tunings start from it.
 
 From its rules (github.com/le0pard/pgtune, src/features/configuration/configurationSlice.js, 2026-07-30): web,
-OLTP and mixed loads alike but for max_wal_size, of which OLTP's is taken; the settings of the write path and
-of memory that bear on it, no planner settings.
+OLTP and mixed loads are alike except for max_wal_size, where OLTP's value is taken. Only settings of the
+write path and of memory that bears on it are included, no planner settings.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _WAL_BUFFERS_MOST = 16 * _MB
 
 
 def pgtune_conf(memory_bytes: int, version: int) -> dict[str, str]:
-    """Its settings for a machine with so much memory and that major version."""
+    """pgtune's settings for a machine with that much memory and that major version."""
     buffers = memory_bytes // 4
     wal_buffers = min(_WAL_BUFFERS_MOST, buffers * 3 // 100)
     found = {

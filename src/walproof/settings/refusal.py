@@ -1,4 +1,4 @@
-"""Why a server refused a session, and what to do: it works from messages in English only.
+"""Why a server refused a session, and what to do. Only messages in English are understood.
 
 The texts are those of src/backend/libpq/auth.c, src/backend/utils/init/postinit.c,
 src/backend/replication/slot.c, walsender.c and src/interfaces/libpq/fe-connect.c, of 13 to 18.
@@ -40,7 +40,7 @@ _HINTS = (
     ),
     (
         re.compile(r"password authentication failed|no password supplied"),
-        "A password may stand in ~/.pgpass or PGPASSWORD; for one role they hold for WAL as well.",
+        "Put the password in ~/.pgpass or PGPASSWORD; it then serves the role's WAL stream as well.",
     ),
     (
         re.compile(r'role "[^"]*" does not exist|Peer authentication failed'),
@@ -55,9 +55,9 @@ _HINTS = (
 
 
 def hint_for(said: str, sslmode: str) -> str | None:
-    """Advice on a refusal in the words of libpq or of the server; None where nothing is known.
+    """Advice on a refusal, given the words of libpq or of the server; None if none is known.
 
-    ``sslmode`` is the one that was in force.
+    ``sslmode``: the mode that was in force.
     """
     if "does not support SSL, but SSL was required" in said:
         return (
@@ -78,7 +78,7 @@ def hint_for(said: str, sslmode: str) -> str | None:
 
 
 def _of_rules(said: str, sslmode: str) -> str:
-    """Advice where no line of pg_hba.conf lets the session in, or a line rejects it."""
+    """Advice for a session that no line of pg_hba.conf lets in, or that a line rejects."""
     is_replication = "replication connection" in said
     line = "host replication ROLE ADDRESS scram-sha-256" if is_replication else "one for this role"
     if _UNENCRYPTED.search(said) and not _ENCRYPTED.search(said):

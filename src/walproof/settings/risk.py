@@ -1,7 +1,7 @@
 """What a configuration may lose in a crash, from ``durability.csv``: which value of which setting risks what.
 
-The table is curated from the manual's pages that its ``doc`` column names. A row's class holds for its
-``risky_values`` alone (``*`` for any value), and only together with ``only_with`` where that is filled in.
+The table is curated from the pages of the manual in its ``doc`` column. A row's class holds only for its
+``risky_values`` (``*`` for any value), and only together with ``only_with`` if that is filled in.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def durability_class(settings: Mapping[str, str]) -> DurabilityClass:
 
 
 def risk_of(settings: Mapping[str, str]) -> list[tuple[str, DurabilityClass, str]]:
-    """(setting, class, sentence) of each of ``settings`` that risks something, the worst first.
+    """(setting, class, sentence) for each of ``settings`` that risks something, the worst first.
 
     Raises SettingError for a value of a risky setting that cannot be read.
     """

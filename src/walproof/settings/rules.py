@@ -1,8 +1,8 @@
-"""How settings act on each other: what one requires, what excludes another, what does nothing.
+"""How settings affect each other: which ones they require or exclude, and when they do nothing.
 
-Each rule is one function of a configuration, so that a table can be tested row by row. Values are compared
-after they have been normalised, and a setting that is not given has its boot value. Values are taken to be
-readable here: ``Catalogue.check`` comes first.
+Each rule is a function of a configuration, so that a table can be tested row by row. Values are compared
+after they have been normalised, and a setting that is not given has its boot value. Values are assumed to be
+readable: call ``Catalogue.check`` first.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class _Configuration:
     wal_segment_bytes: int
 
     def value(self, name: str) -> bool | int | float | str | None:
-        """What the server would hold; None where this version has no such setting."""
+        """The value that the server would hold; None if this version has no such setting."""
         setting = self.catalogue.settings.get(name)
         return None if setting is None else parse(setting, self.given.get(name, setting.boot))
 
     def number(self, name: str) -> float:
-        """As ``value``, and zero where this version has no such setting."""
+        """As ``value``, but zero if this version has no such setting."""
         value = self.value(name)
         return 0 if value is None or isinstance(value, str) else value
 
@@ -39,8 +39,8 @@ _Rule = Callable[[_Configuration], Iterator[str]]
 
 
 def imply(settings: Mapping[str, str], version_num: int) -> dict[str, str]:
-    """The settings that must come along for a server to start with ``settings``; never one that is given,
-    but for a value that this version spells otherwise.
+    """Further settings that a server needs to start with ``settings``. A given setting is included only if
+    this version spells its value differently.
 
     Raises SettingError for values that cannot be read.
     """
@@ -58,7 +58,7 @@ def imply(settings: Mapping[str, str], version_num: int) -> dict[str, str]:
 def contradictions(
     settings: Mapping[str, str], version_num: int, *, wal_segment_bytes: int = DEFAULT_WAL_SEGMENT_BYTES
 ) -> list[str]:
-    """Why a server would not start with ``settings`` and what they imply: a sentence each, none if it would.
+    """Sentences on why a server would not start with ``settings`` and what they imply; empty if it would.
 
     ``wal_segment_bytes`` is initdb's choice. Raises SettingError for values that cannot be read.
     """
@@ -68,7 +68,7 @@ def contradictions(
 
 
 def notes(settings: Mapping[str, str], version_num: int) -> list[str]:
-    """What in ``settings`` does nothing, or not what it seems to: a sentence each.
+    """Sentences on what in ``settings`` does nothing, or not what it seems to do.
 
     Raises SettingError for values that cannot be read.
     """

@@ -1,7 +1,7 @@
 """Which settings of the write path a tuning may move, and to which values, from ``tuning.csv``.
 
-A value may depend on the machine (``25% memory``). What a version, a build or a promise does not allow is
-taken out by who knows of it (`walproof.advise.tune.space`).
+A value may depend on the machine (``25% memory``). `walproof.advise.tune.space` takes out what a version, a
+build or a promise does not allow.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Movable:
 
     name: str
     values: tuple[str, ...]
-    """As written in the table, the smallest first where they have an order."""
+    """Values as written in the table, the smallest first if they have an order."""
     default: str
-    """Value without a line, where the catalogue does not say it."""
+    """Value without a line, if the catalogue does not say it."""
     scale: str | None
-    """``linear``, ``log`` or None: no order."""
+    """``linear``, ``log``, or None if the values have no order."""
     needs: tuple[tuple[str, str], ...]
-    """(setting, value) without which it does nothing."""
+    """(setting, value) pairs without which it does nothing."""
     clients_least: int
-    """Clients without which it does nothing."""
+    """Least number of clients with which it does something."""
     acts_at_checkpoints: bool
     """Whether a window without a whole checkpoint cycle cannot show what it does."""
     why: str
@@ -40,7 +40,7 @@ class Movable:
     source: str
 
     def values_of(self, memory_bytes: int) -> tuple[str, ...]:
-        """The values on a machine with so much memory, each once."""
+        """The values on a machine with that much memory, each once."""
         return tuple(dict.fromkeys(_resolved(value, memory_bytes) for value in self.values))
 
 

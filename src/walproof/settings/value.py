@@ -118,7 +118,7 @@ def _parse_bool(setting: Setting, value: str) -> bool:
     word = value.lower()
     if word in ("1", "0"):
         return word == "1"
-    # A unique prefix will do; "o" alone could be on or off.
+    # A unique prefix is enough; "o" alone could be on or off.
     meanings = {meaning for name, meaning in _BOOL_WORDS.items() if word and name.startswith(word)}
     if len(meanings) != 1:
         raise SettingError(
@@ -146,7 +146,7 @@ def _parse_integer(setting: Setting, value: str) -> int:
     whole = _whole_number(match[1], match[2].lower()) if match else None
     number = float(whole or 0)
     if whole is None or rest[:1] in (".", "e", "E"):
-        # The server comes here for an integer part that is missing too (".5"), but not for words ("inf").
+        # The server gets here also if the integer part is missing (".5"), but not for words ("inf").
         if match is None and not re.match(r"[+-]?\.", rest):
             raise _invalid(setting, value, None)
         number, rest = _read_float(setting, value)
@@ -203,7 +203,7 @@ def _in_own_unit(setting: Setting, value: str, number: float, rest: str) -> floa
     smaller = list(units.values())
     below = smaller.index(units[word]) + 1
     if below < len(smaller):
-        # guc.c: 30.1GB is rounded to whole MB, and not to whatever the setting's unit would make of it.
+        # guc.c: 30.1GB is rounded to whole MB, not to the setting's unit.
         step = smaller[below] / base
         if math.isfinite(converted / step):
             converted = _rint(converted / step) * step

@@ -1,4 +1,4 @@
-"""What differs between servers of several versions before anybody sets anything, in sentences for reports."""
+"""Differences between servers of several versions before anything is set, as sentences for reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from walproof.settings.value import Context
 _TOLD = frozenset({"jit"})
 """Settings that are named in addition to those of the write path."""
 _BY_INITDB = frozenset({"shared_buffers"})
-"""initdb writes a value of its own, whatever the default is."""
+"""Settings for which initdb writes its own value, whatever the default is."""
 _COMPRESSION = "wal_compression"
 _BY_BUILD = 190000
 _METHODS = ("zstd", "lz4", "pglz")
@@ -20,9 +20,9 @@ _METHODS = ("zstd", "lz4", "pglz")
 
 
 def changed_defaults(versions: Iterable[str], given: Collection[str]) -> str | None:
-    """A sentence on defaults of the write path that ``versions`` do not share; None when they share all.
+    """A sentence on defaults of the write path that ``versions`` do not share; None if they share all.
 
-    ``given``: settings that every server has by the study, whatever its default.
+    ``given``: settings that the study gives every server, whatever the default.
     """
     majors = sorted({major_minor(version)[0] for version in versions})
     parts = []
@@ -37,9 +37,9 @@ def changed_defaults(versions: Iterable[str], given: Collection[str]) -> str | N
 
 
 def meaning_of_on(builds: Mapping[str, Collection[str]]) -> str | None:
-    """A sentence on what wal_compression=on means where it does not mean the same.
+    """A sentence on what wal_compression=on means in each build; None if it means the same in all.
 
-    ``builds``: version -> the methods that its build has. None when it means the same in all.
+    ``builds``: version -> the methods that its build has.
     """
     meanings = {version: _meaning(major_minor(version)[0], methods) for version, methods in builds.items()}
     if len(set(meanings.values())) < 2:
@@ -69,7 +69,7 @@ def _meaning(major: int, methods: Collection[str]) -> str:
 
 
 def _default(major: int, name: str) -> str | None:
-    """None where the version has no such setting, or initdb or the build decides."""
+    """The default; None if the version has no such setting, or initdb or the build decides."""
     setting = Catalogue.for_version(major * 10000).settings.get(name)
     if setting is None or setting.context is Context.INTERNAL or setting.boot == "":
         return None

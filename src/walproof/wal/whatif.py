@@ -45,19 +45,19 @@ class Target:
     max_wal_size_mb: int | None = 1024
     """None: size never triggers a checkpoint."""
     checkpoint_timeout_s: int | None = 300
-    """None: time never triggers one."""
+    """None: time never triggers a checkpoint."""
     checkpoint_completion_target: float = 0.9
     min_wal_size_mb: int = 80
     full_page_writes: bool = True
     wal_compression: Compression = "as recorded"
     hint_records: bool = True
-    """Whether setting a hint bit writes WAL, as with data checksums or wal_log_hints. It can be on only if it
-    was."""
+    """Whether setting a hint bit writes WAL, as with data checksums or wal_log_hints. It can be on only if
+    the recorded server had it on."""
     phase: float = 0.0
     """Share of the first cycle that was over when the recording began; with 0, a checkpoint begins with
     it."""
     late_segments: int = 0
-    """How many segments late each checkpoint begins, because the previous one is not complete."""
+    """Number of segments by which each checkpoint begins late, because the previous one is not complete."""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -93,7 +93,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Cycles:
-    """Whole checkpoint cycles, from the first redo point to the last one."""
+    """Whole checkpoint cycles, from the first redo point to the last."""
 
     count: int
     wal_bytes: int
@@ -104,8 +104,8 @@ class Cycles:
     late: int
     """Cycles so short that the previous checkpoint was hardly complete."""
     error: float | None = None
-    """Standard error of ``wal_bytes`` for these records, as a share, from how cycles differ; None for one
-    cycle."""
+    """Standard error of ``wal_bytes`` for these records, as a share, from how cycles differ; None for a
+    single cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class SimulatedRun:
     """What one simulated server wrote, from the beginning of the recording to its end."""
 
     wal_bytes: int
-    """The WAL as a distance of locations."""
+    """Size of the WAL, as the distance between its locations."""
     base_bytes: int
     """Bytes of the same records without any image."""
     images: int
@@ -136,7 +136,7 @@ class SimulatedRun:
     crash_offset: int
     """Where recovery from a crash at the recording's end would begin, in bytes after its start."""
     pg_wal_most: int
-    """The most bytes of segments at one time, without slots, wal_keep_size or an archiver that lags."""
+    """The most bytes of segments at one time, without slots, wal_keep_size or a lagging archiver."""
 
     @property
     def checkpoints(self) -> int:
@@ -156,7 +156,7 @@ class SourceCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How the rules fare on references of the recording whose image, or lack of one, is known."""
+    """How well the rules explain the recording's references whose image, or lack of an image, is known."""
 
     images: int
     """Images that the rule explains."""
@@ -167,12 +167,13 @@ class Agreement:
     missing: int
     """Images that the rule wants and the recording does not have."""
     expected_bytes: int
-    """Sizes of images as they were followed from record to record, and as they were found."""
+    """Size of images as followed from record to record."""
     found_bytes: int
+    """Size of the same images as found in the recording."""
 
     @property
     def share(self) -> float | None:
-        """The share of the references tried that agree."""
+        """Share of the tested references that agree with the rule."""
         tried = self.images + self.bare + self.unexplained + self.missing
         return (self.images + self.bare) / tried if tried else None
 
@@ -193,9 +194,9 @@ class SourceFacts:
     hint_images: int
     references: int
     pages: int
-    """Different pages; for a sample, those that it stands for."""
+    """Number of different pages; for a sample, of those that it stands for."""
     held_pages: int
-    """Those in memory."""
+    """Number of pages held in memory."""
     begun_before: int
     """Pages that had been touched since the last redo point before the recording."""
     first_time_us: int | None
@@ -233,8 +234,8 @@ class MethodSample:
     nanoseconds: int
     """CPU time of compressing them."""
     error: float | None = None
-    """Standard error of what all images would take, as a share, since only some were compressed; None: not
-    told."""
+    """Standard error of what all images would take, as a share, since only some were compressed; None if not
+    known."""
 
     @property
     def seconds(self) -> float:
@@ -244,7 +245,7 @@ class MethodSample:
 
 @dataclass(frozen=True, slots=True)
 class ImageSample:
-    """Images of the recording that were compressed to see what each method makes of them."""
+    """Images of the recording that were compressed to see how small each method makes them."""
 
     count: int
     plain_bytes: int
@@ -298,14 +299,14 @@ def system_identifier(*paths: Path, start: Lsn | None = None, timeline: int | No
 
 
 class SimulationOrder(NamedTuple):
-    """What a simulator is asked."""
+    """What a simulator is to simulate."""
 
     start: Lsn | None
     end: Lsn | None
     timeline: int | None
     allow_gaps: bool
     request: WhatIfRequest
-    """Targets, times, pages that are held at most, samples of images."""
+    """Targets, times, the most pages to hold, samples of images."""
 
 
 Simulator = Callable[[SimulationOrder, Observe | None], Mapping[str, Any]]
@@ -338,10 +339,10 @@ def simulate(
 ) -> WhatIf:
     """Read a recording (its first 64 MB twice) and simulate every target.
 
-    Where transactions hardly tell the time, it is read once more with the positions that ``wal capture``
-    wrote down, or with the times of the segment files, as far as these can be the WAL's own.
+    If transactions hardly tell the time, the recording is read once more with the positions that ``wal
+    capture`` wrote down, or with the times of the segment files, if these can be the WAL's own.
 
-    At most ``most_pages`` are held in memory: if there are more, a sample by relation, whose error is told.
+    At most ``most_pages`` are held in memory: of more pages, a sample by relation, whose error is reported.
     ``simulator``: what reads the WAL. ``observe`` is told how far each reading has come.
 
     Raises WalError as ``walproof.wal.stats``.
@@ -373,7 +374,7 @@ def simulate(
 
 
 def whatif_of(raw: Mapping[str, Any], targets: Sequence[Target], clock: Clock) -> WhatIf:
-    """What the native module told of these targets."""
+    """The native module's answer on these targets."""
     recorded = {**raw["recorded"], "compression": raw["recorded"]["compression"] or "off"}
     given = {"gaps": gaps_of(raw["gaps"]), "targets": tuple(targets), "clock": clock, "recorded": recorded}
     return from_native(WhatIf, {**raw, **given})

@@ -1,4 +1,4 @@
-"""Makes the server that the what-if simulates from settings as text."""
+"""Makes the server that what-if simulates from settings given as text."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _values(catalogue: Catalogue, settings: Mapping[str, str]) -> dict[str, bool
 
 
 def _hint_records(values: _Values) -> bool:
-    """Whether hint bits are logged, given settings at least one of which is known."""
+    """Whether hint bits are logged. ``values`` include at least one of the two settings."""
     if any(values.get(name) for name in HINT_SETTINGS):
         return True
     for name in HINT_SETTINGS:
