@@ -298,7 +298,7 @@ def test_hosts_that_cannot_be(address: str) -> None:
 
         with pytest.raises(HostError, match="has 3 of the 4 hosts"):
             opened(cluster, 3)
-        with pytest.raises(HostError, match="this node is no host for trials"):
+        with pytest.raises(HostError, match="this node is not a host for trials"):
             opened(RayCluster(tuple(replace(host, is_lab=False) for host in cluster.hosts)), 1)
 
 

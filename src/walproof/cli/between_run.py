@@ -1,4 +1,4 @@
-"""A study whose standbys are on other hosts: checks, hosts, and then an ordinary run."""
+"""A study whose standbys are on other hosts: first checks and hosts, then an ordinary run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def carry_out_between(
         )
     if given.hosts is not None:
         raise StudyError(
-            "--hosts means nothing in a study between hosts", detail="It takes as many as its variants need."
+            "--hosts has no meaning in a study between hosts", detail="It takes as many as its variants need."
         )
     from walproof.hosts.between import standby_hosts
     from walproof.hosts.cluster import connected

@@ -1,4 +1,4 @@
-"""A study over several hosts: what each host does by itself, and what is said of them together."""
+"""A study over several hosts: what each host does by itself, and the result of all together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """What a host is told: text and numbers, which any version of Python reads alike."""
+    """What a host is told: text and numbers, which every version of Python reads alike."""
 
     plan: str
     command: tuple[str, ...]
@@ -30,17 +30,17 @@ class RunOrder:
     new: bool
     host: str
     hosts: tuple[str, ...]
-    """All that carry out the study."""
+    """All hosts that carry out the study."""
     once: bool = False
-    """Whether a run of this study that the host has ended is its answer: a step of a tuning."""
+    """Whether a finished run of this study on the host is its answer, as for a step of a tuning."""
 
 
 def carry_out_over_hosts(
     plan: Plan, command: Sequence[str], given: HostExecution, on: Path | None, study_text: str | None = None
 ) -> None:
-    """Every host carries out the plan; the result over hosts goes to stdout and into ``--out``.
+    """Carry out the plan on every host. The result over hosts goes to stdout and into ``--out``.
 
-    Raises a WalproofError: hosts or store that cannot be used, or no host that came to an end.
+    Raises a WalproofError if the hosts or the store cannot be used, or no host finished.
     """
     from walproof.analysis.hosts import over_hosts
     from walproof.cli.execution import private_out
@@ -55,7 +55,7 @@ def carry_out_over_hosts(
 
     assert given.ray is not None
     if plan.gate is not None:
-        raise StudyError("a gate is decided on one machine", hint="Leave out --ray, or --fail-if.")
+        raise StudyError("a gate is decided on one machine", hint="Leave out --ray or --fail-if.")
     private_out(given.out)
     store = open_store(given.out, given.store)
     try:
@@ -87,7 +87,7 @@ def carry_out_over_hosts(
         }
         if not runs:
             raise HostError(
-                "no host came to an end",
+                "no host finished",
                 detail="\n".join(f"{host}: {reason}" for host, reason in left_out.items()),
                 hint="What was measured is stored, and the same command continues.",
             )
@@ -111,14 +111,14 @@ def carry_out_over_hosts(
 
 
 def shared_url(url: str | None) -> str:
-    """The address of a store that is told to every host. Raises StudyError for one that cannot be."""
+    """The store's address, for every host. Raises StudyError for an address that cannot be sent."""
     from walproof.facts.place import find_place
 
     if url is None or find_place(url).path is not None:
         raise StudyError(
             "hosts need a store that all of them reach",
-            hint="Name a PostgreSQL with --store, as in postgresql:///?service=facts; every host has the "
-            "service file.",
+            hint="Name a PostgreSQL database with --store, as in postgresql:///?service=facts; every host "
+            "needs the service file.",
         )
     address = urlsplit(url)
     if address.password is not None or any(key.endswith("password") for key in parse_qs(address.query)):
@@ -130,9 +130,9 @@ def shared_url(url: str | None) -> str:
 
 
 def carry_out_here(order: RunOrder) -> str:
-    """Carry out the plan on this machine, or what is missing of it, and return the run's id.
+    """Carry out the plan on this machine, or the rest of it, and return the run's id.
 
-    Installs and folder are this machine's own. Raises a WalproofError.
+    Installs and folder are those of this machine. Raises a WalproofError.
     """
     from walproof.analysis.within import DueCells, Within
     from walproof.cli.execution import never
@@ -176,7 +176,7 @@ def carry_out_here(order: RunOrder) -> str:
 
 
 def _ended(runs: Sequence[Run], order: RunOrder, study: str) -> list[Run]:
-    """Runs of the study that this host has ended, with the same command."""
+    """Finished runs of the study on this host, with the same command."""
     return [
         run
         for run in runs
@@ -187,10 +187,10 @@ def _ended(runs: Sequence[Run], order: RunOrder, study: str) -> list[Run]:
 
 
 def _ended_in_study(runs: Sequence[Run], order: RunOrder, study: str) -> Run | None:
-    """The run that this host has ended already of a study over hosts that goes on; None where there is none.
+    """The run that this host has finished of an unfinished study over hosts; None if there is none.
 
-    The study goes on where another host has a run of it without an end; this host's belongs to it if it
-    ended after that one had begun.
+    The study is unfinished if another host has an unfinished run of it. This host's run belongs to the study
+    if it ended after that run had begun.
     """
     of_study = [run for run in runs if run.plan.study == study and run.command == order.command]
     open_since = min(
@@ -210,7 +210,7 @@ def _ended_in_study(runs: Sequence[Run], order: RunOrder, study: str) -> Run | N
 
 @contextmanager
 def _alone(locks: Path) -> Iterator[None]:
-    """No other study of this user runs here meanwhile, also while the store, which says so, is away."""
+    """Keep other studies of this user off this machine, even while the store with the claim is away."""
     with (locks / ".machine.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -220,15 +220,15 @@ def _alone(locks: Path) -> Iterator[None]:
 
 
 def busy() -> HostError:
-    """The error where this machine measures for somebody else."""
+    """The error if this machine is measuring for another study."""
     return HostError(
         "another study runs on this machine",
-        hint="Trials beside each other would measure each other; wait for it.",
+        hint="Trials that run at the same time disturb each other; wait for it to end.",
     )
 
 
 class _Unseen:
-    """Nobody looks at the progress of a single host."""
+    """Ignores the progress of a single host, at which nobody looks."""
 
     def preparing(self, what: str) -> None:
         """Nothing."""

@@ -105,7 +105,7 @@ class RayHosts:
 
 
 def look_at(on: str) -> str:
-    """Memory of this machine and free disk where its servers live, as JSON."""
+    """The memory of this machine and the free disk space where its servers live, as JSON."""
     from walproof.cli.options import work_folder
     from walproof.cli.tuning import machine_of
     from walproof.facts.codec import to_json

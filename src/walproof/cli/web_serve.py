@@ -1,4 +1,4 @@
-"""The page's socket and thread: what is served comes from ``walproof.web``."""
+"""The socket and the thread of the page; its contents come from ``walproof.web``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Site:
         tunings: Path | None = None,
         history: Path | None = None,
     ) -> None:
-        """``address``: HOST:PORT; port 0 takes a free one. ``option``: where it was typed."""
+        """``address``: HOST:PORT; port 0 takes a free port. ``option``: the option that gave it."""
         self._host, self._port = parse_address(address, option, DEFAULT_PORT)
         self._option = option
         self._access = make_access(os.environ.get(TOKEN), [*names, self._host])
@@ -92,7 +92,7 @@ class Site:
         return f"http://{host}:{self._socket.getsockname()[1]}/?token={self._access.token}"
 
     def announce(self, *, open_: bool = False) -> None:
-        """Print the link, and open it. Raises ReportError where there is no browser."""
+        """Print the link, and open it if asked to. Raises ReportError if there is no browser."""
         sys.stderr.write(f"the page: {self.url}\nwhoever has the link may read; Ctrl-C ends it\n")
         sys.stderr.flush()
         if open_:
@@ -103,7 +103,7 @@ class Site:
 
 
 class WatchedSite(Site):
-    """Context manager: a page that gets each look, with the stored runs of this folder."""
+    """Context manager: a page that is told of each look, and shows the stored runs of this folder."""
 
     def __init__(
         self, address: str, names: Sequence[str], every_s: float, history: Path | None = None
@@ -123,14 +123,14 @@ class WatchedSite(Site):
         self._shelf.close()
 
     def tell(self, views: Sequence[ServerView]) -> None:
-        """Set what the page shows next."""
+        """Tell the page what to show next."""
         self._told.tell(views, time.time())
 
 
 def shelf_of(out: Path, url: str | None, *, must_exist: bool) -> Shelf:
-    """The store of these options, opened now if it exists, else as soon as it does.
+    """The store of these options, opened now if it exists, otherwise as soon as it does.
 
-    Raises StoreError when it has to exist and does not, or cannot be read.
+    Raises StoreError if it has to exist and does not, or cannot be read.
     """
     if must_exist:
         opened = options.open_existing_store(out, url)
@@ -164,9 +164,9 @@ def _bound(host: str, port: int, option: str) -> socket.socket:
             raise
     except OSError as error:
         hint = {
-            errno.EADDRINUSE: f"Another program has that port, maybe another walproof: {option} {host}:0 "
-            "takes a free one.",
-            errno.EACCES: "Ports below 1024 are for root: take a higher one.",
+            errno.EADDRINUSE: f"Another program has that port, perhaps another walproof. {option} {host}:0 "
+            "takes a free port.",
+            errno.EACCES: "Ports below 1024 are for root: use a higher one.",
         }.get(error.errno or 0, "The address has to be one of this machine.")
         reason = error.strerror or str(error)
         raise SettingError(f"could not listen on {host}:{port}: {reason}", hint=hint) from error

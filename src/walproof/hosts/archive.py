@@ -1,7 +1,7 @@
 """Totals of an archive that a cluster reads: ranges as tasks, a tree of merges, one part for the driver.
 
-The driver holds references, never parts: at most `IN_FLIGHT_PER_CORE` ranges for each core are under way,
-and as soon as `_FAN_IN` neighbours are asked for, so is their merge, and the references are dropped.
+The driver holds references, never parts. At most `IN_FLIGHT_PER_CORE` ranges are under way for each core. As
+soon as `_FAN_IN` neighbours are requested, their merge is requested too, and the references are dropped.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def archive_stats(
     timeline: int | None = None,
     observe: Observe | None = None,
 ) -> WalStats:
-    """As ``walproof.wal.stats``, read by all cores of the cluster. Every host reads the same paths.
+    """Do what ``walproof.wal.stats`` does, on all cores of the cluster. Every host reads the same paths.
 
-    Raises WalError with the words of ``stats``; HostError when the cluster cannot go on.
+    Raises WalError with the words of ``stats``, and HostError when the cluster cannot continue.
     """
     with open_places(paths) as places:
         named = [str(place.absolute()) for place in places]
@@ -60,7 +60,7 @@ def archive_stats(
 
 
 class Tree:
-    """Merges of neighbours, as they are asked for: level k waits for `_FAN_IN` outcomes of level k - 1."""
+    """Merges neighbours as they are requested: level k waits for `_FAN_IN` outcomes of level k - 1."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class Tree:
             merge,
         ),
     ) -> None:
-        """``ray`` is the library, or what stands for it where its tasks are simulated. ``work``: what reads a
-        range, and what merges outcomes."""
+        """``ray``: the library, or a stand-in that simulates its tasks. ``work``: the function that
+        reads a range and the one that merges outcomes."""
         self._ray = ray
         task: Any = ray.remote(num_cpus=1, max_retries=LOST)
         self._read, self._merge = (task(function) for function in work)
@@ -86,7 +86,7 @@ class Tree:
         self._read_bytes = 0
 
     def all_of(self, ranges: Iterable[SegmentRange]) -> RangeOutcome:
-        """Raises HostError."""
+        """The merged outcome of all ranges. Raises HostError."""
         try:
             for range_ in ranges:
                 while len(self._under_way) >= self._most:
@@ -111,7 +111,7 @@ class Tree:
             self._add(level + 1, self._merge.remote(*waiting))
 
     def _top(self) -> ObjectRef[RangeOutcome]:
-        """What is left over on each level follows what is above it."""
+        """The last merge. What is left over on each level comes after everything on the level above."""
         rest: list[ObjectRef[RangeOutcome]] = []
         for waiting in self._levels:
             rest = [*waiting, *rest]

@@ -1,7 +1,7 @@
-"""A certificate authority for one run: it lives in walproof's memory, and signs a name for each server.
+"""A certificate authority for one run: it lives in walproof's memory and signs a name for each server.
 
-A host makes its own key, which never leaves it, and sends a request (PKCS #10); the authority's key is never
-written anywhere. Who connects verifies name and chain (``sslmode=verify-full``).
+A host makes its own key, which never leaves it, and sends a request (PKCS #10). The authority's key is never
+written anywhere. A client verifies the name and the chain (``sslmode=verify-full``).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from cryptography.x509 import Name
 
 _BEFORE = timedelta(days=1)
-"""Clocks of hosts differ."""
+"""How far a certificate is dated back, because the clocks of hosts differ."""
 _LONGEST = timedelta(days=30)
-"""Of a run."""
+"""The longest run for which a certificate is valid."""
 
 
 class Authority:
-    """Signs requests while it exists. Raises HostError where the library is missing."""
+    """Signs requests while it exists. Raises HostError when the library is missing."""
 
     def __init__(self) -> None:
         _library()
@@ -46,12 +46,11 @@ class Authority:
 
     @property
     def certificate(self) -> str:
-        """Its own, in PEM, by which the others are verified."""
+        """The authority's certificate, in PEM, with which the servers' certificates are verified."""
         return _pem(self._certificate)
 
     def sign(self, request: str, name: str) -> str:
-        """The certificate, in PEM, of a server that is called ``name``: what the request itself says of names
-        counts for nothing."""
+        """The certificate, in PEM, of a server called ``name``. Names in the request itself are ignored."""
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes
 
@@ -72,7 +71,7 @@ class Authority:
 
 
 def make_key() -> tuple[str, str]:
-    """(private key, request to certify it), in PEM. Raises HostError."""
+    """Make a key. Returns the private key and the request to certify it, in PEM. Raises HostError."""
     _library()
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -90,7 +89,7 @@ def make_key() -> tuple[str, str]:
 def _new_key() -> EllipticCurvePrivateKey:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    # What OpenSSL of 2012 takes, too, which some builds of PostgreSQL 13 bring along.
+    # Some builds of PostgreSQL 13 ship an OpenSSL of 2012, which accepts this curve too.
     return ec.generate_private_key(ec.SECP256R1())
 
 
@@ -112,7 +111,7 @@ def _library() -> None:
         import cryptography  # noqa: F401
     except ImportError as error:
         raise HostError(
-            "servers of two hosts need certificates, and the library that makes them is not installed",
+            "servers on two hosts need certificates, and the library that makes them is not installed",
             detail=str(error),
             hint='pip install "walproof[hosts]", here and on every host.',
         ) from None

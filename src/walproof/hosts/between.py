@@ -3,8 +3,8 @@
     this host     walproof: study, store, load, primary       bundle 0 of a placement group
     other hosts   an actor each: a `StandbyHost`              bundles 1 to N, STRICT_SPREAD
 
-Only a standby is elsewhere, so a run is conducted, stored, stopped and resumed as every other one. Actors end
-with walproof, and what they started ends with them.
+Only the standbys are elsewhere, so such a run is conducted, stored, stopped and resumed like any other.
+Actors end with walproof, and what they started ends with them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from walproof.postgres.cluster import Cluster as Server
 from walproof.postgres.listening import Endpoint, Papers, listening, make_role
 
 _DOMAIN = "walproof.internal"
-"""Of names in certificates: nobody's on the internet."""
+"""The domain of names in certificates, which nobody owns on the internet."""
 _FREE_PATIENCE_S = 60.0
 _CLOSE_PATIENCE_S = 60.0
 
@@ -46,9 +46,9 @@ def standby_hosts(
     insecure: bool,
     tell: Callable[[str], None],
 ) -> Iterator[StandbyHosts]:
-    """``count`` hosts for standbys, apart from this one and from each other, for as long as the block lasts.
+    """Reserve ``count`` hosts for standbys, apart from this host and from each other, while the block lasts.
 
-    Raises HostError, or what keeps one of them from making standbys.
+    Raises HostError, or the error that keeps a host from making standbys.
     """
     import ray
     from ray.util.placement_group import placement_group, remove_placement_group
@@ -66,8 +66,8 @@ def standby_hosts(
         if not group.wait(_FREE_PATIENCE_S):
             raise HostError(
                 f"{1 + count} hosts were not free within {_FREE_PATIENCE_S:.0f} s",
-                detail="A host has one study at a time; this one and so many others are needed at once.",
-                hint='"ray status" shows what has its walproof_host.',
+                detail=f"A host has one study at a time; this host and {count} others are needed at once.",
+                hint='"ray status" shows what holds each walproof_host.',
             )
         placed = ray.util.placement_group_table(group)["bundles_to_node_id"]
         hosts = {host.node_id: host for host in others}
@@ -89,12 +89,12 @@ def standby_hosts(
 
 
 def _apart(cluster: RayCluster, node_id: str, count: int) -> tuple[Host, list[Host]]:
-    """This host, and a node of each other machine that was started for trials. Raises HostError."""
+    """This host, and one node of each other machine that was started for trials. Raises HostError."""
     hint = "A host is a machine whose node was started with --resources='{\"walproof_host\": 1}'."
     here = next((host for host in cluster.hosts if host.node_id == node_id), None)
     if here is None or not here.is_lab:
         raise HostError(
-            "the primary runs where walproof is started, and this node is no host for trials", hint=hint
+            "the primary runs where walproof is started, and this node is not a host for trials", hint=hint
         )
     others: dict[str, Host] = {}
     for host in cluster.hosts:
@@ -102,15 +102,15 @@ def _apart(cluster: RayCluster, node_id: str, count: int) -> tuple[Host, list[Ho
             others.setdefault(host.machine.boot_id, host)
     if len(others) < count:
         raise HostError(
-            f"the cluster has {1 + len(others)} of the {1 + count} hosts that are wanted",
-            detail=f"A primary and {count} standbys are on different machines.",
+            f"the cluster has {1 + len(others)} of the {1 + count} hosts that the study needs",
+            detail=f"A primary and {count} standbys need different machines.",
             hint=hint,
         )
     return here, list(others.values())
 
 
 def _close(ray: Any, actors: Sequence[Any]) -> None:
-    """Let every host put away what it has; then its process ends."""
+    """Let every host remove what it has made, then end its process."""
     with contextlib.suppress(ray.exceptions.RayError, ValueError):
         closing = [actor.close.remote() for actor in actors]
         ray.wait(closing, num_returns=len(closing), timeout=_CLOSE_PATIENCE_S) if closing else None
@@ -121,7 +121,7 @@ def _close(ray: Any, actors: Sequence[Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Far:
-    """One of the hosts."""
+    """A host of a standby."""
 
     name: str
     told: ActorCall
@@ -130,17 +130,17 @@ class _Far:
 
     @property
     def address(self) -> str:
-        """Of its servers."""
+        """Address of its servers."""
         return self.introduction.address
 
 
 class StandbyHosts:
-    """What a run has of them (:class:`walproof.lab.joining.OtherHosts`)."""
+    """The standby hosts as a run uses them (:class:`walproof.lab.joining.OtherHosts`)."""
 
     def __init__(
         self, address: str, names: Sequence[str], actors: Sequence[Any], installs: Sequence[Install]
     ) -> None:
-        """``address``: at which the primary listens here. Raises a WalproofError."""
+        """``address``: where the primary listens on this host. Raises a WalproofError."""
         authority = Authority()
         password = secrets.token_urlsafe(32)
         key, request = make_key()
@@ -160,15 +160,15 @@ class StandbyHosts:
             self.hosts.append(_Far(name, ask, introduction, certified))
 
     def joining(self) -> Joining:
-        """For one trial."""
+        """The joining of standbys for one trial."""
         return _Joined(self)
 
     def network(self, number: int) -> Network:
-        """From this host to one of them. Raises HostError."""
+        """The network from this host to host ``number``. Raises HostError."""
         return measure(self.hosts[number].introduction.place, self.address)
 
     def facts(self) -> Mapping[str, str]:
-        """No names and no addresses: facts go into reports."""
+        """Facts about the hosts, without names or addresses, because facts go into reports."""
         found = {"standbys": f"on {len(self.hosts)} other host{'s' if len(self.hosts) > 1 else ''}"}
         for number, host in enumerate(self.hosts, 1):
             network = self.network(number - 1)
@@ -180,14 +180,14 @@ class StandbyHosts:
 
 
 class _Joined:
-    """One trial's way to them (:class:`walproof.lab.joining.Joining`)."""
+    """The standby hosts as one trial uses them (:class:`walproof.lab.joining.Joining`)."""
 
     def __init__(self, hosts: StandbyHosts) -> None:
         self._hosts = hosts
         self._network: Network | None = None
 
     def settings_for(self, primary: Server) -> Mapping[str, str]:
-        """It listens for the study's hosts alone."""
+        """Settings with which the primary listens for the study's hosts alone."""
         hosts = self._hosts
         clients = [host.told("source_towards", hosts.address) for host in hosts.hosts]
         return listening(primary, hosts.address, hosts.papers, clients)
@@ -196,9 +196,9 @@ class _Joined:
     def joined(
         self, primary: Server, plans: Sequence[StandbyPlan], settings: Mapping[str, str]
     ) -> Iterator[Mapping[str, Follower]]:
-        """Each on a host of its own."""
+        """Start each standby on a separate host, and remove them when the block ends."""
         hosts = dict(zip((plan.name for plan in plans), self._hosts.hosts, strict=False))
-        assert len(hosts) == len(plans), "the plan was checked to have so many hosts"
+        assert len(hosts) == len(plans), "the plan was checked to have enough hosts"
         self._network = self._hosts.network(0)
         make_role(primary, self._hosts.password)
         endpoints = {PRIMARY: Endpoint(self._hosts.address, primary.port, self._hosts.papers.name)}
@@ -215,7 +215,7 @@ class _Joined:
                     endpoints[plan.name] = endpoint
             yield {name: FarFollower(host.told) for name, host in hosts.items()}
         except BaseException:
-            # What went wrong is worth more than what goes wrong after it.
+            # The first error matters more than any that follows from it.
             with contextlib.suppress(WalproofError):
                 self._leave(hosts)
             raise
@@ -226,11 +226,11 @@ class _Joined:
             host.told("leave")
 
     def slow_down(self) -> None:
-        """The way is what it is."""
+        """Do nothing: the network is real."""
 
     def sever(self) -> None:
-        """Nobody cuts a real network: what the kernel was given still arrives."""
+        """Do nothing: a real network is not cut, and what the kernel was given still arrives."""
 
     def metrics(self) -> Mapping[str, float]:
-        """To the first of them, before the load."""
+        """Measurements of the network to the first host, taken before the load."""
         return {} if self._network is None else self._network.metrics

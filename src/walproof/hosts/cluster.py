@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster, opened after the cluster was found safe (``safety.py``)."""
+"""A connection to a Ray cluster, opened only after the cluster was found to be safe (``safety.py``)."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _PATIENCE_S = 180.0
-"""For the first task on a node, which starts a process there."""
+"""Patience with the first task on a node, which starts a process there."""
 WITH_SERVERS = {"env_vars": {"RAY_kill_child_processes_on_worker_exit": "false", "RAY_worker_niceness": "0"}}
-"""``runtime_env`` of what has servers. Else Ray kills the children of a worker that ends, and with them the
-watchdog, which stops servers in order, frees their shared memory and removes their files; and it raises the
-nice value of a worker by 15, which servers and pgbench would inherit."""
+"""``runtime_env`` of workers that have servers. By default Ray kills the children of a worker that ends,
+among them the watchdog, which stops servers in order, frees their shared memory and removes their files. Ray
+also raises the nice value of a worker by 15, which servers and pgbench would inherit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A node of the cluster, and what a task found there."""
+    """A node of the cluster and what a task found there."""
 
     node_id: str
     address: str
     """IP address of its raylet."""
     cores: int
-    """CPUs that Ray may use there; 0 for a node that is for the cluster's own work."""
+    """CPUs that Ray may use there; 0 for a node that only does the work of the cluster itself."""
     is_lab: bool
     """Whether it was started with the resource ``walproof_host``."""
     machine: HostMachine
@@ -41,7 +41,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class RayCluster:
-    """What is connected."""
+    """A connected cluster."""
 
     hosts: tuple[Host, ...]
 
@@ -55,15 +55,15 @@ class RayCluster:
 def connected(address: str, *, insecure: bool = False) -> Iterator[RayCluster]:
     """Connect to the cluster whose head listens at ``address`` (HOST:PORT) from one of its nodes.
 
-    Raises HostError: no Ray, no cluster, one that is not safe (unless ``insecure``), or hosts with another
-    version of walproof.
+    Raises HostError when Ray is missing, no cluster answers, the cluster is not safe (unless ``insecure``),
+    or hosts have another version of walproof.
     """
     ray = _library()
     check_port(address, insecure=insecure)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         _connect(ray, address)
-        # Ray takes over a signal of its driver; ours says what is kept.
+        # Ray replaces the driver's signal handlers; ours tell the user what is kept.
         for number, handler in handlers.items():
             signal.signal(number, handler)
         cluster = RayCluster(_hosts(ray))
@@ -76,7 +76,7 @@ def connected(address: str, *, insecure: bool = False) -> Iterator[RayCluster]:
 
 @contextmanager
 def signals_heard() -> Iterator[None]:
-    """What the handler of a signal raises while Ray waits, which Ray makes the cause of a SystemError."""
+    """Raise what a signal's handler raised while Ray waited: Ray makes it the cause of a SystemError."""
     try:
         yield
     except SystemError as error:
@@ -86,7 +86,7 @@ def signals_heard() -> Iterator[None]:
 
 
 def _library() -> ModuleType:
-    # Nothing of a run is told to anybody (docs.ray.io, "Usage Stats Collection").
+    # Ray must not report anything about a run (docs.ray.io, "Usage Stats Collection").
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -111,19 +111,20 @@ def _connect(ray: ModuleType, address: str) -> None:
         raise HostError(
             f"Ray at {address} does not accept our token",
             hint="The cluster's token is in ~/.ray/auth_token, RAY_AUTH_TOKEN or the file that "
-            "RAY_AUTH_TOKEN_PATH names, on this machine, too. docs/many-machines.md says how it gets there.",
+            "RAY_AUTH_TOKEN_PATH names; this machine needs it too. "
+            "docs/many-machines.md says how to copy it.",
         ) from None
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise HostError(
             f"could not join the Ray cluster at {address}",
             detail=str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
-            hint="walproof is started on a node of the cluster: on the head, or after "
+            hint="Start walproof on a node of the cluster: on the head, or after "
             f'"ray start --address={address}" here.',
         ) from None
 
 
 def _hosts(ray: ModuleType) -> tuple[Host, ...]:
-    """All nodes that live, by address, each asked by a task of its own. Raises HostError."""
+    """All live nodes by address; a task asks each. Raises HostError."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     nodes = [node for node in ray.nodes() if node["Alive"]]

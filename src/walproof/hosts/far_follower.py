@@ -1,4 +1,4 @@
-"""A standby of another host, as the lab sees it: each question is a call of that host's actor."""
+"""A standby on another host, as the lab sees it: each question is a call to that host's actor."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from walproof.workload.books import Books
 from walproof.workload.ledger import Record
 
 _LOOK_S = 1.0
-"""A wait without an end would not see signals."""
+"""An unlimited wait would not notice signals."""
 
 
 class ActorCall(Protocol):
-    """Calls a method of a host's actor, and waits for its answer."""
+    """Calls a method of a host's actor and waits for its answer."""
 
     def __call__(self, method: str, *arguments: Any) -> Any:
         """Raises what the method raised, or HostError when the host is lost."""
 
 
 def told(actor: Any, name: str) -> ActorCall:
-    """Of the actor on the host that is called ``name``."""
+    """A caller of the actor on the host called ``name``."""
     import ray
 
     def call(method: str, *arguments: Any) -> Any:
@@ -41,7 +41,7 @@ def told(actor: Any, name: str) -> ActorCall:
             raise HostError(
                 f"host {name}, which has a standby, was lost",
                 detail=_last_line(error),
-                hint="Finished trials are stored, and the same command goes on.",
+                hint="Finished trials are stored, and the same command continues.",
             ) from None
         except ray.exceptions.RayError as error:
             raise HostError(f"host {name} could not be asked", detail=_last_line(error)) from None
@@ -55,7 +55,7 @@ def _last_line(error: BaseException) -> str:
 
 
 class FarFollower(Follower):
-    """Forwards every question."""
+    """Forwards every question to the host of the standby."""
 
     def __init__(self, host: ActorCall) -> None:
         self._told = host
@@ -64,47 +64,47 @@ class FarFollower(Follower):
         return self._told("ask", what, *arguments)
 
     def wait_for_replay(self, lsn: Lsn) -> None:
-        """There."""
+        """Wait on that host until its standby has replayed ``lsn``."""
         self._ask("wait_for_replay", lsn)
 
     def received(self) -> Lsn:
-        """There."""
+        """The end of what that standby has received."""
         return Lsn(self._ask("received"))
 
     def begin_looking(self, replay_cpu_share: float) -> None:
-        """There."""
+        """Begin looking on that host."""
         self._ask("begin_looking", replay_cpu_share)
 
     def look(self) -> StandbyLook:
-        """One call a look, for session and /proc together."""
+        """One call for each look, for the session and /proc together."""
         seen: StandbyLook = self._ask("look")
         return seen
 
     def end_looking(self) -> None:
-        """There."""
+        """End looking on that host."""
         self._ask("end_looking")
 
     def begin_cpu(self) -> None:
-        """There."""
+        """Begin counting CPU time on that host."""
         self._ask("begin_cpu")
 
     def end_cpu(self) -> float:
-        """Of that machine's cores."""
+        """CPU use, of that machine's cores."""
         return float(self._ask("end_cpu"))
 
     def promote(self) -> float:
-        """By that machine's clock."""
+        """Promote, timed by that machine's clock."""
         return float(self._ask("promote"))
 
     def kill(self) -> None:
-        """There."""
+        """Kill the standby on that host."""
         self._ask("kill")
 
     def check_books(self, known: Record) -> Books:
-        """The record goes there; its clock is this machine's, and only compared with itself."""
+        """Send the record there. Its times, by this clock, are only compared with each other."""
         books: Books = self._ask("check_books", known)
         return books
 
     def log_tail(self) -> str:
-        """There."""
+        """The end of that standby's log."""
         return str(self._ask("log_tail"))

@@ -1,4 +1,4 @@
-"""Tasks of one core each, a bounded number at a time, and their answers in the order of the orders."""
+"""Tasks of one core each, a bounded number at a time; answers come in the order of the orders."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ IN_FLIGHT_PER_CORE = 3
 LOST = 3
 """How often a task whose process or machine was lost is run again."""
 _WAIT_S = 1.0
-"""A wait without an end would not see signals."""
+"""An unlimited wait would not notice signals."""
 
 
 def in_order(
     work: Callable[[_Order], _Answer], orders: Iterable[_Order], cores: int
 ) -> Iterator[tuple[_Order, _Answer]]:
-    """Each order with ``work(order)``, which some host of the cluster answered.
+    """Yield each order with ``work(order)``, computed by some host of the cluster.
 
-    ``work`` is a function of a module, by whose name the hosts find it. Raises HostError: a task was lost
-    too often, or failed.
+    ``work`` is a function of a module: the hosts find it by its name. Raises HostError when a task failed or
+    was lost too often.
     """
     import ray
 
@@ -56,11 +56,11 @@ def in_order(
 
 
 def lost(error: BaseException) -> HostError:
-    """What is said of a task that came to no end."""
+    """The error for a task that did not end."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return HostError(
         "a task of the cluster failed",
         detail=lines[-1] if lines else type(error).__name__,
-        hint="Every host has to see the archive under the same path. The plain command, without --ray, reads "
-        "it on this machine.",
+        hint="Every host has to see the archive under the same path. Without --ray, the command reads it on "
+        "this machine.",
     )

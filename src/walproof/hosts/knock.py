@@ -1,8 +1,8 @@
-"""``python -P -m walproof.hosts.knock HOST:PORT``: whether a Ray head lets in who has no token.
+"""``python -P -m walproof.hosts.knock HOST:PORT``: whether a Ray head admits a client without a token.
 
-A process of its own, since Ray reads the mode of authentication once a process. Exit status 0: it does, and
-whoever reaches the port can run code; 3: it asks for a token; 4: it did not answer as Ray does, with the
-reason on stdout.
+This is a separate process because Ray reads the mode of authentication once per process. Exit status 0: it
+does, and whoever reaches the port can run code; 3: it asks for a token; 4: it did not answer as Ray does, and
+the reason is on stdout.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def main(address: str) -> int:
 
     from ray.exceptions import AuthenticationError
 
-    client = import_module("ray._raylet").GcsClient  # which has no types
+    client = import_module("ray._raylet").GcsClient  # has no types
     try:
         client(address=address).internal_kv_keys(b"", None, timeout=_WAIT_S)
     except AuthenticationError:
         return CLOSED
-    except Exception as error:  # whatever a stranger's server makes of it
+    except Exception as error:  # whatever an unknown server answers
         sys.stdout.write(str(error).strip() or type(error).__name__)
         return NO_ANSWER
     return OPEN

@@ -1,11 +1,11 @@
-"""The network between two hosts: at which address each listens, how long a round trip takes, what passes.
+"""The network between two hosts: the address of each, the time of a round trip, and the throughput.
 
-Measured with plain TCP, as a replication connection is, at the addresses that the servers use:
+It is measured with plain TCP, like a replication connection, at the addresses that the servers use:
 
-    ECHO  a byte there and back, many times     -> round trip
-    SINK  as many bytes as pass in a while, then the number that arrived comes back    -> throughput
+    ECHO  a byte there and back, many times                                      -> round trip
+    SINK  as many bytes as pass in a fixed time; the count of arrivals comes back -> throughput
 
-Who listens hangs up on anybody who does not begin with the token of the run.
+The listener closes any connection that does not begin with the token of the run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from walproof.errors import HostError
 from walproof.postgres.listening import free_port
 
 LISTEN_VARIABLE = "WALPROOF_LISTEN"
-"""The address of servers on a host, set where its node is started; goes before ``--listen``."""
+"""The address of servers on a host, set when its node is started; it overrides ``--listen``."""
 _TOKEN_BYTES = 32
 _CHUNK = 256 * 1024
 _TRIPS = 60
@@ -40,29 +40,29 @@ _ECHO, _SINK = b"e", b"s"
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What was measured between this host and another one."""
+    """What was measured between this host and another host."""
 
     round_trip_ms: float
-    """Median."""
+    """Median round trip, in milliseconds."""
     bytes_per_s: float
-    """From this host to the other one, as WAL goes."""
+    """Throughput from this host to the other, the direction of WAL, in bytes a second."""
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """By their names in the facts."""
+        """The measurements by their names in the facts."""
         return {"network_round_trip_ms": self.round_trip_ms, "network_bytes_per_s": self.bytes_per_s}
 
 
 def listen_address(given: str | None, cluster_address: str, *, insecure: bool) -> str:
-    """The address at which servers of this host listen: that of ``given``, an interface or a network
-    (10.1.0.0/16); None: at which the cluster knows this host. Raises HostError."""
+    """The address at which servers of this host listen. ``given``: an interface or a network (10.1.0.0/16)
+    that has it; None: the address by which the cluster knows this host. Raises HostError."""
     found = os.environ.get(LISTEN_VARIABLE) or (
         cluster_address if given is None else _address_of(given, cluster_address)
     )
     try:
         address = ipaddress.ip_address(found)
     except ValueError:
-        raise HostError(f'{LISTEN_VARIABLE}="{found}" is no address') from None
+        raise HostError(f'{LISTEN_VARIABLE}="{found}" is not an address') from None
     if address.is_unspecified or (not address.is_private and not insecure):
         raise HostError(
             f"servers would listen at {found}, which is no private address",
@@ -100,7 +100,7 @@ _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 def source_towards(address: str) -> str:
-    """The address from which this host connects to that one: routes decide. Raises HostError."""
+    """The address from which this host connects to ``address``, as its routes decide. Raises HostError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -108,11 +108,11 @@ def source_towards(address: str) -> str:
             probe.connect((address, 9))
             return str(probe.getsockname()[0])
     except OSError as error:
-        raise HostError(f"there is no way to {address}: {error.strerror}") from None
+        raise HostError(f"there is no route to {address}: {error.strerror}") from None
 
 
 class Answering:
-    """Answers measurements at ``address``, in threads, for who has ``token``, until it is closed."""
+    """Answers measurements at ``address``, in threads, for clients with ``token``, until it is closed."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -130,7 +130,7 @@ class Answering:
         return self.address, self._port, self.token
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         # close() alone would not wake the thread that accepts.
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -170,7 +170,7 @@ def measure(place: tuple[str, int, bytes], source: str) -> Network:
     except OSError as error:
         raise HostError(
             f"could not measure the network to {place[0]}: {error.strerror or error}",
-            hint="A firewall between the hosts has to let TCP pass at that address, at any port.",
+            hint="A firewall between the hosts has to let TCP pass to that address, on any port.",
         ) from None
 
 
@@ -194,7 +194,7 @@ def _round_trip_ms(place: tuple[str, int, bytes], source: str) -> float:
 
 
 def _bytes_per_s(place: tuple[str, int, bytes], source: str) -> float:
-    # Random: something on the way might compress.
+    # Random bytes, because something on the way might compress.
     chunk = os.urandom(_CHUNK)
     with _opened(place, source, _SINK) as connection:
         begun = time.perf_counter()

@@ -1,8 +1,8 @@
 """An archive cut into ranges of segments, one for each task; every function here runs on one machine.
 
-A part of each range is read apart from the others, and parts are joined as they are: any grouping gives what
-one machine finds (``wal/parts.py``). A range that cannot be read or joined ends the answer there, as an
-*outcome* whose WAL stops short; what the plain command would say of it is found out by reading on from there.
+The part of each range is read separately, and parts are joined as they are: any grouping gives what one
+machine finds (``wal/parts.py``). A range that cannot be read or joined ends the answer there, as an *outcome*
+whose WAL stops short. Reading on from there finds out what the plain command would say about it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from walproof.wal.verify.names import history_timeline, segment_file
 from walproof.wal.whatif import identify
 
 SEGMENTS_MOST = 64
-"""Of a range: a task that is lost is read again."""
+"""The most segments in a range, because a lost task is done again."""
 _RANGES_PER_CORE = 8
 _FOLDERS_DEEP = 6
-"""As deep as the native module looks (``MOST_FOLDERS``, crates/walproof-wal)."""
+"""Depth to which the native module looks (``MOST_FOLDERS``, crates/walproof-wal)."""
 
 
 class SegmentRange(NamedTuple):
     """What one task reads."""
 
     files: tuple[str, ...]
-    """Segments in order, then histories of timelines."""
+    """Segments in order, then timeline history files."""
     segments: int
     start: int | None
     end: int | None
@@ -40,40 +40,40 @@ class SegmentRange(NamedTuple):
 class RangeOutcome(NamedTuple):
     """What is known of consecutive ranges.
 
-    The last of them stays apart until another follows: where nothing does, it is read again together with
-    what comes after it, since only that shows whether the WAL ends there.
+    The part of the last range stays separate until another follows. If none does, that range is read again
+    with what comes after it, because only that shows whether the WAL ends there.
     """
 
     before: bytes | None
-    """The part of all but the last; None when there is none."""
+    """The part of all ranges but the last; None if there is none."""
     last: bytes | None
-    """The part of the last range that could be read; None when none could."""
+    """The part of the last readable range; None if no range could be read."""
     is_whole: bool
-    """Whether that is all of the ranges."""
+    """Whether these are all of the ranges."""
 
 
 class ArchiveFiles(NamedTuple):
     """The files of an archive, in the order of their WAL."""
 
     segments: tuple[tuple[str, ...], ...]
-    """The files of each segment: timelines and compressed forms beside each other."""
+    """The files of each segment: several where it is on several timelines or also compressed."""
     starts: tuple[int, ...]
     """Where each segment begins."""
     histories: tuple[str, ...]
     segment_size: int
     timeline: int
-    """The newest that has a segment."""
+    """The newest timeline that has a segment."""
 
     @property
     def total_bytes(self) -> int:
-        """Of the segments as they were written, not as they are stored."""
+        """Size of the segments as they were written, not as they are stored."""
         return len(self.segments) * self.segment_size
 
 
 def list_archive(
     paths: Sequence[Path], start: Lsn | None, end: Lsn | None, timeline: int | None
 ) -> ArchiveFiles | None:
-    """The segments from ``start`` to ``end``, or None where there is none. Raises WalError."""
+    """The segments from ``start`` to ``end``, or None if there are none. Raises WalError."""
     found: dict[str, list[str]] = {}
     histories = []
     with open_places(paths) as places:
@@ -109,7 +109,7 @@ def list_archive(
 def cut(
     archive: ArchiveFiles, cores: int, start: Lsn | None, end: Lsn | None, timeline: int | None
 ) -> Iterator[SegmentRange]:
-    """Ranges in order, enough of them that ``cores`` end at about the same time."""
+    """Yield ranges in order, enough of them for ``cores`` to finish at about the same time."""
     count = len(archive.segments)
     each = min(SEGMENTS_MOST, max(1, count // (cores * _RANGES_PER_CORE)))
     for first in range(0, count, each):
@@ -138,14 +138,14 @@ def read_range(wanted: SegmentRange) -> RangeOutcome:
         )
     except WalError:
         return RangeOutcome(None, None, False)
-    # Whether the WAL ends there, or is damaged, is told by what comes after it.
+    # What comes after it shows whether the WAL ends there or is damaged.
     if not part.is_open and not wanted.is_last:
         return RangeOutcome(None, None, False)
     return RangeOutcome(None, part.data, True)
 
 
 def merge(*outcomes: RangeOutcome) -> RangeOutcome:
-    """Outcomes of ranges that follow each other, put together as far as they go; associative."""
+    """Merge the outcomes of consecutive ranges as far as they join. The operation is associative."""
     before: bytes | None = None
     last: bytes | None = None
     for outcome in outcomes:
@@ -156,7 +156,7 @@ def merge(*outcomes: RangeOutcome) -> RangeOutcome:
         else:
             try:
                 joined = _joined(before, last, outcome.before)
-                _joined(joined, outcome.last)  # or it does not follow, and is not taken
+                _joined(joined, outcome.last)  # raises if it does not follow
             except WalError:
                 return RangeOutcome(before, last, False)
             before, last = joined, outcome.last
@@ -178,9 +178,9 @@ def _joined(*parts: bytes | None) -> bytes:
 def read_on(
     outcome: RangeOutcome, paths: Sequence[Path], start: Lsn | None, end: Lsn | None, timeline: int | None
 ) -> Part:
-    """All of the WAL, of which ``outcome`` is known, by one machine from the last range on.
+    """The part of all the WAL: ``outcome``, and what this machine reads from its last range on.
 
-    Raises WalError where ``wal stats`` would, with its words.
+    Raises WalError where ``wal stats`` would, with the same words.
     """
     before = None if outcome.before is None else join_parts([outcome.before])
     bound = None if end is None else Lsn(end // 8 * 8)

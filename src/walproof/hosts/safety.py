@@ -1,7 +1,7 @@
-"""Whether a Ray cluster may be given work: Ray runs whatever reaches its ports, as the user that started it.
+"""Whether a Ray cluster may be given work: Ray runs whatever reaches its ports, as the user who started it.
 
-Checked are what can be checked from outside: that the head refuses who has no token, that no node listens on
-a public address, and that tasks do not run as root.
+The checks are those that can be made from outside: the head refuses a client without a token, no node listens
+on a public address, and tasks do not run as root.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from walproof.privilege.environment import child_environment
 
 _CONNECT_S = 5.0
 _KNOCK_S = 60.0
-_ANYWAY = "--insecure goes on all the same, where nobody else reaches these machines."
+_ANYWAY = "If nobody else can reach these machines, --insecure continues anyway."
 
 
 def check_port(address: str, *, insecure: bool) -> None:
-    """Look at the head from outside, before anything connects to it. Raises HostError."""
+    """Check the head from outside, before anything connects to it. Raises HostError."""
     host, port = _parsed(address)
     try:
         with socket.create_connection((host, port), timeout=_CONNECT_S):
@@ -32,7 +32,7 @@ def check_port(address: str, *, insecure: bool) -> None:
     except OSError as error:
         raise HostError(
             f"could not connect to Ray at {address}: {error.strerror or error}",
-            hint='It is the address that "ray start --head" prints: HOST:6379.',
+            hint='Use the address that "ray start --head" prints: HOST:6379.',
         ) from None
     done = subprocess.run(
         [sys.executable, "-P", "-m", "walproof.hosts.knock", address],
@@ -41,12 +41,12 @@ def check_port(address: str, *, insecure: bool) -> None:
     if done.returncode == knock.OPEN and not insecure:
         raise HostError(
             f"the Ray cluster at {address} is open: it runs what anybody sends to its port",
-            detail="It answered a request that had no token.",
+            detail="It answered a request without a token.",
             hint='Start it with RAY_AUTH_MODE=token (SECURITY.md, "Many machines"). ' + _ANYWAY,
         )
     if done.returncode not in (knock.OPEN, knock.CLOSED):
         raise HostError(
-            f"what listens at {address} is no Ray head of our version",
+            f"what listens at {address} is not a Ray head of our version",
             detail=(done.stdout.strip() or done.stderr.strip()).splitlines()[-1:][0]
             if done.stdout.strip() or done.stderr.strip()
             else None,
@@ -58,14 +58,14 @@ def _parsed(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if "://" in address or not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise HostError(
-            f'"{address}" is no address of a Ray head',
+            f'"{address}" is not the address of a Ray head',
             hint="--ray takes HOST:PORT, as in 10.0.0.5:6379; walproof runs on a node of the cluster.",
         )
     return host.strip("[]"), int(port)
 
 
 def check_hosts(machines: Sequence[HostMachine], *, insecure: bool) -> None:
-    """Versions, addresses and users of all hosts, named at once. Raises HostError."""
+    """Check versions, addresses and users of all hosts, and name all problems at once. Raises HostError."""
     others = [machine for machine in machines if machine.walproof_version != __version__]
     if others:
         raise HostError(
@@ -86,7 +86,7 @@ def check_hosts(machines: Sequence[HostMachine], *, insecure: bool) -> None:
         raise HostError(
             "hosts of the cluster are not safe to use",
             detail="\n".join(unsafe),
-            hint='SECURITY.md, "Many machines", says how a cluster is started. ' + _ANYWAY,
+            hint='SECURITY.md, "Many machines", says how to start a cluster. ' + _ANYWAY,
         )
 
 

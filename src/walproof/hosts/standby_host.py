@@ -1,7 +1,7 @@
-"""A host of standbys: a workspace, papers, one standby at a time. Plain Python; Ray makes an actor of it.
+"""A host of standbys: a workspace, papers, and one standby at a time. Plain Python, which Ray makes an actor.
 
-The standby's server, its processes and its files belong to this process: its workspace's watchdog ends and
-removes them when the process ends, in whatever way.
+The standby's server, its processes and its files belong to this process. However this process ends, the
+watchdog of its workspace ends those processes and removes those files.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from walproof.privilege.user import server_user
 from walproof.probe.environment import observe_environment
 
 _TOLD = ("cpu", "cores", "memory_bytes", "kernel", "virtualisation", "filesystem", "disk", "disk_model")
-"""Facts of a host of standbys."""
+"""The facts that are stored about a host of standbys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    """What a host says of itself."""
+    """What a host says about itself."""
 
     address: str
-    """At which its servers listen, and from which they connect."""
+    """Address at which its servers listen and from which they connect."""
     request: str
-    """To certify its key."""
+    """Request to certify its key."""
     place: tuple[str, int, bytes]
-    """Where the network to it is measured."""
+    """Address, port and token for measuring the network to it."""
     facts: Mapping[str, str]
 
 
@@ -50,29 +50,29 @@ class Certified:
     certificate: str
     authority: str
     password: str
-    """Of the standbys' role."""
+    """Password of the standbys' role."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowOrder:
-    """Which standby a host makes."""
+    """The standby that a host is to make."""
 
     name: str
     install: str
-    """Label."""
+    """Label of the install."""
     upstream: Endpoint
     primary: Endpoint
     settings: Mapping[str, str]
     clients: tuple[str, ...]
-    """Addresses of the hosts whose standbys follow it; without any it listens nowhere."""
+    """Addresses of the hosts whose standbys follow this one; if there are none, it does not listen."""
 
 
 class StandbyHost:
     """Makes standbys on this machine."""
 
     def __init__(self, cluster_address: str, listen: str | None, folder: str | None, insecure: bool) -> None:
-        """``cluster_address``: at which the cluster knows this host; ``listen``: as typed; ``folder``: whose
-        disk is used, as typed; None: in this host's cache."""
+        """``cluster_address``: the address by which the cluster knows this host. ``listen``: as typed.
+        ``folder``: the folder whose disk is used, as typed; None: this host's cache."""
         self._given = (cluster_address, listen, folder, insecure)
         self._opened = ExitStack()
         self._installs: dict[str, Install] = {}
@@ -83,7 +83,7 @@ class StandbyHost:
         self._way_folder: Path | None = None
 
     def introduce(self, installs: tuple[Install, ...]) -> Introduction:
-        """Open a workspace, find the plan's installs, listen for measurements. Raises a WalproofError."""
+        """Open a workspace, find the plan's installs and listen for measurements. Raises a WalproofError."""
         cluster_address, listen, folder, insecure = self._given
         self._address = listen_address(listen, cluster_address, insecure=insecure)
         self._key, request = make_key()
@@ -102,11 +102,11 @@ class StandbyHost:
         self._papers = Papers(given.name, self._key, given.certificate)
 
     def source_towards(self, address: str) -> str:
-        """From where connections to a server at ``address`` come."""
+        """The address from which this host connects to a server at ``address``."""
         return source_towards(address)
 
     def follow(self, order: FollowOrder) -> Endpoint | None:
-        """Make a standby, which streams then; where it listens for others. Raises ClusterError."""
+        """Make a standby, which then streams. Returns where it listens for others. Raises ClusterError."""
         assert self._papers is not None, "certified"
         assert self._certified is not None, "certified"
         self.leave()
@@ -133,12 +133,12 @@ class StandbyHost:
         return Endpoint(self._address, standby.port, given.name) if order.clients else None
 
     def ask(self, what: str, *arguments: Any) -> Any:
-        """A method of :class:`walproof.lab.follower.Follower`, of the standby that is here."""
-        assert self._follower is not None, "it follows"
+        """Call a method of :class:`walproof.lab.follower.Follower` of the standby on this host."""
+        assert self._follower is not None, "a standby follows"
         return getattr(self._follower, what)(*arguments)
 
     def leave(self) -> None:
-        """Stop and remove the standby that is here, if any."""
+        """Stop and remove the standby on this host, if there is one."""
         if self._follower is not None:
             self._follower.end_looking()
         if self._standby is not None:
@@ -149,6 +149,6 @@ class StandbyHost:
         self._follower = self._standby = self._way_folder = None
 
     def close(self) -> None:
-        """Leave nothing here."""
+        """Remove everything from this host."""
         self.leave()
         self._opened.close()

@@ -1,8 +1,8 @@
 """Whole runs of one plan, one on each host at a time; comparisons stay inside a host.
 
-A task has the host's ``walproof_host``, so no other trial of the cluster runs beside it. Two nodes may be one
-machine (raylets in containers): of nodes with the same boot id one is taken. What a host had stored when its
-process or its machine was lost is kept, and the same run goes on there.
+A task holds the host's ``walproof_host``, so no other trial of the cluster runs beside it. Two nodes may be
+on one machine (raylets in containers): of nodes with the same boot id, one is taken. What a host had stored
+when its process or its machine was lost is kept, and the same run continues there.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from walproof.hosts.cluster import WITH_SERVERS, Host, RayCluster, signals_heard
 
 Order = TypeVar("Order")
 Tell = Callable[[str], None]
-"""Is told in a line what became of a host."""
+"""Takes a line that says what became of a host."""
 
 _TRIES = 3
-"""Of a host whose process was lost."""
+"""How often a host is tried whose process is lost."""
 
 
 class HostAnswer(NamedTuple):
-    """What became of one host."""
+    """What became of a host."""
 
     host: Host
     answer: str | None
@@ -44,7 +44,7 @@ def choose(cluster: RayCluster, count: int | None, tell: Tell) -> list[Host]:
     found = list(chosen.values())
     if not found or (count is not None and len(found) < count):
         raise HostError(
-            f"the cluster has {len(found)} of the {count or 1} hosts that are wanted",
+            f"the cluster has {len(found)} of the {count or 1} hosts that the study needs",
             detail=f"It has {len(cluster.hosts)} nodes in all.",
             hint="A host is a machine whose node was started with --resources='{\"walproof_host\": 1}'.",
         )
@@ -53,7 +53,7 @@ def choose(cluster: RayCluster, count: int | None, tell: Tell) -> list[Host]:
         raise HostError(
             "two hosts have the same name",
             detail=", ".join(f"{host.machine.name} ({host.address})" for host in found),
-            hint="WALPROOF_MACHINE, set where a node is started, names its host.",
+            hint="WALPROOF_MACHINE, set when a node is started, names its host.",
         )
     return found[:count]
 
@@ -66,9 +66,9 @@ def on_hosts(
     *,
     tries: int = _TRIES,
 ) -> list[HostAnswer]:
-    """``work(order)`` on each host, at the same time. A host that fails is left out, and told of.
+    """Run ``work(order)`` on all hosts at the same time. A host that fails is left out, and ``tell`` says so.
 
-    ``work`` is a function of a module, by whose name the hosts find it.
+    ``work`` is a function of a module: the hosts find it by its name.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -82,7 +82,7 @@ def on_hosts(
     under_way = {start(index): (index, 1) for index in range(len(hosts))}
     found: dict[int, HostAnswer] = {}
     while under_way:
-        # A wait without an end would not see signals.
+        # An unlimited wait would not notice signals.
         with signals_heard():
             (done, _) = ray.wait(list(under_way), num_returns=1, timeout=1.0)
         for reference in done:
@@ -93,7 +93,7 @@ def on_hosts(
                 tell(f"{host.machine.name}: done")
             except ray.exceptions.WorkerCrashedError:
                 if begun < tries:
-                    tell(f"{host.machine.name}: its process was lost, and is started again")
+                    tell(f"{host.machine.name}: its process was lost and is started again")
                     under_way[start(index)] = (index, begun + 1)
                     continue
                 found[index] = HostAnswer(host, None, f"its process was lost {tries} times")

@@ -1,4 +1,4 @@
-"""What a task sees of the machine that it runs on: a plain function, which Ray calls on every node."""
+"""What a task sees of the machine it runs on: a plain function, which Ray calls on every node."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 from walproof import __version__
 
 MACHINE_VARIABLE = "WALPROOF_MACHINE"
-"""Names the machine in place of its boot id: where a boot id is hidden, or several nodes stand for machines
-of their own."""
+"""Names the machine in place of its boot id, where the boot id is hidden or several nodes stand for separate
+machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostMachine:
-    """What has to be known before a machine is given work."""
+    """What has to be known about a machine before it is given work."""
 
     name: str
     address: str
     """IP address at which the cluster reaches it."""
     boot_id: str
-    """The same for all raylets and containers of one machine, until it starts again."""
+    """Identifies the machine until it reboots; the same for all its raylets and containers."""
     walproof_version: str
     is_root: bool
 
 
 def boot_id() -> str:
-    """Which machine this is: the kernel's random number of this start (``random(4)``)."""
+    """Which machine this is: the random number that the kernel made at this boot (``random(4)``)."""
     if named := os.environ.get(MACHINE_VARIABLE):
         return named
     try:
@@ -38,7 +38,7 @@ def boot_id() -> str:
 
 
 def look_around(address: str) -> HostMachine:
-    """This machine, which the cluster knows by ``address``."""
+    """Describe this machine, which the cluster knows by ``address``."""
     return HostMachine(
         name=os.environ.get(MACHINE_VARIABLE) or socket.gethostname(),
         address=address,

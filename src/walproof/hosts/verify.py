@@ -1,8 +1,8 @@
-"""Files of an archive, verified by the hosts of a cluster: a batch of files a task.
+"""Files of an archive, verified by the hosts of a cluster: a batch of files for each task.
 
-A task says of each file what ``wal verify`` finds in it; how files join, and to which moments they restore,
-is told by the machine that asked, as always. A file that its host could not read is read once more here, so
-that the answer is that of this machine.
+A task reports what ``wal verify`` finds in each file. As always, the machine that asked finds out how files
+join and to which moments they restore. A file that its host could not read is read again here, so that the
+answer is that of this machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from walproof.wal.verify.layouts.archive import Archive
 from walproof.wal.verify.reading import Verified, Verifier, Wanted, is_unread, verify_here
 
 FILES_MOST = 64
-"""Of a task: one that is lost is done again."""
+"""The most files of a task, because a lost task is done again."""
 _BATCHES_PER_CORE = 8
 
 
@@ -45,7 +45,7 @@ class FileBatch(NamedTuple):
 
 
 def verify_on(cores: int) -> Verifier:
-    """Files are verified by the connected cluster, which has so many cores."""
+    """A verifier that uses the connected cluster, which has ``cores`` cores."""
 
     def verify(
         archive: Archive, wanted: Sequence[Wanted], segment_size: int, observe: Observe
@@ -70,7 +70,7 @@ def _file(wanted: Wanted) -> File:
 
 
 def verify_batch(order: FileBatch) -> list[Mapping[str, Any]] | None:
-    """The facts of each file, on one core; None where a store could not be read."""
+    """The facts of each file, on one core; None if a store could not be read."""
     with ExitStack() as stack:
         stores: dict[str, Place] = {}
         files: list[tuple[FileSource, str, bool, str | None, bool]] = []

@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 
 class RecordRange(NamedTuple):
-    """Records that one task reads: those that begin in its segments."""
+    """The records that one task reads: those that begin in its segments."""
 
     files: tuple[str, ...]
     """Segments in order, the next one (the last record may reach into it), and the timelines' histories."""
@@ -179,7 +179,7 @@ def read_digest(wanted: RecordRange) -> bytes | None:
 def look_at_images(wanted: Images) -> bytes | None:
     """What each method of wal_compression makes of the images, by one core; None if they cannot be read."""
     if not wanted.wanted:
-        return bytes(24)  # no image, and no time spent
+        return bytes(24)  # no images, and no time spent
     try:
         with reading(wanted.files) as wal:
             return wal.call(wal_looks, wal.sources, wanted.timeline, wanted.wanted)
