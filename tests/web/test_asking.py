@@ -59,10 +59,10 @@ def test_a_request_is_a_row_and_is_shown_with_its_answer(site: Reader, store: St
 def test_what_no_run_would_grant_is_refused_with_a_reason(site: Reader, store: Store, run: Run) -> None:
     for body, said in (
         ("kind=rounds&rounds=0", "expected 1 to 1000"),
-        ("kind=rounds&rounds=-1", "says no number of rounds"),
-        ("kind=rounds&rounds=%D9%A3", "says no number of rounds"),
-        ("kind=delete", "names nothing that a run can do"),
-        ("", "names nothing that a run can do"),
+        ("kind=rounds&rounds=-1", "has no number of rounds"),
+        ("kind=rounds&rounds=%D9%A3", "has no number of rounds"),
+        ("kind=delete", "does not name anything that a run can do"),
+        ("", "does not name anything that a run can do"),
         ("kind=stop" + "&" * 2000, "is longer than any"),
     ):
         answer = ask(site, run, body)

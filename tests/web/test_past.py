@@ -72,7 +72,7 @@ def test_any_stretch_can_be_asked_for(site: Reader) -> None:
     assert "A crash now would take &lt;b&gt;90 s" in peak
     down = said(since=BEGAN + 3600 * 40.5, until=BEGAN + 3600 * 41)
     assert "It did not answer" in down
-    assert "Nothing was kept of that time" in said(since=BEGAN + 3600 * 53, until=BEGAN + 3600 * 54)
+    assert "Nothing was kept for that time" in said(since=BEGAN + 3600 * 53, until=BEGAN + 3600 * 54)
     # What a field for date and time sends, and what is no time at all.
     local = time.strftime("%Y-%m-%dT%H:%M", time.localtime(BEGAN + 3600 * (PEAK - 1)))
     assert "A crash now would take" in said(since=local, until=BEGAN + 3600 * (PEAK + 1))

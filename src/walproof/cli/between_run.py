@@ -34,7 +34,7 @@ def carry_out_between(
         )
     if given.hosts is not None:
         raise StudyError(
-            "--hosts has no meaning in a study between hosts", detail="It takes as many as its variants need."
+            "--hosts means nothing in a study between hosts", detail="It takes as many as its variants need."
         )
     from walproof.hosts.between import standby_hosts
     from walproof.hosts.cluster import connected

@@ -1,5 +1,5 @@
 """The page: stored runs, recordings and watched servers in a browser.
 
-Offline: it shows facts and assessments, and meets no server. What is live is told to it (``live/board.py``)
-by ``cli``, which also owns the socket and the thread that serves (``cli/web_serve.py``).
+It is offline: it shows facts and assessments and connects to no server. ``cli`` tells it what is live
+(``live/board.py``), and owns the socket and the thread that serves (``cli/web_serve.py``).
 """

@@ -1,9 +1,9 @@
 """Who may read the page, checked before anything else looks at a request.
 
-Host    an address, localhost, or a name that was given: a page of somebody else's whose name is made to
-        point here (DNS rebinding) gets nothing
-token   in the printed link once, then in a cookie, or as a bearer: other users of the machine reach
-        loopback, too
+Host    an address, localhost, or a name that was given: another site whose name is made to point here
+        (DNS rebinding) gets nothing
+token   once in the printed link, then in a cookie, or as a bearer token: other users of the machine reach
+        loopback too
 method  GET and HEAD change nothing; POST has to come from this page (Origin)
 """
 
@@ -41,8 +41,9 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""On every answer. Styles may stand in the page, because charts carry theirs; scripts may not. The referrer
-stays on this page; without any, browsers would send forms with the Origin "null", which is refused."""
+"""Headers of every answer. Styles may be inline, because charts carry theirs; scripts may not. The referrer
+is sent to this page only. Without a referrer, browsers would send forms with the Origin "null", which is
+refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Access:
 
     token: str
     names: frozenset[str] = frozenset()
-    """Names of hosts, besides addresses and localhost, under which the page may be asked for."""
+    """Host names, besides addresses and localhost, under which the page answers."""
 
     @property
     def cookie(self) -> str:
@@ -59,7 +60,7 @@ class Access:
         return f"walproof-{hashlib.sha256(self.token.encode()).hexdigest()[:12]}"
 
     def is_host(self, text: str) -> bool:
-        """Whether the page answers under that Host."""
+        """Whether the page answers under the Host ``text``."""
         match = _HOST.fullmatch(text)
         if match is None:
             return False
@@ -71,31 +72,31 @@ class Access:
         return True
 
     def is_token(self, text: str) -> bool:
-        """Whether it is the token, in a time that does not depend on the text."""
+        """Whether ``text`` is the token, in a time that does not depend on the text."""
         return hmac.compare_digest(text.encode("utf-8", "replace"), self.token.encode())
 
 
 def make_access(token: str | None, names: Iterable[str] = ()) -> Access:
-    """With a new token, or the given one. Raises SettingError, which does not repeat it."""
+    """Access with the given token, or a new one. Raises SettingError, which does not repeat the token."""
     if token is None:
         token = secrets.token_urlsafe(24)
     elif not _TOKEN.fullmatch(token):
         raise SettingError(
-            "WALPROOF_WEB_TOKEN is no token: expected 16 to 200 letters, digits, - or _",
-            hint="Leave it out, and walproof makes one at each start.",
+            "WALPROOF_WEB_TOKEN is not a token: expected 16 to 200 letters, digits, - or _",
+            hint="If you leave it out, walproof makes one at each start.",
         )
     return Access(token, frozenset(name.lower().rstrip(".") for name in names))
 
 
 class Guard:
-    """ASGI application around another one: lets through who shows what `Access` asks for."""
+    """ASGI application around another: it admits a request that shows what `Access` asks for."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or let the page answer."""
+        """Refuse the request, or let the page answer."""
         from starlette.datastructures import Headers
         from starlette.responses import PlainTextResponse, RedirectResponse
 
@@ -106,7 +107,7 @@ class Guard:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._access.is_host(hosts[0]):
             refused = PlainTextResponse(
-                "walproof: this page does not answer under that name of a host\n"
+                "walproof: this page does not answer under that host name\n"
                 "hint: open the printed address, or name the host with --name\n",
                 421,
             )
@@ -174,7 +175,7 @@ def _query_token(scope: Scope) -> str | None:
 
 
 def _without_token(scope: Scope) -> str:
-    """The same address on this host: "//" at its beginning would lead to another."""
+    """The same address without the token, on this host: a leading "//" would lead to another host."""
     path = "/" + quote(scope["path"].lstrip("/"))
     rest = urlencode([(name, value) for name, value in _pairs(scope) if name != "token"])
     return f"{path}?{rest}" if rest else path

@@ -1,4 +1,4 @@
-"""The one thing that a reader may change: a request to a run that goes on, as a row of the store."""
+"""The one thing that a reader may change: a request to a run in progress, stored as a row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BODY_MOST = 1000
 
 
 def asking_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
-    """The address /runs/RUN/requests, for POST alone; `Guard` has looked at token and origin."""
+    """The address /runs/RUN/requests, for POST only; `Guard` has checked the token and the origin."""
     from starlette.concurrency import run_in_threadpool
     from starlette.exceptions import HTTPException
     from starlette.responses import RedirectResponse
@@ -50,16 +50,18 @@ async def _body(request: Request) -> str:
 
 
 def _asked(text: str) -> tuple[RequestKind, int]:
-    """Of a form. Raises StoreError."""
+    """The kind and the number of rounds that a form asks for. Raises StoreError."""
     given = {name: values[0] for name, values in parse_qs(text).items()}
     try:
         kind = RequestKind(given.get("kind", ""))
     except ValueError:
         known = ", ".join(known_kind.value for known_kind in RequestKind)
-        raise StoreError("the request names nothing that a run can do", detail=f"Expected {known}.") from None
+        raise StoreError(
+            "the request does not name anything that a run can do", detail=f"Expected {known}."
+        ) from None
     if kind is RequestKind.STOP:
         return kind, 0
     rounds = given.get("rounds", "")
     if not (rounds.isascii() and rounds.isdigit() and len(rounds) < 9):
-        raise StoreError("the request says no number of rounds")
+        raise StoreError("the request has no number of rounds")
     return kind, int(rounds)

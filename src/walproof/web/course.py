@@ -1,4 +1,4 @@
-"""How a run goes: what is done and left, what failed, and how its intervals narrow round by round."""
+"""The progress of a run: what is done and left, what failed, and how its intervals narrow by round."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from walproof.web.listed import ListedRun
 
 _LINES_MOST = 8
 _ROUNDS_MOST = 40
-"""Of more rounds as many are looked at, evenly."""
+"""The most rounds that are looked at; of more rounds, this many, evenly spaced."""
 _FAILURES_MOST = 20
 _WAITS_MOST = 6
 _WAIT = "wait_share."
@@ -38,7 +38,7 @@ class RunCourse:
 
     @property
     def share(self) -> float:
-        """Of the most trials that there can be: what is stored."""
+        """Stored trials as a share of the most that the run can have."""
         return min(1.0, self.listed.extent.trials / max(1, self.listed.run.trials_most))
 
     @property
@@ -53,7 +53,7 @@ class RunCourse:
 
 
 def course_of(listed: ListedRun, trials: Sequence[Trial]) -> RunCourse:
-    """From the trials that are stored, oldest first."""
+    """The progress of a run, from its stored trials, oldest first."""
     failures = [trial for trial in reversed(trials) if trial.state is TrialState.FAILED]
     last = trials[-1] if trials else None
     return RunCourse(listed, last, tuple(failures[:_FAILURES_MOST]), tuple(_points(listed, trials)))
@@ -90,8 +90,8 @@ def narrowing(course: RunCourse) -> list[Block]:
             Figure(
                 "narrowing",
                 "How well is each ratio known, round by round?",
-                f"Half of the 95 % interval, as a share of the ratio; at most {_LINES_MOST} ratios, those "
-                "that are known least.",
+                f"Half of the 95 % interval, as a share of the ratio, for the {_LINES_MOST} ratios at most "
+                "that are known least well.",
                 f"run {course.listed.run.id}",
                 data.describe(),
                 data,

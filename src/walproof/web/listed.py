@@ -1,4 +1,4 @@
-"""A run as the list shows it, and as a search finds it."""
+"""A run as the list shows it and as a search finds it."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class ListedRun:
 
     @property
     def state(self) -> str:
-        """How far it is, in words."""
+        """How far the run has come, in words."""
         if self.extent.finished_at is not None:
             return "finished" if self.run.stopped is None else "stopped on request"
         return f"{self.extent.trials} of at most {self.run.trials_most} trials"
 
     @property
     def machine(self) -> str:
-        """Processor and disk."""
+        """Processor and disk of the machine."""
         facts = self.run.environment.facts
         disk = self.run.plan.device or facts.get("disk", "")
         return ", ".join(part for part in (facts.get("cpu", ""), disk) if part)
 
     @property
     def versions(self) -> str:
-        """Of PostgreSQL."""
+        """Versions of PostgreSQL."""
         return ", ".join(dict.fromkeys(install.version for install in self.run.plan.installs))
 
     def has(self, words: str) -> bool:
-        """Whether each of the words stands in what the list shows of it, in whatever case."""
+        """Whether each of the words is in what the list shows of the run, ignoring case."""
         said = (
             []
             if self.summary is None

@@ -1,4 +1,4 @@
-"""Templates of the page, over those of the reports."""
+"""Templates of the page; they override those of the reports."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from walproof.report.figures.figure import Figure
 
 _CHARTS_MOST = 128
-"""That are kept: drawing one takes much longer than all else of a page."""
+"""The most charts that are kept: drawing a chart takes much longer than the rest of a page."""
 
 
 @functools.cache
 def templates() -> Environment:
-    """As those of reports: everything escaped."""
+    """The templates. As in reports, everything is escaped."""
     from jinja2 import ChoiceLoader, PackageLoader
 
     above = PackageLoader("walproof", "web/templates")
@@ -55,7 +55,7 @@ def _drawn(figure: Figure) -> Markup:
 
 
 def _svg(figure: Figure) -> Markup:
-    """As reports draw it; a chart of the same facts is drawn once."""
+    """The figure drawn as in reports; a chart of the same facts is drawn once."""
     try:
         hash(figure)
     except TypeError:  # its data holds something that may change
@@ -64,7 +64,7 @@ def _svg(figure: Figure) -> Markup:
 
 
 def page(template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
-    """The template as an answer."""
+    """Render the template as an answer."""
     from starlette.responses import HTMLResponse
 
     return HTMLResponse(templates().get_template(template).render(**values), status)

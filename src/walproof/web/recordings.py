@@ -1,4 +1,4 @@
-"""Recordings of servers in a folder and below it: what each holds, and what can be asked of it."""
+"""Recordings of servers in a folder and below it: what each holds, and which questions it can answer."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 _SERVER_FILE = "server.json"
-"""What ``advise --save`` keeps beside a recording."""
+"""The file that ``advise --save`` keeps beside a recording."""
 _DEPTH = 3
 _FOLDERS_MOST = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class ListedRecording:
-    """A recording, or why it cannot be read."""
+    """A recording, or the reason why it cannot be read."""
 
     folder: Path
     recording: Recording | None
     has_server: bool
-    """Whether what was seen of the server lies beside it."""
+    """Whether the facts seen on the server are stored beside it."""
     problem: str = ""
 
     @property
     def commands(self) -> tuple[tuple[str, str], ...]:
-        """(question, command) of what may be asked of it."""
+        """Questions that the recording can answer: (question, command)."""
         name = shlex.quote(str(self.folder))
         return (
             ("what should the server set?", f"walproof advise {name}"),
@@ -46,7 +46,7 @@ class ListedRecording:
 
 
 def find_recordings(top: Path) -> list[ListedRecording]:
-    """Those in the folder and three levels below it, the newest first; links are not followed."""
+    """Recordings in the folder and three levels below it, the newest first; links are not followed."""
     found = []
     for folder in _folders(top):
         if not (folder / RECORDING_FILE).is_file():
@@ -74,7 +74,7 @@ def _folders(top: Path) -> Iterator[Path]:
                         Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)
                     )
             except OSError:
-                continue  # one that may not be read holds nothing for this reader
+                continue  # a folder that may not be read has nothing for this reader
         level = below
 
 

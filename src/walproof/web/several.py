@@ -1,4 +1,4 @@
-"""Several runs in one plot, and one question over dates."""
+"""Several runs in one plot, and one question over time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from walproof.web.listed import ListedRun
 from walproof.web.summary import Mark
 
 MOST_RUNS = 8
-"""In one plot: as many as there are colours that everybody can tell apart."""
+"""The most runs in one plot: as many as there are colours that everybody can tell apart."""
 _MOST_TRENDS = 12
 
 
 def several(chosen: Sequence[ListedRun]) -> list[Block]:
-    """The ratios of the runs side by side, then what they differ in. Empty for fewer than two."""
+    """The ratios of the runs side by side, then their differences. Empty for fewer than two runs."""
     if len(chosen) < 2:
         return []
     names = run_names(chosen)
@@ -32,8 +32,8 @@ def several(chosen: Sequence[ListedRun]) -> list[Block]:
     if len(baselines) > 1:
         blocks.append(
             Paragraph(
-                f"The runs have different baselines ({', '.join(baselines)}): a ratio says something only "
-                "beside ratios to the same one, so each baseline has its own rows."
+                f"The runs have different baselines ({', '.join(baselines)}): a ratio has a meaning only "
+                "beside ratios to the same baseline, so each baseline has its own rows."
             )
         )
     headings = list(
@@ -61,7 +61,7 @@ def several(chosen: Sequence[ListedRun]) -> list[Block]:
 
 
 def run_names(chosen: Sequence[ListedRun]) -> list[str]:
-    """What tells the runs apart: date, and version or machine where they differ."""
+    """Names that tell the runs apart: the date, and the version or the machine where they differ."""
     day = [format_utc(entry.run.created_at) for entry in chosen]
     parts = [[text] for text in day]
     for texts in ([f"PostgreSQL {entry.versions}" for entry in chosen], [entry.machine for entry in chosen]):
@@ -88,7 +88,7 @@ def _panels(same: Sequence[tuple[str, ListedRun]], with_baseline: bool) -> Itera
             label = f"{mark.variant} / {mark.baseline}" if with_baseline else mark.variant
             found = RunMark(f"{name}{install}", mark.ratio, mark.low, mark.high, mark.text)
             if install:
-                # Of a run with several installs each has a row of its own.
+                # Each install of a run with several has a separate row.
                 label, found = f"{label}{install}", RunMark(name, mark.ratio, mark.low, mark.high, mark.text)
             rows.setdefault(mark.workload, {}).setdefault((label, mark.durability), []).append(found)
     for workload, variants in rows.items():
@@ -114,12 +114,12 @@ def _differences(chosen: Sequence[ListedRun], names: Sequence[str]) -> Table:
         if len({of_run.get(key) for of_run in facts}) > 1
     ]
     columns = (Column("what"), *(Column(name) for name in names))
-    note = None if rows else "Nothing that was stored of the runs differs."
-    return Table("What the runs differ in", columns, tuple(rows), note)
+    note = None if rows else "The stored facts of the runs do not differ."
+    return Table("Differences between the runs", columns, tuple(rows), note)
 
 
 def trends(runs: Sequence[ListedRun]) -> list[Block]:
-    """A plot of each variant and workload over the dates of its runs, those with most runs first."""
+    """A plot of each variant and workload over the dates of its runs; plots with the most runs come first."""
     found: dict[tuple[str, str, str, str], list[TrendPoint]] = {}
     for entry in sorted(runs, key=lambda listed: listed.run.created_at):
         for mark in () if entry.summary is None else entry.summary.marks:
@@ -157,8 +157,8 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
             Figure(
                 f"trend-{number}",
                 f"{variant}, {workload}: has it changed?",
-                "A mark is a run, with its 95 % interval. Dotted lines: the level has changed between "
-                f"the runs on both sides, by so much. Durability: {symbol_key()}.",
+                "A mark is a run, with its 95 % interval. Dotted lines: the level changed between the "
+                f"runs on both sides, by this much. Durability: {symbol_key()}.",
                 f"{len(points)} runs",
                 data.describe(),
                 data,
@@ -171,10 +171,10 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
         Column("the ratio changed by", numeric=True),
     )  # fmt: skip
     note = (
-        f"Looked for in each plot with {LEAST} runs or more of one machine: the largest step is held against "
-        f"those of the same runs in random order, at {percent(LEVEL)}. Sizes are of the mean ratio, with "
-        "95 % intervals; chosen because they are large, they are a little too large. What changed meanwhile "
-        "(a version, a kernel, the machine) is in the reports of the two runs."
+        f"Changes are looked for in each plot with {LEAST} runs or more of one machine: the largest step is "
+        f"compared with those of the same runs in random order, at {percent(LEVEL)}. Sizes are of the mean "
+        "ratio, with 95 % intervals; because large steps are chosen, the sizes are a little too large. What "
+        "changed meanwhile (a version, a kernel, the machine) is in the reports of the two runs."
     )
     blocks.append(
         Table("Changes", columns, tuple(rows), note)
@@ -185,7 +185,7 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
 
 
 def _changes(points: Sequence[TrendPoint]) -> list[tuple[str, TrendChange]]:
-    """(machine, change), each machine by itself, whose versions may differ. Points come in order of time."""
+    """(machine, change), for each machine by itself; versions may differ. Points are in order of time."""
     found = []
     for machine in dict.fromkeys(point.machine for point in points):
         of_machine = [point for point in points if point.machine == machine]

@@ -1,7 +1,7 @@
-"""The store as the page reads it: found when it is there, never made, and summed up run by run.
+"""The store as the page reads it: opened once it exists, never made, and summed up run by run.
 
-A summary takes the analysis of a run. A thread makes them, newest run first, so that a list of a thousand
-runs is shown at once and fills up; each is kept until its run has another trial.
+A summary takes the analysis of a run. A thread makes the summaries, newest run first, so that a list of a
+thousand runs is shown at once and fills up. Each summary is kept until its run has another trial.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOTHING = Extent(0, 0, 0, None, None)
 
 
 class Shelf:
-    """Runs of one store. ``open_store`` returns None while there is none."""
+    """Runs of one store. ``open_store`` returns None while the store does not exist."""
 
     def __init__(self, open_store: Callable[[], Store | None], shown: str) -> None:
         self.shown = shown
@@ -41,14 +41,14 @@ class Shelf:
         self._finished: dict[str, float | None] = {}
         self._summaries: dict[str, tuple[Extent, RunSummary]] = {}
         self._courses: dict[str, tuple[Extent, RunCourse]] = {}
-        """Of the run that was asked for last."""
+        """The progress of the run that was asked for last."""
         self._wanted: dict[str, Extent] = {}
         self._lock = threading.Lock()
         self._wake = threading.Condition()
         self._is_over = False
         self._worker: threading.Thread | None = None
         self.version = 0
-        """Counts summaries."""
+        """The number of summaries made."""
 
     @property
     def is_there(self) -> bool:
@@ -81,11 +81,11 @@ class Shelf:
             return bool(self._wanted)
 
     def run(self, run_id: str) -> ListedRun | None:
-        """One of them by its whole id. Raises StoreError."""
+        """The run with this whole id. Raises StoreError."""
         return next((entry for entry in self.listed() if entry.run.id == run_id), None)
 
     def view(self, run_id: str) -> ReportView | None:
-        """The report on a run as it is stored now. Raises StoreError, AnalysisError."""
+        """The report on a run as it is stored now. Raises StoreError or AnalysisError."""
         self._refresh()
         store, run = self._opened(), self._runs.get(run_id)
         if store is None or run is None:
@@ -103,21 +103,21 @@ class Shelf:
             course = course_of(listed, store.trials(run_id))
             with self._lock:
                 self._courses = {run_id: (listed.extent, course)}
-        # What was asked of it changes without a trial.
+        # Requests to the run change without a trial.
         run = replace(listed.run, requests=store.requests(run_id))
         return replace(course, listed=replace(listed, run=run))
 
     def flights(self) -> list[Flight]:
-        """Runs that have not ended, and who carries them out. Raises StoreError."""
+        """Unfinished runs, and who carries them out. Raises StoreError."""
         store = self._opened()
         if store is None:
             return []
         return flights(store, {entry.run.id: entry for entry in self.listed()}, time.time())
 
     def tuning(self, journal: Journal) -> tuple[TuningFacts, ListedRun | None] | None:
-        """What a tuning has measured, and the run of its present step where one has begun.
+        """What a tuning has measured, and the run of its present step if that has begun.
 
-        None while there is no store. Raises StoreError.
+        None while the store does not exist. Raises StoreError.
         """
         store = self._opened()
         if store is None:
@@ -129,9 +129,9 @@ class Shelf:
         return found, next((entry for entry in begun if entry.extent.finished_at is None), None)
 
     def ask(self, run_id: str, kind: RequestKind, rounds: int) -> Request | None:
-        """Ask something of a run that goes on; None where there is no such run.
+        """Make a request to a run in progress; None if there is no such run.
 
-        Raises StoreError for what no run would grant. The store is not written but here.
+        Raises StoreError for a request that no run would grant. Nothing else writes to the store.
         """
         store = self._opened()
         if store is None or run_id not in self.extents():
@@ -139,7 +139,7 @@ class Shelf:
         return store.ask(run_id, kind, rounds)
 
     def summarised(self, run_id: str) -> ListedRun | None:
-        """A run with its summary, made now if it has to be. Raises StoreError."""
+        """A run with its summary, which is made now if necessary. Raises StoreError."""
         found = self.run(run_id)
         store = self._opened()
         if found is None or store is None or found.summary is not None:
@@ -147,7 +147,7 @@ class Shelf:
         return ListedRun(found.run, found.extent, self._summarise(store, found.run, found.extent))
 
     def close(self) -> None:
-        """End the thread, and release the store."""
+        """End the thread and release the store."""
         with self._wake:
             self._is_over = True
             self._wake.notify_all()
@@ -163,7 +163,7 @@ class Shelf:
             return self._store
 
     def _refresh(self) -> Mapping[str, Extent]:
-        """Plans are read again when a run was added or has ended."""
+        """Read plans again when a run was added or has ended."""
         extents = self.extents()
         finished = {run_id: extent.finished_at for run_id, extent in extents.items()}
         with self._lock:
@@ -194,7 +194,7 @@ class Shelf:
             if run is not None and store is not None:
                 try:
                     self._summarise(store, run, extent)
-                except Exception as error:  # one run that cannot be read does not hide the others
+                except Exception as error:  # a run that cannot be read does not hide the others
                     said = error.message if isinstance(error, WalproofError) else f"a defect: {error!r}"
                     self._summaries[run_id] = (extent, RunSummary("", (), (), "", (), said))
             with self._wake:

@@ -1,4 +1,4 @@
-"""The page as an ASGI application: which address shows what."""
+"""The page as an ASGI application: what each address shows."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def make_site(
     tunings: Path | None = None,
     past: Past | None = None,
 ) -> ASGIApp:
-    """The application. ``shelf``: runs; ``board``: watched servers, ``past``: their history; and two folders.
+    """The application. ``shelf``: runs; ``board``: watched servers; ``past``: their history; and two folders.
 
-    It has no other way to a server.
+    It has no other access to a server.
     """
     from starlette.applications import Starlette
     from starlette.routing import Route

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 _PAGE = 50
-"""Runs on a page of the list."""
+"""The number of runs on a page of the list."""
 
 
 def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
@@ -32,7 +32,7 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
     from starlette.routing import Route
 
     latest: Latest[Markup] = Latest()
-    """The trend that was asked for last, drawn."""
+    """The drawing of the trend that was asked for last."""
 
     def runs(request: Request) -> Response:
         found = _selection(shelf, request.query_params)
@@ -135,7 +135,7 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
 
 
 def _course_values(found: RunCourse, every: Sequence[Flight]) -> dict[str, Any]:
-    """``flights``: this run's, and those of other machines that carry out the same study now."""
+    """Values of a page. Its flights: this run's, and those of other machines that carry out the study now."""
     run = found.listed.run
     its = next((flight for flight in every if flight.listed.run.id == run.id), None)
     others = [
@@ -169,7 +169,7 @@ def _selection(shelf: Shelf, asked: Mapping[str, str]) -> dict[str, Any]:
 
 
 def flight_data(flight: Flight) -> dict[str, Any]:
-    """A run that has not ended, for programs. ``trial`` is null between two trials, and without a process."""
+    """An unfinished run, for programs. ``trial`` is null between two trials and without a live process."""
     trial = flight.trial
     return {
         "run": flight.listed.run.id,

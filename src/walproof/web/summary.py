@@ -37,7 +37,7 @@ class RunSummary:
     """A run in a few lines."""
 
     heading: str
-    """What its ratios are ratios of: ``throughput``."""
+    """The quantity that its ratios compare, such as ``throughput``."""
     answers: tuple[Answer, ...]
     how_sure: tuple[str, ...]
     resolution: str
@@ -48,7 +48,7 @@ class RunSummary:
 
 
 def summarise(run: Run, trials: Sequence[Trial]) -> RunSummary:
-    """The run in a few lines; facts that make no report are said, and raise nothing."""
+    """The run in a few lines. If its facts make no report, the summary says why; nothing is raised."""
     try:
         view = build_view(run, trials)
     except WalproofError as error:

@@ -9,13 +9,13 @@ from concurrent.futures import wait as wait_for
 from typing import Generic, TypeVar
 
 PATIENCE_S = 0.5
-"""How long a page waits for what is nearly there."""
+"""How long a page waits for a value that is nearly ready."""
 
 _T = TypeVar("_T")
 
 
 class Latest(Generic[_T]):
-    """What was asked for last, made once for each state of what it is made of."""
+    """The value that was asked for last, made once for each state of its sources."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListedTuning:
-    """A tuning of the folder, or why it cannot be read."""
+    """A tuning of the folder, or the reason why it cannot be read."""
 
     folder: Path
     changed_at: float
@@ -70,7 +70,7 @@ class TuningCourse:
     present: str
     """What it is doing, in words; empty if it has finished."""
     blocks: tuple[Block, ...]
-    """The race, while it goes on."""
+    """The race, while it is run."""
     sections: tuple[Section, ...]
     """The report, as far as it has come."""
     answered: int

@@ -1,4 +1,4 @@
-"""What was told of each watched server, in memory: every look of the last minutes, then minutes of a day."""
+"""What is known of each watched server, in memory: each look of the last minutes, then minutes of a day."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ServerMoments:
         self._looks.append(moment)
 
     def span(self, since: float, until: float, most: int) -> list[Moment]:
-        """At most about so many between two times, neighbours put together where there are more."""
+        """Moments between two times: about ``most`` at most; if there are more, neighbours are merged."""
         looks = list(self._looks)
         first = looks[0].at if looks else until
         found = [moment for moment in self._minutes if since <= moment.at <= until and moment.at < first]
@@ -49,19 +49,19 @@ class ServerMoments:
         return [merged(part) for part in parts.values()]
 
     def at(self, when: float) -> Moment | None:
-        """The newest that is not younger; None where it is no longer kept."""
+        """The newest moment not later than ``when``; None if it is no longer kept."""
         kept = [moment for moment in (*self._minutes, *self._looks) if moment.at <= when]
         return max(kept, key=lambda moment: moment.at, default=None)
 
     @property
     def began(self) -> float | None:
-        """When the first that is kept was."""
+        """Time of the oldest moment that is kept."""
         return min((kept[0].at for kept in (self._minutes, self._looks) if kept), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """A server as it was last told of."""
+    """A server as last reported."""
 
     name: str
     moment: Moment
@@ -69,21 +69,21 @@ class Now:
 
 
 class Board:
-    """All watched servers. ``tell`` comes from the thread that watches, everything else from the page's."""
+    """All watched servers. The thread that watches calls ``tell``; the page's threads call the rest."""
 
     def __init__(self, every_s: float) -> None:
         self.every_s = every_s
         self.version = 0
-        """Counts what was told."""
+        """Number of calls of ``tell``."""
         self.is_over = False
-        """Whether streams of the page end."""
+        """Whether the event streams of the page are to end."""
         self._now: dict[str, Now] = {}
         self._histories: dict[str, ServerMoments] = {}
         self._totals: dict[str, tuple[float, Mapping[str, RmgrWal]]] = {}
         self._lock = threading.Lock()
 
     def tell(self, views: Sequence[ServerView], at: float) -> None:
-        """Take note of a look at each server; ``at``: the observer's Unix time."""
+        """Record a look at each server; ``at``: the observer's Unix time."""
         with self._lock:
             for view in views:
                 moment = moment_of(view, at, self.every_s, self._rates(view.name, view.causes, at))
@@ -92,12 +92,12 @@ class Board:
             self.version += 1
 
     def servers(self) -> list[Now]:
-        """As last told of, in the order of the command line."""
+        """All servers as last reported, in the order of the command line."""
         with self._lock:
             return list(self._now.values())
 
     def server(self, name: str) -> Now | None:
-        """One of them."""
+        """The server called ``name``."""
         with self._lock:
             return self._now.get(name)
 
@@ -113,12 +113,12 @@ class Board:
             return None if found is None else found.at(when)
 
     def began(self, name: str) -> float | None:
-        """When its history begins."""
+        """Time at which the kept moments of a server begin."""
         with self._lock:
             return self._histories[name].began
 
     def _rates(self, name: str, causes: WalCauses | None, at: float) -> Rates:
-        """Bytes a second since the look before: page images together, records by resource manager."""
+        """Bytes a second since the previous look: page images together, records by resource manager."""
         if causes is None:
             self._totals.pop(name, None)
             return ()

@@ -15,14 +15,14 @@ from walproof.report.watch.view import ServerView, about, splits
 
 IMAGES = "page images"
 MARKS = {0: "●", int(Severity.WARNING): "▲", int(Severity.CRITICAL): "✖"}
-"""Beside the colour, for eyes without."""
+"""Marks beside the colour, for readers who cannot tell colours apart."""
 Rates = tuple[tuple[str, float], ...]
-"""What writes the WAL -> bytes a second."""
+"""What writes the WAL, and how many bytes a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandbyMoment:
-    """A standby, seen from its upstream or from both."""
+    """A standby, as seen from its upstream or from both servers."""
 
     name: str
     lag_s: float
@@ -31,17 +31,17 @@ class StandbyMoment:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One server at a moment. None stands for what was not known then."""
+    """One server at a moment. None stands for a value that was not known then."""
 
     at: float
     """Unix time of the observer."""
     covers_s: float
-    """The time for which it stands: between two looks, or a minute of them."""
+    """The time that it covers: from one look to the next, or a minute of looks."""
     answers: bool
     about: str
     severity: int
     warm: float | None = None
-    """Seconds of crash recovery, with the range that holds 9 of 10."""
+    """Seconds of crash recovery, with the range that holds 9 of 10 recoveries."""
     warm_low: float | None = None
     warm_high: float | None = None
     cold: float | None = None
@@ -62,24 +62,24 @@ class Moment:
     events: tuple[tuple[float, str], ...] = ()
     notes: tuple[str, ...] = ()
     gone: str = ""
-    """Why it does not answer."""
+    """Why the server does not answer."""
     streams: bool = False
     """Whether its WAL is streamed."""
     sizes: SizeCurve | None = None
 
     @property
     def mark(self) -> str:
-        """Shape of its severity."""
+        """Mark of its severity."""
         return MARKS[self.severity]
 
     @property
     def severity_word(self) -> str:
-        """Severity in a word."""
+        """Its severity in a word."""
         return {0: "fine", 1: "warning", 2: "critical"}[self.severity]
 
 
 def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Moment:
-    """What is kept of the view."""
+    """The moment that is kept of a view."""
     seen, look = view.seen, view.seen.look
     events = tuple((event.at, event.text) for event in seen.events)
     if seen.no_answer is not None:
@@ -132,9 +132,9 @@ def sharing(moment: Moment, before: Moment) -> Moment:
 
 
 def merged(moments: Sequence[Moment]) -> Moment:
-    """One that stands for all: the worst of what may be bad, the mean of rates, and the last sentences.
+    """One moment for all of them: the worst values, the mean of the rates, and the last sentences.
 
-    A moment without an answer among them makes it one without: no gap is hidden.
+    If one of them has no answer, the result has none: no gap is hidden.
     """
     last = moments[-1]
     if len(moments) == 1:
@@ -176,7 +176,7 @@ def _most(values: Iterable[int | None]) -> int | None:
 def rates_between(then: Mapping[str, RmgrWal], now: Mapping[str, RmgrWal], seconds: float) -> Rates:
     """Bytes a second between two totals of a stream: page images together, records by resource manager.
 
-    Empty where the later one is of another stream.
+    Empty if the later total is of another stream.
     """
     if seconds <= 0:
         return ()

@@ -1,6 +1,6 @@
-"""A kept history of watched servers as moments for the plots: of any stretch that the file holds.
+"""A stored history of watched servers as moments for the plots, for any stretch that the file holds.
 
-Of a long stretch the worst record of each part is drawn (`WatchHistory.looks`), so that no peak is lost;
+For a long stretch, the worst record of each part is drawn (`WatchHistory.looks`), so that no peak is lost;
 rates are means from one drawn record to the next, from the counters of both.
 """
 
@@ -21,18 +21,18 @@ _POINTS = 300
 
 
 class Past:
-    """The history in one file, which may still be written."""
+    """The history in a file that may still be written to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def servers(self) -> tuple[HistoryServer, ...]:
-        """All that it knows. Raises StoreError."""
+        """All servers of the history. Raises StoreError."""
         with open_history(self.path) as history:
             return history.servers()
 
     def span(self, server: HistoryServer, since: float, until: float) -> list[Moment]:
-        """Its moments between two times, oldest first. Raises StoreError."""
+        """Moments of the server between two times, oldest first. Raises StoreError."""
         with open_history(self.path) as history:
             records = history.looks(server.name, since, until, at_most=_POINTS)
             every_s = history.every_s()
@@ -55,7 +55,7 @@ def _moment(name: str, record: WatchRecord, before: WatchRecord | None, covers_s
         Concern(concern.key, Severity(concern.severity), concern.sentence, (), since=concern.since)
         for concern in record.concerns
     )
-    about = made.about if made.answers else ""  # of a record alone nothing before is known
+    about = made.about if made.answers else ""  # a single record says nothing about the time before
     return replace(
         made, about=about, concerns=said, severity=2 if not made.answers else record.severity,
         wal_bytes_per_s=_rate(record, before),
@@ -70,7 +70,7 @@ def _causes(record: WatchRecord, before: WatchRecord | None) -> Rates:
 
 
 def _rate(record: WatchRecord, before: WatchRecord | None) -> float | None:
-    """Mean WAL a second since the record before, from the positions of both."""
+    """Mean WAL bytes a second since the previous record, from the positions of both."""
     look, then = record.look, None if before is None else before.look
     if look is None or then is None or before is None:
         return None

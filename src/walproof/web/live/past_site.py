@@ -1,4 +1,4 @@
-"""Addresses of a kept history: its servers, any stretch of one with its plots, and the same as a file."""
+"""Addresses of a stored history: its servers, any stretch of a server with its plots, and that as a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SPANS = {
     3600: "1 h", 6 * 3600: "6 h", 86400: "24 h", 7 * 86400: "7 days", 30 * 86400: "30 days",
 }  # fmt: skip
-"""Seconds that are offered; any others may be asked for."""
+"""Spans that are offered, in seconds; any other span may be asked for."""
 _SPAN_S = 86400
 _SHORTEST_S = 60.0
 
@@ -40,7 +40,7 @@ class HistoryStretch:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """Length of the stretch."""
         return self.until - self.since
 
 
@@ -78,7 +78,7 @@ def past_routes(past: Past, shown: Mapping[str, Any]) -> list[Route]:
 
 
 def _asked(past: Past, asked: Mapping[str, str]) -> HistoryStretch | None:
-    """The server and the stretch of an address; None where there is no such server."""
+    """The server and the stretch of an address; None if there is no such server."""
     known = {server.name: server for server in past.servers()}
     server = known.get(asked.get("name", ""))
     if server is None:
@@ -95,7 +95,7 @@ def _seconds(text: str) -> float:
 
 
 def _time(text: str) -> float | None:
-    """Unix time, or what a browser's field for date and time sends, by the clock where walproof runs."""
+    """Unix time from a number or from a browser's date and time field, in the time zone of walproof."""
     try:
         found = float(text)
     except ValueError:

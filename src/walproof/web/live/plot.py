@@ -1,7 +1,7 @@
-"""A plot over time as HTML: an SVG that stretches to any width, with its texts beside it, which do not.
+"""A plot over time as HTML: an SVG that stretches to any width, and texts beside it that do not stretch.
 
-Reports draw by Vega-Lite, whose process takes tens of milliseconds a chart; these are drawn again at every
-look at every server, and are a few polylines.
+Reports are drawn with Vega-Lite, whose process takes tens of milliseconds for each chart. These plots are
+drawn again for every look at every server, and are a few polylines.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 1000.0, 100.0
-"""Units of the drawing, which has no size of its own."""
+"""Size of the drawing in its units; it has no fixed size on the page."""
 _NEAR = 4.0
-"""Times everything else: a limit up to there is in the plot."""
+"""A limit up to this multiple of all other values is in the plot."""
 _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 36000, 86400)
 _DAY_S = 86400.0
 Value = float | None
@@ -30,9 +30,9 @@ class PlotLine:
     colour: int
     values: tuple[Value, ...]
     is_limit: bool = False
-    """What the others are held against: drawn dashed, where they come near it."""
+    """Whether the other lines are compared with it: it is drawn dashed, if they come near it."""
     low: tuple[Value, ...] = ()
-    """Ends of a range that is drawn as a band behind it."""
+    """Ends of a range that is drawn as a band behind the line."""
     high: tuple[Value, ...] = ()
 
 
@@ -50,12 +50,12 @@ class Plot:
     """Places in ``at`` after which nothing was seen for a while."""
     lines: tuple[PlotLine, ...]
     shown: Callable[[float], str]
-    """A value in words."""
+    """Says a value in words."""
     is_stacked: bool = False
     is_seconds: bool = False
     is_bytes: bool = False
     marks: tuple[tuple[float, str], ...] = ()
-    """Times that are marked, and what happened."""
+    """Marked times, and what happened at each."""
 
     @property
     def top(self) -> float:
@@ -71,7 +71,7 @@ class Plot:
         return ceiling(most, is_seconds=self.is_seconds, is_bytes=self.is_bytes)
 
     def describe(self) -> str:
-        """What it shows, for a reader who cannot see it."""
+        """What the plot shows, for a reader who cannot see it."""
         said = []
         for line in self.lines:
             known = [value for value in line.values if value is not None]
@@ -124,13 +124,13 @@ class Plot:
 
     @property
     def x_labels(self) -> tuple[str, ...]:
-        """Five times, evenly."""
+        """Five evenly spaced times."""
         shown = clock if self.until - self.since <= _DAY_S else day
         return tuple(shown(self.since + (self.until - self.since) * part / 4) for part in range(5))
 
     @property
     def legend(self) -> tuple[tuple[str, int, str, bool], ...]:
-        """(name, colour, newest value, dashed) of each line; of areas the uppermost first, as they lie."""
+        """(name, colour, newest value, dashed) of each line; areas are listed from the top."""
         rows, top = [], self.top
         for line in self.lines:
             last = line.values[-1] if line.values else None
@@ -147,7 +147,7 @@ class Plot:
         return HEIGHT - HEIGHT * min(value, top) / top
 
     def _runs(self, values: Sequence[Value]) -> Iterator[list[int]]:
-        """Places that follow each other without a break."""
+        """Yield runs of places without a break between them."""
         run: list[int] = []
         for place, value in enumerate(values):
             if value is not None:
@@ -192,7 +192,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def ceiling(most: float, *, is_seconds: bool = False, is_bytes: bool = False) -> float:
-    """A round number that is not below ``most``."""
+    """A round number that is at least ``most``."""
     if most <= 0:
         return 1.0
     if is_seconds:

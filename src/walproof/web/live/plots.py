@@ -1,4 +1,4 @@
-"""Which plots a watched server has."""
+"""The plots of a watched server."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from walproof.web.live.plot import Plot, PlotLine, Value
 _CAUSES_MOST = 5
 _STANDBYS_MOST = 7
 _STACKED = (1, 3, 4, 2, 5, 6)
-"""Colours of causes; neighbours differ in lightness, too."""
+"""Colours of causes; neighbours also differ in lightness."""
 _LATE = 3.0
-"""Times what a moment covers: a longer pause is a gap."""
+"""A pause longer than this multiple of the time that a moment covers is a gap."""
 REST = "other records"
 ALL = "all WAL"
 
 
 def plots(moments: Sequence[Moment], since: float, until: float) -> tuple[Plot, ...]:
-    """Those for which there is anything to show, oldest moment first."""
+    """The plots that have anything to show. ``moments``: oldest first."""
     if not moments:
         return ()
     frame = _Frame(moments, since, until)
@@ -108,7 +108,7 @@ def _causes(frame: _Frame) -> Iterator[Plot]:
         if all(rate is None for rate in rates):
             return
         lines = [PlotLine(ALL, 1, rates)]
-        note = "By cause where WAL is streamed (REPLICATION)."
+        note = "It is split by cause if the WAL is streamed (REPLICATION)."
     yield Plot(
         "wal", "WAL by cause", note, frame.since, frame.until, frame.at, frame.breaks, tuple(lines), _rate,
         is_stacked=True, is_bytes=True, marks=frame.checkpoints,
@@ -159,7 +159,7 @@ def _standbys(frame: _Frame) -> Iterator[Plot]:
     left_out = f" {len(names) - _STANDBYS_MOST} more are not drawn." if len(names) > _STANDBYS_MOST else ""
     yield Plot(
         "standbys", "Age of what standbys have replayed",
-        f"Seen from the upstream alone it may be 10 s too high.{left_out}", frame.since, frame.until,
+        f"Seen from the upstream alone, it may be 10 s too high.{left_out}", frame.since, frame.until,
         frame.at, frame.breaks, lines, format_duration, is_seconds=True,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Addresses of watched servers: all, one with its plots, the stream of both, and a moment as a file."""
+"""Addresses of watched servers: all of them, a server with its plots, streams of both, a moment as a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 SPANS = {10: "10 min", 60: "1 h", 360: "6 h", 1440: "24 h"}
-"""Minutes that a page may show."""
+"""Spans that a page can show, in minutes."""
 _SPAN = 60
 _SHORTEST_S = 60.0
 _POINTS = 300
@@ -130,7 +130,7 @@ def live_routes(board: Board, shown: Mapping[str, Any]) -> list[Route]:
 
 
 def _asked(board: Board, asked: Mapping[str, str]) -> ShownServer | None:
-    """The server, span and moment of an address; None where there is none such, or it is no longer kept."""
+    """The server, span and moment of an address; None if there is no such moment or it is no longer kept."""
     name, minutes = asked.get("name", ""), asked.get("minutes", "")
     now = board.server(name)
     if now is None:
@@ -150,7 +150,7 @@ def _asked(board: Board, asked: Mapping[str, str]) -> ShownServer | None:
 
 
 class _Pictures:
-    """Parts of the pages as HTML; what several readers look at is drawn once a look."""
+    """Parts of the pages as HTML. What several readers look at is drawn once for each look."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -185,7 +185,7 @@ class _Pictures:
         }
 
     def parts(self, shown: ShownServer | None) -> Mapping[str, str]:
-        """Id of an element -> what is in it, and the title. ``shown``: a server as it is now, or all."""
+        """Contents of elements by id, and the title. ``shown``: a server as it is now; None: all servers."""
         key = None if shown is None else (shown.name, shown.minutes)
         version = self._board.version
         kept = self._kept.get(key)

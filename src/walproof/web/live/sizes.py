@@ -1,4 +1,4 @@
-"""The what-if curve of a watched server as HTML: a drawing that stretches, as plots over time do; a table."""
+"""The what-if curve of a watched server as HTML: a drawing that stretches as plots do, and a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from walproof.web.live.plot import HEIGHT, WIDTH, ceiling
 
 _NOW, _ADVISED = "now", "advised"
 _NEAR = 2.0
-"""Times the highest point: a range up to there is in the plot."""
+"""A range up to this multiple of the highest point is in the plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class SizeRow:
 
     size: str
     mark: str
-    """``now``, ``advised``, or nothing."""
+    """``now``, ``advised``, or empty."""
     wal: str
     span: str
     away: str
@@ -34,7 +34,7 @@ class SizeRow:
 
 @dataclass(frozen=True, slots=True)
 class SizePicture:
-    """WAL an hour over max_wal_size."""
+    """WAL an hour as a function of max_wal_size."""
 
     curve: SizeCurve
 
@@ -44,7 +44,7 @@ class SizePicture:
         present, advised = self.curve.present, self.curve.advised
         now = "" if present is None else f"Now, with {self._label(present)}: {_rate(present)}. "
         if advised is None:
-            return f"{now}No other setting saves a tenth of the WAL within the limits that are given."
+            return f"{now}No other setting saves a tenth of the WAL within the given limits."
         settings = ", ".join(f"{name} = {value}" for name, value in self.curve.changes)
         away = "" if advised.recovery_s is None else (
             f", and a crash recovery at most {format_duration(advised.recovery_s)}"
@@ -57,7 +57,7 @@ class SizePicture:
 
     @property
     def note(self) -> str:
-        """Of which WAL it is, and how far off it may be."""
+        """Which WAL the curve is simulated from, and how large its error may be."""
         curve = self.curve
         gaps = f" with {curve.gaps} gaps" if curve.gaps > 1 else " with a gap" if curve.gaps else ""
         if curve.held_pages >= curve.pages:
@@ -68,7 +68,7 @@ class SizePicture:
                 f"a standard error of {100 * curve.sample_error:.1f} % of the WAL"
             )
             band = "what is expected, with that error twice"
-        cut = " It goes on above the plot." if self._most > self._top else ""
+        cut = " It continues above the plot." if self._most > self._top else ""
         return (
             f"Simulated from {format_bytes(curve.wal_bytes)} of WAL{gaps}, "
             f"{clock_time(curve.since)} to {clock_time(curve.until)}; {followed}. Band: {band}.{cut} "
@@ -77,12 +77,12 @@ class SizePicture:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of the horizontal axis, each in the middle of a part of it."""
+        """Labels of the horizontal axis, each in the middle of its part."""
         return tuple(self._label(point) for point in self.curve.points)
 
     @property
     def y_labels(self) -> tuple[str, str, str]:
-        """Top, middle and zero."""
+        """Labels of the top, the middle and zero of the vertical axis."""
         return _bytes(self._top), _bytes(self._top / 2), "0"
 
     @property
@@ -99,7 +99,7 @@ class SizePicture:
         )  # fmt: skip
 
     def describe(self) -> str:
-        """For a reader who cannot see it."""
+        """What the drawing shows, for a reader who cannot see it."""
         points = ", ".join(f"{self._label(point)} {_rate(point)}" for point in self.curve.points)
         return f"WAL an hour by max_wal_size: {points}. {self.sentence}"
 
@@ -115,7 +115,7 @@ class SizePicture:
         parts.append(f'<path class="line c1" d="{_path(line)}"/>')
         for x, point in zip(xs, points, strict=True):
             mark = self._mark(point)
-            # The advised server may have another checkpoint_timeout, and so lie beside the curve.
+            # The advised settings may have another checkpoint_timeout, so their point may be off the curve.
             told = self.curve.advised if mark == _ADVISED and self.curve.advised is not None else point
             y = self._y(told.wal_bytes_per_hour)
             if mark:

@@ -1,5 +1,5 @@
 "use strict";
-// What changes by itself, and buttons that copy. Without scripts every page shows what it knew when it was asked for.
+// Updates without reloading, and copy buttons. Without scripts every page shows the state at the time of the request.
 (() => {
   const say = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
 
@@ -14,7 +14,7 @@
     });
   }
 
-  // Answers of the list are read while it is shown.
+  // The list is shown first; its answers are filled in as they are read.
   const rows = document.querySelector("[data-rows]");
   if (rows) {
     const fill = async () => {
@@ -36,7 +36,7 @@
     setTimeout(fill, 400);
   }
 
-  // A run that goes on: asked for again while the page is seen.
+  // A run in progress: fetched again while the page is visible.
   const progress = document.querySelector("[data-progress]");
   if (progress) {
     let seen = "";
@@ -73,7 +73,7 @@
       };
       source.onerror = () => {
         lost = lost || new Date();
-        say(status, `connection lost at ${lost.toLocaleTimeString()}; what is shown is from before`);
+        say(status, `connection lost at ${lost.toLocaleTimeString()}; what is shown is from before that`);
         if (source.readyState === EventSource.CLOSED && !isPaused) setTimeout(open, 3000);
       };
     };
