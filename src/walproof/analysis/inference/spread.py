@@ -20,7 +20,7 @@ Two ways in which variants contradict it are looked for, each by a test at SCREE
 
 The screen is far from 0.05 because missing a difference costs coverage and seeing one that is not there costs
 only width. ``bench/sure/rules.py`` has this rule beside others, ``bench/sure/coverage.py`` measures it as it
-is here; ``docs/statistics.md`` has what they found.
+is here; ``docs/records/2026-11-statistics.md`` has what they found.
 """
 
 from __future__ import annotations
