@@ -103,6 +103,23 @@ def test_the_last_segment_before_a_promotion(layer: Layer, tmp_path: Path) -> No
     assert f"though {laid.source.names(2)[0]} and later are in the archive" in problem.message
 
 
+def test_a_history_that_only_pg_wal_has_is_missing(layer: Layer, tmp_path: Path) -> None:
+    """Without it a restore from the archive does not find its way to the newer timeline."""
+    laid = layer("folder", "")
+    (kept,) = laid.root.rglob("00000002.history")
+    wal = _pg_wal(laid, tmp_path, laid.source.names(2)[-1:])
+    assert _both(laid, wal).problems == ()
+    kept.rename(wal / kept.name)
+    (problem,) = _both(laid, wal).problems
+    assert problem.kind == "history missing"
+    first = laid.source.names(2)[0]
+    assert problem.message == f"00000002.history is only in pg_wal, though {first} is in the archive"
+    assert problem.path == str(wal / kept.name)
+    assert problem.command is not None
+    subprocess.run(problem.command, shell=True, check=True)
+    assert _both(laid, wal).problems == ()
+
+
 def test_what_is_older_than_the_archive_is_no_gap(layer: Layer, tmp_path: Path) -> None:
     """Archiving began later, or the archive's older segments expired: pg_wal may have more."""
     laid = layer("folder", "")

@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from walproof.errors import WalError
+from walproof.wal.places.place import file_path
 from walproof.wal.segment import segment_name
 from walproof.wal.verify.names import WalFile
 from walproof.wal.verify.problems import Problem
@@ -98,6 +99,38 @@ def not_archived(reading: Reading, timeline: int, first: int, last: int) -> Prob
         reading.start_of(first), reading.start_of(last + 1),
         command=_command(segments, later[0], segment_name(reading.start_of(first), timeline, size)),
     )  # fmt: skip
+
+
+def unarchived_histories(reading: Reading, timelines: Timelines) -> Iterator[Problem]:
+    """The problem that a timeline's history is in pg_wal only, though its WAL is archived: a restore from the
+    archive does not find its way there."""
+    listed: dict[int, list[str]] = {}
+    for timeline, file in reading.archive.listing.histories:
+        listed.setdefault(timeline, []).append(file_path(file))
+    for timeline in sorted(timelines.ancestors):
+        paths = listed[timeline]
+        archived = [
+            segment.file
+            for _, segment in sorted(reading.segments.get(timeline, {}).items())
+            if _is_archived(reading, segment)
+        ]
+        if archived and all(map(reading.archive.is_live, paths)):
+            name, first = f"{timeline:08X}.history", archived[0]
+            yield Problem(
+                "history missing",
+                f"{name} is only in pg_wal, though {first.name} is in the archive",
+                paths[0], timeline=timeline, command=_history_command(paths[0], first),
+            )  # fmt: skip
+
+
+def _history_command(path: str, beside: WalFile) -> str | None:
+    """What copies a history to where the archive's files are, as they are; None where only a tool can."""
+    if beside.reader is not None or beside.sha1 is not None or beside.ending is not None:
+        return None
+    folder = PurePosixPath(beside.path).parent
+    if folder.name == beside.name[:16]:
+        folder = folder.parent
+    return f"cp -p {shlex.quote(path)} {shlex.quote(f'{folder}/')}"
 
 
 def _later(reading: Reading, timeline: int, number: int) -> list[WalFile]:

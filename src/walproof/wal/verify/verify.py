@@ -19,7 +19,7 @@ from walproof.units import Lsn
 from walproof.wal.places.opened import Path, call, open_places
 from walproof.wal.progress import Observe
 from walproof.wal.segment import segment_name
-from walproof.wal.verify.archived import set_aside_unarchived
+from walproof.wal.verify.archived import set_aside_unarchived, unarchived_histories
 from walproof.wal.verify.backups import BaseBackup, BrokenBackup, read_label
 from walproof.wal.verify.chain import build_chains
 from walproof.wal.verify.files import condensed
@@ -136,8 +136,8 @@ def _verified(
     restored = {window.backup for window in restorable}
     described = tuple(backup for backup in described if backup.tool != "label" or backup in restored)
     everything = [
-        *reading.problems, *timelines.problems, *chains.problems, *problems, *unusable,
-        *_not_there(archive, reading, chains.problems),
+        *reading.problems, *timelines.problems, *unarchived_histories(reading, timelines),
+        *chains.problems, *problems, *unusable, *_not_there(archive, reading, chains.problems),
     ]  # fmt: skip
     names = sorted(
         (number, segment_name(reading.start_of(number), timeline, reading.segment_size))
