@@ -54,7 +54,8 @@ pub fn verify_files(
         facts
     };
     // Taken in their order, in which a store's objects are fetched ahead.
-    let numbered = requests.iter().enumerate().par_bridge().map(|(number, request)| (number, verify(request)));
+    let numbered =
+        requests.iter().enumerate().par_bridge().map(|(number, request)| (number, verify(request)));
     let mut facts: Vec<(usize, FileFacts)> = pool.install(|| numbered.collect());
     watch.check()?;
     facts.sort_by_key(|(number, _)| *number);
