@@ -57,7 +57,7 @@ def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
         done = walproof("web", "--address", f"127.0.0.1:{port}", cwd=tmp_path)
     assert done.returncode == 2
     assert "Address already in use" in done.stderr
-    assert "takes a free one" in done.stderr
+    assert "takes a free port" in done.stderr
     done = walproof("web", "--out", "nowhere", cwd=tmp_path)
     assert done.returncode == 2
     assert 'folder "nowhere" holds no results' in done.stderr
