@@ -6,7 +6,6 @@ plain HTTP is only for servers on this machine."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 from datetime import timedelta
 from ipaddress import ip_address
@@ -25,8 +24,6 @@ TOTAL_VARIABLE = "WALPROOF_OBJECT_STORE_TIMEOUT"
 _TOTAL_S = 120.0
 _MOST_RETRIES = 10
 _CONNECT_S = 5
-_M_ARENA_MAX = -8
-"""``malloc.h`` of glibc."""
 _REQUEST_S = 60
 """One answer with its body, which is a piece of an object."""
 _ENDPOINTS = {
@@ -54,14 +51,6 @@ def retry_config() -> RetryConfig:
     }  # fmt: skip
 
 
-def _limit_arenas() -> None:
-    """Let all threads share two arenas of glibc's malloc. Else each thread that fetches keeps what it once
-    needed, and pieces of 4 MiB leave holes there: half as much memory again."""
-    allocator = ctypes.CDLL(None)
-    if hasattr(allocator, "mallopt"):
-        allocator.mallopt(_M_ARENA_MAX, 2)
-
-
 def open_client(scheme: str, bucket: str) -> S3Store | GCSStore | AzureStore:
     """A client for one bucket. Nothing is asked yet. Raises WalError."""
     try:
@@ -70,7 +59,6 @@ def open_client(scheme: str, bucket: str) -> S3Store | GCSStore | AzureStore:
         raise WalError(
             f'reading "{scheme}://{bucket}" needs obstore', hint='Install it: pip install "walproof[s3]".'
         ) from error
-    _limit_arenas()
     options: dict[str, Any] = {
         "client_options": {
             "connect_timeout": timedelta(seconds=_CONNECT_S), "timeout": timedelta(seconds=_REQUEST_S),
