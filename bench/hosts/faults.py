@@ -40,7 +40,8 @@ from typing import Any
 import psutil
 
 from tests.cli.command import environment
-from tests.hosts.clusters import Nodes, nodes, store_server, store_url
+from tests.facts.server import store_server, store_url
+from tests.hosts.clusters import Nodes, nodes
 from tests.live.laboratory import wait_clean
 from walproof.facts import Trial
 from walproof.facts.store import Store

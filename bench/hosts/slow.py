@@ -33,7 +33,8 @@ from typing import Any
 import psutil
 
 from tests.cli.command import environment
-from tests.hosts.clusters import nodes, store_server, store_url
+from tests.facts.server import store_server, store_url
+from tests.hosts.clusters import nodes
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install

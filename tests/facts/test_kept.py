@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.facts.plans import ENVIRONMENT, SERIES, plan, trial
+from tests.facts.server import store_server, store_url
 from walproof.errors import StoreAwayError, StoreError
 from walproof.facts import Install, RequestKind
 from walproof.facts.kept import KeptTrials
 from walproof.facts.run import BegunTrial
 from walproof.facts.store import Store
-from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
@@ -24,15 +24,8 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture(scope="module")
 def server(work: Path, embedded: Install) -> Iterator[Cluster]:
-    with Workspace(work, server_user()) as workspace:
-        folder = workspace.make_folder("store")
-        templates.clone(templates.prepare_empty(workspace, embedded, ()), folder)
-        cluster = Cluster(embedded, workspace, folder)
-        cluster.start({})
-        try:
-            yield cluster
-        finally:
-            cluster.stop("immediate")
+    with Workspace(work, server_user()) as workspace, store_server(workspace, embedded) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -40,7 +33,7 @@ def store(server: Cluster, tmp_path: Path) -> Iterator[Store]:
     name = f"kept_{abs(hash(tmp_path)):x}"
     with server.connect() as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
-    opened = Store(f"postgresql://postgres@/{name}?host={server.sockets}&port={server.port}")
+    opened = Store(store_url(server, name))
     yield opened
     opened.close()
 

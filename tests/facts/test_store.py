@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
+from tests.facts.server import store_server, store_url
 from walproof.errors import StoreError
-from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, RequestKind, Slice
+from walproof.facts import CheckedImage, CutFacts, ImageState, Install, Plan, RequestKind, Slice
 from walproof.facts.codec import from_json, plan_hash, to_data
 from walproof.facts.run import BegunTrial, Extent
 from walproof.facts.store import Store
-from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
@@ -26,19 +26,9 @@ COMMAND = ("walproof", "run", "example")
 
 
 @pytest.fixture(scope="module")
-def server(work: Path, embedded: object) -> Iterator[Cluster]:
-    from walproof.facts import Install
-
-    assert isinstance(embedded, Install)
-    with Workspace(work, server_user()) as workspace:
-        folder = workspace.make_folder("store")
-        templates.clone(templates.prepare_empty(workspace, embedded, ()), folder)
-        cluster = Cluster(embedded, workspace, folder)
-        cluster.start({})
-        try:
-            yield cluster
-        finally:
-            cluster.stop("immediate")
+def server(work: Path, embedded: Install) -> Iterator[Cluster]:
+    with Workspace(work, server_user()) as workspace, store_server(workspace, embedded) as cluster:
+        yield cluster
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -49,7 +39,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     name = f"store_{abs(hash(tmp_path)):x}"
     with cluster.connect() as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
-    return f"postgresql://postgres@/{name}?host={cluster.sockets}&port={cluster.port}"
+    return store_url(cluster, name)
 
 
 @pytest.fixture

@@ -14,11 +14,6 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from walproof.facts import Install
-from walproof.postgres import template as templates
-from walproof.postgres.cluster import Cluster as Server
-from walproof.postgres.workspace import Workspace
-
 if TYPE_CHECKING:
     from ray._private.node import Node
     from ray.cluster_utils import Cluster
@@ -44,24 +39,6 @@ def cluster(hosts: Mapping[str, Mapping[str, str]] | None = None) -> Iterator[st
         for name, more in hosts.items():
             made.add(name, more)
         yield made.cluster.address
-
-
-@contextmanager
-def store_server(workspace: Workspace, install: Install) -> Iterator[Server]:
-    """A server for facts, which all nodes reach by ``store_url``."""
-    folder = workspace.make_folder("store")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-    server = Server(install, workspace, folder)
-    server.start({})
-    try:
-        yield server
-    finally:
-        server.stop("immediate")
-
-
-def store_url(server: Server, database: str = "postgres") -> str:
-    """Of a store on that server."""
-    return f"postgresql://postgres@/{database}?host={server.sockets}&port={server.port}"
 
 
 class Nodes:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import start, walproof
+from tests.facts.server import store_server, store_url
 from tests.golden.unpack import VERSIONS, unpack
 from tests.hosts import clusters
 from tests.lab.tune_loads import shop
@@ -204,8 +205,8 @@ def test_unsafe_hosts_are_named(cluster: RayCluster) -> None:
 
 @pytest.fixture(scope="module")
 def shared_store(work: Path, embedded: Install) -> Iterator[str]:
-    with Workspace(work, server_user()) as workspace, clusters.store_server(workspace, embedded) as server:
-        yield clusters.store_url(server)
+    with Workspace(work, server_user()) as workspace, store_server(workspace, embedded) as server:
+        yield store_url(server)
 
 
 @pytest.mark.live

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.command import environment
 from tests.facts.plans import plan, trial
+from tests.facts.server import store_url
 from tests.live.pair import Pair
 from walproof.errors import StudyError
 from walproof.facts import Environment
@@ -35,7 +36,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     name = f"labs_{abs(hash(tmp_path)):x}"
     with pair.primary.connect() as session:
         session.execute(f"CREATE DATABASE {name}".encode())
-    return f"postgresql://postgres@/{name}?host={pair.primary.sockets}&port={pair.primary.port}"
+    return store_url(pair.primary, name)
 
 
 def test_the_same_study_at_the_same_time(url: str, tmp_path: Path) -> None:
