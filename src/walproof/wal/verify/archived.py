@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from walproof.errors import WalError
-from walproof.wal.places.place import file_path
+from walproof.wal.places.place import FileSource, file_path
 from walproof.wal.segment import segment_name
 from walproof.wal.verify.names import WalFile
 from walproof.wal.verify.problems import Problem
@@ -104,33 +104,34 @@ def not_archived(reading: Reading, timeline: int, first: int, last: int) -> Prob
 def unarchived_histories(reading: Reading, timelines: Timelines) -> Iterator[Problem]:
     """The problem that a timeline's history is in pg_wal only, though its WAL is archived: a restore from the
     archive does not find its way there."""
-    listed: dict[int, list[str]] = {}
+    listed: dict[int, list[FileSource]] = {}
     for timeline, file in reading.archive.listing.histories:
-        listed.setdefault(timeline, []).append(file_path(file))
+        listed.setdefault(timeline, []).append(file)
     for timeline in sorted(timelines.ancestors):
-        paths = listed[timeline]
+        files = listed[timeline]
         archived = [
             segment.file
             for _, segment in sorted(reading.segments.get(timeline, {}).items())
             if _is_archived(reading, segment)
         ]
-        if archived and all(map(reading.archive.is_live, paths)):
+        if archived and all(reading.archive.is_live(file_path(file)) for file in files):
             name, first = f"{timeline:08X}.history", archived[0]
             yield Problem(
                 "history missing",
                 f"{name} is only in pg_wal, though {first.name} is in the archive",
-                paths[0], timeline=timeline, command=_history_command(paths[0], first),
+                file_path(files[0]), timeline=timeline, command=_history_command(files[0], first),
             )  # fmt: skip
 
 
-def _history_command(path: str, beside: WalFile) -> str | None:
+def _history_command(file: FileSource, beside: WalFile) -> str | None:
     """What copies a history to where the archive's files are, as they are; None where only a tool can."""
-    if beside.reader is not None or beside.sha1 is not None or beside.ending is not None:
+    is_here = isinstance(file, str) and beside.reader is None
+    if not is_here or beside.sha1 is not None or beside.ending is not None:
         return None
     folder = PurePosixPath(beside.path).parent
     if folder.name == beside.name[:16]:
         folder = folder.parent
-    return f"cp -p {shlex.quote(path)} {shlex.quote(f'{folder}/')}"
+    return f"cp -p {shlex.quote(file_path(file))} {shlex.quote(f'{folder}/')}"
 
 
 def _later(reading: Reading, timeline: int, number: int) -> list[WalFile]:
