@@ -128,6 +128,15 @@ def transaction(session: int, number: int) -> tuple[str, str | None]:
     return "; ".join(parts), identifier
 
 
+def prepared_identifiers(record: Record) -> set[str]:
+    """The global identifiers (GIDs) that those transactions may have if they were prepared."""
+    return {
+        _PREPARED.format(session=session, number=commit.number)
+        for session, commits in enumerate(record)
+        for commit in commits
+    }
+
+
 def known_before(record: Record, moment_ns: int) -> Record:
     """Only what clients had been told by then. A process that the cut has not stopped yet may still
     acknowledge commits, but together with the power the network would have gone as well."""

@@ -25,7 +25,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
 from walproof.workload.books import check_books
-from walproof.workload.ledger import SETTINGS, acknowledged
+from walproof.workload.ledger import SETTINGS, Record, acknowledged, prepared_identifiers
 
 _PATIENCE_S = 3600.0
 _POLL_S = 0.01
@@ -148,6 +148,7 @@ def _check(cluster: Cluster, moment: RestoreMoment) -> list[str]:
     is there, or anything does not add up or cannot be read. Stops the server."""
     has_amcheck = has_extension(cluster.install, "amcheck")
     with cluster.connect() as session:
+        roll_back_unknown(session, moment.known)
         books = check_books(session, moment.known, has_amcheck=has_amcheck)
         rows = {way: _accounts(session, way) for way in ("indexonlyscan", "seqscan")}
         row = session.execute("SHOW data_checksums").fetchone()
@@ -176,6 +177,19 @@ def _check(cluster: Cluster, moment: RestoreMoment) -> list[str]:
         f'checksum of block {page.block} of "{page.path}" is wrong, which is a map that the server mends'
         for page in damaged
     ]
+
+
+def roll_back_unknown(session: psycopg.Connection[tuple[object, ...]], known: Record) -> None:
+    """Roll back the prepared transactions that ``known`` does not have, as their coordinator would.
+
+    Recovery to a time stops before a commit or an abort, never before a PREPARE
+    (``recoveryStopsBefore`` in xlogrecovery.c): what was prepared between the moment and the first later
+    commit is there, still prepared.
+    """
+    identifiers = prepared_identifiers(known)
+    for (identifier,) in session.execute("SELECT gid FROM pg_prepared_xacts ORDER BY gid").fetchall():
+        if identifier not in identifiers:
+            session.execute(f"ROLLBACK PREPARED '{identifier}'".encode())
 
 
 def _accounts(session: psycopg.Connection[tuple[object, ...]], way: str) -> int:
