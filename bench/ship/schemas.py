@@ -78,7 +78,7 @@ _DERIVED: Mapping[str, Mapping[str, Any]] = {
         "window_ms_p95": _NUMBER,
     },
     "Climb": {"skipped": {"type": "array", "items": {"$ref": "#/$defs/SweepPoint"}}},
-    "HostEstimate": {"is_odd": {"type": "boolean"}},
+    "HostEstimate": {"is_odd": {"type": "boolean"}, "is_suspect": {"type": "boolean"}},
 }
 """Properties of a type that are printed beside its fields."""
 

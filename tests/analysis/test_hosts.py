@@ -95,6 +95,27 @@ def test_a_slow_host_is_named_and_changes_no_ratio() -> None:
     assert [host["is_odd"] for host in stored["levels"][0]["hosts"]] == [False, False, True, False]
 
 
+def test_a_host_that_four_are_too_few_to_judge_is_named_with_a_doubt() -> None:
+    """Levels as bench/hosts/slow.py measured them on 2026-11-24, with half of the CPU for the first."""
+    asked, found = study("fir", None)
+    logs = [math.log(value) for value in (81.6, 250.3, 254.4, 202.8)]
+    verdicts = apart(logs, [0.0037, 0.0024, 0.0033, 0.0007])
+    hosts = tuple(
+        replace(host, against_others=math.exp(verdict[0]), odd_p=verdict[1])
+        for host, verdict in zip(found.levels[0].hosts, verdicts, strict=True)
+        if verdict is not None
+    )
+    level = replace(found.levels[0], hosts=hosts)
+    first = hosts[0]
+    assert (level.odd, level.suspect) == ((), (first,))
+    assert first.against_others == pytest.approx(0.35, abs=0.01)
+    page = to_html(hosts_view(asked, replace(found, levels=(level,)), {}, {}))
+    assert f"{first.host} may stand apart" in page
+    assert f"{first.host} (apart?)" in page
+    stored = json.loads(to_json(replace(found, levels=(level,)), {}, {}))
+    assert [host["is_suspect"] for host in stored["levels"][0]["hosts"]] == [True, False, False, False]
+
+
 def test_a_host_on_which_the_setting_does_something_else_is_named() -> None:
     _, found = study(None, "oak")
     assert all(level.odd == () for level in found.levels)

@@ -156,7 +156,7 @@ def test_begins_with_the_answer_and_ends_with_the_answer_and_the_next_step() -> 
     text = printed(durability())
     _, first, _ = text.split("\n\n", maxsplit=2)  # after the question, and when, on what, which run
     assert first.startswith(
-        "What was found\n  scale 1: No variant that is as safe as default is measurably faster."
+        "What was found\n  scale 1: No variant that is as safe as default is measurably faster; at most "
     )
     places = [
         text.rindex(f"\n{title}\n")

@@ -81,11 +81,31 @@ def test_rows_are_as_wide_as_their_columns() -> None:
 def test_answer_names_the_best_of_each_class() -> None:
     answer = view_of(durability()).answers[0]
     assert answer.title == "scale 1"
-    assert answer.sentences[0] == "No variant that is as safe as default is measurably faster."
+    assert answer.sentences[0].startswith("No variant that is as safe as default is measurably faster; at most ")
+    assert " fits what was measured (" in answer.sentences[0]
     assert answer.sentences[1].startswith("synchronous_commit=off gives ")
     assert answer.sentences[1].endswith(", and may lose last commits.")
     # fsync=off measured a little more, within the other's interval: no reason to take its risk.
     assert answer.sentences[2] == "No variant that may corrupt is clearly faster than that."
+
+
+def test_a_gain_that_wide_intervals_may_hide_is_no_denial() -> None:
+    facts = small_facts()
+    analysis = analyse(facts.run.plan, facts.trials)
+    for high, said in (
+        (0.99, "No variant that is as safe as default is measurably faster."),
+        (1.04, "No variant that is as safe as default is measurably faster; "
+               "at most 1.04x fits what was measured (pgtune)."),
+        (1.61, "Not known yet whether a variant that is as safe as default is faster: "
+               "up to 1.61x fits what was measured (pgtune)."),
+    ):  # fmt: skip
+        flat = tuple(
+            replace(effect, ratio=0.9, interval=Interval(0.7, high, 0.95, "t"),
+                    conclusion=Conclusion.LOWER if high < 1 else Conclusion.NO_DIFFERENCE)
+            for effect in analysis.effects
+        )  # fmt: skip
+        view = answers(Cells(facts.run.plan, facts.trials), replace(analysis, effects=flat))
+        assert view[0].sentences[0] == said
 
 
 def test_a_gain_that_the_other_comparisons_make_doubtful_is_no_denial() -> None:

@@ -18,6 +18,8 @@ from walproof.analysis.rounds import positive_metric
 from walproof.facts import Cell, Plan, Trial
 
 _ODD_P = 1 - LEVEL
+_SUSPECT_P = 0.2
+"""Of four hosts alike, the one that is farthest from the others has a smaller p value in one study of five."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class HostEstimate:
     def is_odd(self) -> bool:
         """Whether it stands apart from the others."""
         return self.odd_p is not None and self.odd_p < _ODD_P
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it may stand apart, and too few hosts are there to be sure."""
+        return self.odd_p is not None and _ODD_P <= self.odd_p < _SUSPECT_P
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,11 @@ class Across:
     def odd(self) -> tuple[HostEstimate, ...]:
         """Hosts that stand apart."""
         return tuple(host for host in self.hosts if host.is_odd)
+
+    @property
+    def suspect(self) -> tuple[HostEstimate, ...]:
+        """Hosts that may stand apart."""
+        return tuple(host for host in self.hosts if host.is_suspect)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from walproof.settings.durability import DurabilityClass
 from walproof.units import format_duration
 
 _NAMED_MOST = 4
+_OPEN = 1.25
+"""Where intervals reach so far above 1, "no variant is measurably faster" would sound like an answer."""
 _ROUNDS_MOST = 1000
 """More rounds than this are not advised: then the spread itself is the problem."""
 
@@ -81,15 +83,33 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
                 f"{plan.baseline}, because {most.comparisons} comparisons were made."
                 f"{_risk_sentence(most.variant, durability)}"
             )
-        elif in_class and durability.rank <= plan.variant(plan.baseline).durability.rank:
-            sentences.append(f"No variant that is as safe as {plan.baseline} is measurably faster.")
         elif in_class:
-            than = "clearly faster than that" if best else "measurably faster"
-            sentences.append(f"No variant that {durability.value} is {than}.")
+            is_as_safe = durability.rank <= plan.variant(plan.baseline).durability.rank
+            class_words = f"is as safe as {plan.baseline}" if is_as_safe else durability.value
+            sentences.append(_no_gain(class_words, in_class, best))
     slower = [effect.variant for effect in usable if effect.conclusion is Conclusion.LOWER]
     if slower:
         sentences.append(f"Measurably slower than {plan.baseline}: {_names(slower)}.")
     return sentences
+
+
+def _no_gain(class_words: str, effects: Sequence[Effect], best: Effect | None) -> str:
+    """That no variant of a class is faster, and how much faster one may be for all that was measured."""
+    than = "clearly faster than that" if best else "measurably faster"
+    said = f"No variant that {class_words} is {than}"
+    most = max((e for e in effects if e.interval is not None), key=_highest, default=None)
+    if best is not None or most is None or (high := _highest(most)) <= 1:
+        return f"{said}."
+    if high < _OPEN:
+        return f"{said}; at most {ratio(high)} fits what was measured ({most.variant})."
+    return (
+        f"Not known yet whether a variant that {class_words} is faster: "
+        f"up to {ratio(high)} fits what was measured ({most.variant})."
+    )
+
+
+def _highest(effect: Effect) -> float:
+    return 0.0 if effect.interval is None else effect.interval.high
 
 
 def _is_faster(effect: Effect, best: Effect | None) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from walproof import __version__
-from walproof.analysis.hosts import Across, HostStudy
+from walproof.analysis.hosts import Across, HostEstimate, HostStudy
 from walproof.facts import Plan
 from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
@@ -50,7 +50,7 @@ def effect_blocks(study: HostStudy) -> list[Block]:
         cell = effect.cell
         title = f"{cell.variant}, against {effect.baseline.variant} ({cell.install}, {cell.workload})"
         rows = [
-            (host.host + _mark(host.is_odd), ratio(host.value, host.interval), str(host.rounds))
+            (host.host + _mark(host), ratio(host.value, host.interval), str(host.rounds))
             for host in effect.hosts
         ]
         rows += [(host, UNKNOWN, "too few") for host in effect.silent]
@@ -74,7 +74,7 @@ def level_blocks(study: HostStudy) -> list[Block]:
         title = f"{level.cell.variant} ({level.cell.install}, {level.cell.workload})"
         rows = [
             (
-                host.host + _mark(host.is_odd),
+                host.host + _mark(host),
                 shown(study.metric, host.value),
                 f"{number(host.interval.low)} to {number(host.interval.high)}",
                 ratio(host.against_others),
@@ -100,6 +100,11 @@ def _said(across: Across, what: str) -> list[str]:
         f"(p = {number(host.odd_p)} after all hosts are counted). Look at it before you believe the mean."
         for host in across.odd
     ]
+    said += [
+        f"{host.host} may stand apart: {what} is {number(host.against_others)} times that of the other hosts "
+        f"(p = {number(host.odd_p)} after all hosts are counted). More hosts would make it sure; look at it."
+        for host in across.suspect
+    ]
     if across.between is not None:
         said.append(f"Hosts differ by {percent(math.expm1(across.between))} (standard deviation of {what}).")
     if across.mean is not None and across.prediction is None:
@@ -119,8 +124,10 @@ def _run_blocks(runs: Mapping[str, str], left_out: Mapping[str, str]) -> list[Bl
     ]
 
 
-def _mark(is_odd: bool) -> str:
-    return " (apart)" if is_odd else ""
+def _mark(host: HostEstimate) -> str:
+    if host.is_odd:
+        return " (apart)"
+    return " (apart?)" if host.is_suspect else ""
 
 
 def to_html(view: HostsView) -> str:
@@ -142,7 +149,7 @@ def host_facts(study: HostStudy) -> dict[str, object]:
         return [
             {
                 **asdict(across_hosts),
-                "hosts": [{**asdict(host), "is_odd": host.is_odd} for host in across_hosts.hosts],
+                "hosts": [{**asdict(host), "is_odd": host.is_odd, "is_suspect": host.is_suspect} for host in across_hosts.hosts],
             }
             for across_hosts in found
         ]
