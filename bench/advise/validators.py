@@ -46,7 +46,7 @@ def main() -> None:  # noqa: D103
 
 def _emitted() -> list[dict[str, Any]]:
     """For each version and platform: the lines of changes that advice makes, and what is refused."""
-    from walproof.platforms.platform import Target
+    from walproof.platforms.platform import PlatformTarget
     from walproof.platforms.registry import PLATFORMS
     from walproof.platforms.rules import rules_of
     from walproof.settings.change import Change
@@ -61,7 +61,7 @@ def _emitted() -> list[dict[str, Any]]:
     ]  # fmt: skip
     found = []
     for version in VERSIONS:
-        target = Target(version, {})
+        target = PlatformTarget(version, {})
         for name in ("patroni", "cnpg"):
             platform = PLATFORMS[name]
             kept = [change for change in changes if platform.refuse(change, target) is None]

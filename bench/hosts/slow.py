@@ -9,10 +9,10 @@ or 2). The load does not wait for a disk: a flush of the emulated one takes no t
     bgwriter_delay=210ms               which does nothing here: its interval has to hold 1
     log_min_messages=debug5            which costs CPU alone, so it has the same ratio on every host
 
-Checked: the slow host and no other is named, as apart or as perhaps apart, without the settings, at about half;
-nobody stands apart in a ratio; the interval of what does nothing holds 1; what costs CPU costs it on every
-host. A line goes to the results as JSON; exit status 1 if a check failed. On a machine that is busy the slow
-host has not just half.
+Checked: the slow host and no other is named, as apart or as perhaps apart, without the settings, at about
+half; nobody stands apart in a ratio; the interval of what does nothing holds 1; what costs CPU costs it on
+every host. A line goes to the results as JSON; exit status 1 if a check failed. On a machine that is busy the
+slow host has not just half.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 
 LIMIT = 0.03
 STUDY = """
@@ -96,7 +96,7 @@ def main() -> int:
         f"{given.setting}: {given.design} / fresh {middle:.3f} ({low:.3f} to {high:.3f}, 90 %),"
         f" {len(blocks)} blocks: {'shown' if is_shown else 'not shown'} within {LIMIT:.0%}"
     )
-    return Status.DONE if is_shown else Status.CHECK_FAILED
+    return ExitStatus.DONE if is_shown else ExitStatus.CHECK_FAILED
 
 
 def agreement(blocks: list[dict[str, Any]], design: str) -> tuple[float, float, float]:

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from walproof.analysis.gate import judge
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 from walproof.facts import Gate, Plan, Slice, Trial
 from walproof.facts.gate import parse_promises
 from walproof.facts.store import Store
@@ -41,7 +41,7 @@ PROMISES = ("tps < 0.97x", "wal_bytes_per_txn > 1.01x")
 CHANGES = {"unchanged": (1.0, 1.0), "5 % less tps": (0.95, 1.0), "2 % more WAL": (1.0, 1.02)}
 """Name -> factors of throughput and of WAL for each transaction."""
 UNCHANGED, INJECTED = 15, 5
-OUTCOMES = {Status.DONE: "holds", Status.BROKEN: "broken", Status.UNDECIDED: "undecided"}
+OUTCOMES = {ExitStatus.DONE: "holds", ExitStatus.BROKEN: "broken", ExitStatus.UNDECIDED: "undecided"}
 LOAD = (
     "\\set a random(1, 100000 * :scale)\n"
     "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :a;\n"
@@ -185,9 +185,12 @@ def run_live(given: argparse.Namespace) -> None:
             if (kind, number) not in results.found:
                 status, found, seconds = _walproof(given, number, words)
                 ratios = [[effect["ratio"], effect["interval"]] for effect in found["gate"]["judged"]]
-                results.add(kind, number, outcome=OUTCOMES[Status(status)], seconds=seconds, ratios=ratios)
+                results.add(
+                    kind, number, outcome=OUTCOMES[ExitStatus(status)], seconds=seconds, ratios=ratios
+                )
                 print(
-                    f"{kind} {number + 1} of {count}: {OUTCOMES[Status(status)]}, {seconds:.0f} s", flush=True
+                    f"{kind} {number + 1} of {count}: {OUTCOMES[ExitStatus(status)]}, {seconds:.0f} s",
+                    flush=True,
                 )
     results.print()
 

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.command import walproof
 from walproof.cli.compare import CompareOptions
 from walproof.cli.declaration import options_of
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 
 DOCS = Path(__file__).parents[2] / "docs"
 GATE = ("compare", "--pg", "embedded", "--fail-if", "wal_bytes_per_txn > 1.02x")
@@ -38,7 +38,7 @@ def test_pages_name_options_that_there_are(page: str) -> None:
 )
 def test_mistakes_are_refused_before_anything_runs(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
     done = walproof(*words, cwd=tmp_path)
-    assert done.returncode == Status.ERROR
+    assert done.returncode == ExitStatus.ERROR
     assert said in done.stderr
     assert "hint: " in done.stderr
     assert not list(tmp_path.iterdir())
@@ -46,7 +46,7 @@ def test_mistakes_are_refused_before_anything_runs(tmp_path: Path, words: tuple[
 
 def test_a_dry_run_says_what_is_decided_and_how_long_it_may_take(tmp_path: Path) -> None:
     done = walproof(*GATE, "--set", "commit_delay=1", "--budget", "3min", "--dry-run", cwd=tmp_path)
-    assert done.returncode == Status.DONE, done.stderr
+    assert done.returncode == ExitStatus.DONE, done.stderr
     assert "gate: fails if wal_bytes_per_txn > 1.02x\n" in done.stdout
     assert "length: until the gate is decided, 3 min 00 s at most" in done.stdout
     assert "--fail-if 'wal_bytes_per_txn > 1.02x'" in done.stdout

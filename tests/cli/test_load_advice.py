@@ -30,7 +30,7 @@ from walproof.report.kinds.loading.script import Recipe, load_script
 from walproof.settings.durability import DurabilityClass
 from walproof.workload.loading.owner import apply_ddl
 from walproof.workload.loading.steps import around
-from walproof.workload.loading.table import Column, Definition, Table, read_table
+from walproof.workload.loading.table import Definition, LoadedColumn, LoadedTable, read_table
 
 pytestmark = pytest.mark.live
 
@@ -171,8 +171,8 @@ def test_a_folder_for_wal_that_the_server_cannot_reach(folder: Path, tmp_path: P
 def test_the_recipe_of_a_finished_run_is_printed_again(folder: Path, embedded: Install) -> None:
     """Trials at made rates: late indexes gain, the rest does nothing. The table holds rows."""
     ddl = "CREATE TABLE t (id bigint PRIMARY KEY, x text)"
-    table = Table(
-        "t", (Column("id", "bigint", "int8", "b", -1, True),), (("id",),), (), (), (), (), False, False
+    table = LoadedTable(
+        "t", (LoadedColumn("id", "bigint", "int8", "b", -1, True),), (("id",),), (), (), (), (), False, False
     )
     key = replace(table, key_constraints=(Definition("t_pkey", "PRIMARY KEY (id)"),))
     wanted = Wanted("t", ddl, 500, None, None, DurabilityClass.NONE, filled=300)

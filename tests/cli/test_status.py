@@ -12,7 +12,7 @@ from pathlib import Path
 
 import walproof
 from tests.cli.command import environment
-from walproof.cli.status import SIGNAL_BASE, Status
+from walproof.cli.status import SIGNAL_BASE, ExitStatus
 
 SOURCE = Path(walproof.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "exit-status.md"
@@ -30,7 +30,7 @@ main()
 def test_the_page_has_every_status() -> None:
     rows = re.findall(r"^\| (\S+)(?: \+ number)? \|", PAGE.read_text(), re.MULTILINE)
     numbers = [row for row in rows if row.isdigit()]
-    assert numbers == [*(str(int(Statu)) for Statu in Status), str(SIGNAL_BASE)]
+    assert numbers == [*(str(int(Statu)) for Statu in ExitStatus), str(SIGNAL_BASE)]
 
 
 def test_statuses_are_written_once() -> None:
@@ -53,7 +53,7 @@ def test_a_defect_asks_for_a_report(tmp_path: Path) -> None:
         [sys.executable, "-c", DEFECT, "runs", "--store", str(tmp_path / "a.sqlite")],
         capture_output=True, text=True, check=False, cwd=tmp_path, env=environment(),
     )  # fmt: skip
-    assert done.returncode == int(Status.DEFECT), done.stderr
+    assert done.returncode == int(ExitStatus.DEFECT), done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith("walproof: error: unexpected KeyError: ")
     assert "raised KeyError" in done.stderr

@@ -29,7 +29,7 @@ from walproof.lab.power_cut.cut import (
 )
 from walproof.lab.power_cut.kept_image import read_case
 from walproof.lab.power_cut.self_test import run_self_test
-from walproof.lab.power_cut.verdict import Verdict, judge
+from walproof.lab.power_cut.verdict import ImageVerdict, judge
 from walproof.postgres.build import has_extension
 from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_pgbench
@@ -208,7 +208,7 @@ def test_what_is_found_once_only_is_no_verdict(
     embedded: Install, memory: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same bytes are looked at twice before an image fails that must not."""
-    wrong = Verdict(ImageState.CORRUPT, "nobody knows why", 0, 0, None)
+    wrong = ImageVerdict(ImageState.CORRUPT, "nobody knows why", 0, 0, None)
     order = CutOrder(12, {}, CutConditions(), images=1, moment=SOON, keep=tmp_path)
     lab = _lab(embedded, memory)
     verdicts = iter([wrong])

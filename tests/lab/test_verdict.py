@@ -15,7 +15,7 @@ import pytest
 from walproof.errors import DiskError
 from walproof.facts import CutConditions, ImageState, Install
 from walproof.lab.power_cut.cut import cut_initdb_options
-from walproof.lab.power_cut.verdict import Verdict, judge
+from walproof.lab.power_cut.verdict import ImageVerdict, judge
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -39,7 +39,7 @@ def image(embedded: Install, workspace: Workspace) -> Iterator[Cluster]:
     made.kill()
 
 
-def _judge(image: Cluster) -> Verdict:
+def _judge(image: Cluster) -> ImageVerdict:
     return judge(image, {}, RECORD, 0, sizes={}, has_checksums=True, has_amcheck=False)
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.command import walproof
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 
 pytestmark = pytest.mark.live
 
@@ -30,7 +30,7 @@ def test_a_version_that_writes_twice_the_rows_breaks_a_promise_about_wal(tmp_pat
         "--transactions", "1500", "--rounds", "3", "--fail-if", WAL, "--fail-if", "tps < 0.00001x",
         "--junit", "gate.xml", "--summary", "gate.md", cwd=tmp_path,
     )  # fmt: skip
-    assert done.returncode == Status.BROKEN, done.stderr
+    assert done.returncode == ExitStatus.BROKEN, done.stderr
     assert "a gate of 2 promises: measures until it is decided, 10 min 00 s at most" in done.stderr
     assert "The gate is broken" in done.stdout
     cases = ElementTree.parse(tmp_path / "gate.xml").getroot().findall("testsuite/testcase")
@@ -47,7 +47,7 @@ def test_equal_settings_on_one_server_hold(tmp_path: Path) -> None:
         "compare", "--set", "commit_delay=0", *SMALL, "--passes", "6", "--rounds", "1", "--json",
         "--fail-if", "wal_bytes_per_txn > 20x", cwd=tmp_path,
     )  # fmt: skip
-    assert done.returncode == Status.DONE, done.stderr
+    assert done.returncode == ExitStatus.DONE, done.stderr
     gate = json.loads(done.stdout)["gate"]
     assert gate["outcome"] == "holds"
     (judged,) = gate["judged"]

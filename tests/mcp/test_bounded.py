@@ -12,7 +12,7 @@ from tests.mcp.asking import asked, in_process, told, whole, with_more
 from walproof.errors import SettingError
 from walproof.mcp.bounded import MOST_BYTES, bounded, found_at, size
 from walproof.mcp.kept import Kept
-from walproof.mcp.tool import Answer, Nothing, Tool
+from walproof.mcp.tool import Nothing, Tool, ToolAnswer
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=900),
@@ -86,7 +86,7 @@ def test_the_oldest_answers_are_let_go() -> None:
 
 def test_a_client_gets_the_whole_in_parts() -> None:
     rows = [{"at": i, "relation": f"public.t{i}", "text": "z" * 300} for i in range(600)]
-    tool = Tool("rows", "Rows", "Rows.", Nothing, lambda _asked, _call: Answer({"rows": rows}))
+    tool = Tool("rows", "Rows", "Rows.", Nothing, lambda _asked, _call: ToolAnswer({"rows": rows}))
 
     async def ask(client: Any) -> None:
         first = told(await client.call_tool("rows", {}))

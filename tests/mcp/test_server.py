@@ -12,22 +12,22 @@ from mcp import Client
 
 from tests.mcp.asking import asked, error_of, in_process, told
 from walproof.errors import WalError
-from walproof.mcp.tool import Answer, Asked, Call, Nothing, Tool
+from walproof.mcp.tool import Call, Nothing, Tool, ToolAnswer, ToolArguments
 
 
-class Words(Asked):
+class Words(ToolArguments):
     """A question."""
 
     words: list[str]
     size: str | None = None
 
 
-def tool(name: str, function: Any, kind: type[Asked] = Nothing) -> Tool:
+def tool(name: str, function: Any, kind: type[ToolArguments] = Nothing) -> Tool:
     return Tool(name, name, f"{name}.", kind, function)
 
 
 def test_an_error_keeps_its_three_parts() -> None:
-    def fail(_asked: Nothing, _call: Call) -> Answer:
+    def fail(_asked: Nothing, _call: Call) -> ToolAnswer:
         raise WalError("no WAL\u200b there", detail="Looked in x.", hint="Look in y.")
 
     async def ask(client: Client) -> None:
@@ -41,11 +41,11 @@ def test_an_error_keeps_its_three_parts() -> None:
 
 
 def test_a_defect_is_short_and_says_nothing_of_values() -> None:
-    def broken(_asked: Nothing, _call: Call) -> Answer:
+    def broken(_asked: Nothing, _call: Call) -> ToolAnswer:
         secret = {"password": "hunter2"}
-        return Answer(secret["hunter2 is no key"])
+        return ToolAnswer(secret["hunter2 is no key"])
 
-    def panics(_asked: Nothing, _call: Call) -> Answer:
+    def panics(_asked: Nothing, _call: Call) -> ToolAnswer:
         raise BaseException("a panic")  # noqa: TRY002 - as PyO3's are
 
     defects: list[BaseException] = []
@@ -63,8 +63,8 @@ def test_a_defect_is_short_and_says_nothing_of_values() -> None:
 
 
 def test_what_cannot_be_asked_is_said_by_field() -> None:
-    def echo(asked_: Words, _call: Call) -> Answer:
-        return Answer(asked_.words)
+    def echo(asked_: Words, _call: Call) -> ToolAnswer:
+        return ToolAnswer(asked_.words)
 
     async def ask(client: Client) -> None:
         said = error_of(await client.call_tool("echo", {"word": ["x"], "size": "1GB"}))
@@ -84,7 +84,7 @@ def test_what_cannot_be_asked_is_said_by_field() -> None:
 
 
 def test_a_long_error_is_cut() -> None:
-    def fail(_asked: Nothing, _call: Call) -> Answer:
+    def fail(_asked: Nothing, _call: Call) -> ToolAnswer:
         raise WalError("x" * 100_000)
 
     async def ask(client: Client) -> None:
@@ -96,7 +96,7 @@ def test_a_long_error_is_cut() -> None:
 
 
 def test_a_call_ends_when_its_time_is_over() -> None:
-    def endless(_asked: Nothing, call: Call) -> Answer:
+    def endless(_asked: Nothing, call: Call) -> ToolAnswer:
         while True:
             call.observe(1, 2)
             time.sleep(0.01)
@@ -112,7 +112,7 @@ def test_a_call_ends_when_its_time_is_over() -> None:
 def test_a_client_that_gives_up_ends_the_call() -> None:
     ended = threading.Event()
 
-    def endless(_asked: Nothing, call: Call) -> Answer:
+    def endless(_asked: Nothing, call: Call) -> ToolAnswer:
         try:
             while True:
                 call.look()
@@ -128,16 +128,16 @@ def test_a_client_that_gives_up_ends_the_call() -> None:
         # The next one is answered.
         assert told(await client.call_tool("short", {}))["result"] == 1
 
-    short = tool("short", lambda _asked, _call: Answer(1))
+    short = tool("short", lambda _asked, _call: ToolAnswer(1))
     asked(lambda: in_process(tool("endless", endless), short), ask)
 
 
 def test_progress_is_told() -> None:
-    def passes(_asked: Nothing, call: Call) -> Answer:
+    def passes(_asked: Nothing, call: Call) -> ToolAnswer:
         for done in (2, 1):
             time.sleep(1.05)
             call.observe(done, 2)
-        return Answer("done")
+        return ToolAnswer("done")
 
     heard: list[tuple[float, str | None]] = []
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from walproof.observe.pace import Pace
+from walproof.observe.pace import RateBucket
 
 
 def test_over_a_minute_the_rate_is_kept() -> None:
-    pace, now_s, read = Pace(1000), 0.0, 0
+    pace, now_s, read = RateBucket(1000), 0.0, 0
     while now_s < 60.0:
         wait_s = pace.wait_s(now_s)
         if wait_s > 0:
@@ -19,7 +19,7 @@ def test_over_a_minute_the_rate_is_kept() -> None:
 
 
 def test_what_was_not_read_for_long_is_not_caught_up_at_once() -> None:
-    pace = Pace(1000)
+    pace = RateBucket(1000)
     assert pace.wait_s(0.0) == 0.0
     assert pace.wait_s(3600.0) == 0.0
     pace.took(1500)

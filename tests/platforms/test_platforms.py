@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from walproof.errors import SettingError
 from walproof.platforms.base_units import in_base_unit
 from walproof.platforms.cloudsql import MERGE
-from walproof.platforms.platform import Target
+from walproof.platforms.platform import PlatformTarget
 from walproof.platforms.registry import PLATFORMS, platform
 from walproof.platforms.rules import PlatformRule, rules_of
 from walproof.platforms.wal_access import wal_access
@@ -22,7 +22,7 @@ from walproof.settings.catalogue import Catalogue
 from walproof.settings.change import Before, Change
 from walproof.settings.value import canonical, parse
 
-TARGET = Target(
+TARGET = PlatformTarget(
     180006,
     {
         "max_wal_size": Before("1GB", is_default=True, is_in_auto_conf=False),

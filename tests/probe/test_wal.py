@@ -14,7 +14,7 @@ import pytest
 from walproof.errors import ProbeError
 from walproof.probe.protocol import Observation
 from walproof.probe.server_settings import server_facts
-from walproof.probe.wal import Reading, RecordCount, WalProbe, count_records, scale_counters
+from walproof.probe.wal import RecordCount, WalCounters, WalProbe, count_records, scale_counters
 from walproof.units import Lsn
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ def test_a_logical_slot_changes_what_is_written(server: Server) -> None:
 
 def test_late_reports_are_scaled_to_the_window() -> None:
     """1100 records were reported where the window holds 1000: each count holds a tenth of older activity."""
-    start = Reading(records=500, fpi=10, bytes=50_000, buffers_full=0, flushes=40, sync_ms=8.0)
-    end = Reading(records=1600, fpi=32, bytes=160_000, buffers_full=11, flushes=150, sync_ms=63.0)
+    start = WalCounters(records=500, fpi=10, bytes=50_000, buffers_full=0, flushes=40, sync_ms=8.0)
+    end = WalCounters(records=1600, fpi=32, bytes=160_000, buffers_full=11, flushes=150, sync_ms=63.0)
     assert scale_counters(start, end, 120_000, RecordCount(1000, 19, 19_000)) == pytest.approx(
         {
             "wal_records": 1000,
@@ -181,7 +181,7 @@ def test_late_reports_are_scaled_to_the_window() -> None:
 
 
 def test_a_window_in_which_nothing_was_reported() -> None:
-    still = Reading(records=500, fpi=10, bytes=50_000, buffers_full=0, flushes=40, sync_ms=None)
+    still = WalCounters(records=500, fpi=10, bytes=50_000, buffers_full=0, flushes=40, sync_ms=None)
     counters = scale_counters(still, still, 0, RecordCount(0, 0, 0))
     assert set(counters.values()) == {0}
     assert "wal_sync_ms_avg" not in counters

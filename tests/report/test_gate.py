@@ -17,7 +17,7 @@ from walproof.advise.gate import say_help
 from walproof.analysis.gate import Outcome, judge
 from walproof.cli import gate as gate_cli
 from walproof.cli.gate import Undecided, conclude
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 from walproof.errors import ReportError, StudyError
 from walproof.facts import Gate, Variant
 from walproof.facts.gate import parse_promises
@@ -56,20 +56,22 @@ class Given:
 @pytest.mark.parametrize(
     ("outcome", "undecided", "status"),
     [
-        (Outcome.HOLDS, Undecided.fail, Status.DONE),
-        (Outcome.HOLDS, Undecided.ok, Status.DONE),
-        (Outcome.BROKEN, Undecided.fail, Status.BROKEN),
-        (Outcome.BROKEN, Undecided.ok, Status.BROKEN),
-        (Outcome.UNDECIDED, Undecided.fail, Status.UNDECIDED),
-        (Outcome.UNDECIDED, Undecided.ok, Status.DONE),
+        (Outcome.HOLDS, Undecided.fail, ExitStatus.DONE),
+        (Outcome.HOLDS, Undecided.ok, ExitStatus.DONE),
+        (Outcome.BROKEN, Undecided.fail, ExitStatus.BROKEN),
+        (Outcome.BROKEN, Undecided.ok, ExitStatus.BROKEN),
+        (Outcome.UNDECIDED, Undecided.fail, ExitStatus.UNDECIDED),
+        (Outcome.UNDECIDED, Undecided.ok, ExitStatus.DONE),
     ],
 )
-def test_three_outcomes_and_their_statuses(outcome: Outcome, undecided: Undecided, status: Status) -> None:
-    left = Status.DONE
+def test_three_outcomes_and_their_statuses(
+    outcome: Outcome, undecided: Undecided, status: ExitStatus
+) -> None:
+    left = ExitStatus.DONE
     try:
         conclude(view(outcome), Given(undecided=undecided))
     except typer.Exit as exit_:
-        left = Status(exit_.exit_code)
+        left = ExitStatus(exit_.exit_code)
     assert left is status
     conclude(None, Given())
 

@@ -81,7 +81,9 @@ def test_rows_are_as_wide_as_their_columns() -> None:
 def test_answer_names_the_best_of_each_class() -> None:
     answer = view_of(durability()).answers[0]
     assert answer.title == "scale 1"
-    assert answer.sentences[0].startswith("No variant that is as safe as default is measurably faster; at most ")
+    assert answer.sentences[0].startswith(
+        "No variant that is as safe as default is measurably faster; at most "
+    )
     assert " fits what was measured (" in answer.sentences[0]
     assert answer.sentences[1].startswith("synchronous_commit=off gives ")
     assert answer.sentences[1].endswith(", and may lose last commits.")

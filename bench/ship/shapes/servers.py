@@ -8,7 +8,7 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from walproof.advise.replica.cause import NamedCause
-from walproof.advise.server.advice import Absent, Figure, Fine, Unseen
+from walproof.advise.server.advice import Absent, AdvisedFigure, Fine, Unseen
 from walproof.advise.watch.concern import Concern
 from walproof.analysis.replication import Pace, Rates, StageLag, StartupLoad
 from walproof.analysis.watch.archive import ArchiveState
@@ -37,7 +37,7 @@ class AdviceItem(TypedDict):
     evidence: list[str]
     changes: list[Change]
     steps: list[str]
-    figures: list[Figure]
+    figures: list[AdvisedFigure]
     costs: list[str]
     durability_class: str
     sure: str

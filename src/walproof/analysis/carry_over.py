@@ -47,7 +47,7 @@ class CarryOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WindowPlace:
     """Where the slices or windows of a design lie."""
 
     design: Design
@@ -87,7 +87,7 @@ def carry_overs(
     return tuple(found)
 
 
-def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[Place, ...]:
+def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[WindowPlace, ...]:
     """One place for each design, from stored trials; for windows only where it was noted."""
     found = []
     for design in Design:
@@ -102,10 +102,10 @@ def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def _place(plan: Plan, design: Design, starts: Sequence[Trial]) -> Place:
+def _place(plan: Plan, design: Design, starts: Sequence[Trial]) -> WindowPlace:
     ages = [t.metrics["since_checkpoint_s"] for t in starts if "since_checkpoint_s" in t.metrics]
     kinds = ("checkpoints_timed", "checkpoints_requested", "checkpoints_immediate")
-    return Place(
+    return WindowPlace(
         design,
         (min(ages), max(ages) + max(_load_s(design, trial) for trial in starts))
         if len(ages) == len(starts)

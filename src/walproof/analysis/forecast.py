@@ -17,7 +17,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from walproof.analysis.recovery import SHIPPED, Coefficients, Disk, Prediction, is_limited, places, predict
+from walproof.analysis.recovery import (
+    SHIPPED,
+    Coefficients,
+    Disk,
+    RecoveryPrediction,
+    is_limited,
+    places,
+    predict,
+)
 from walproof.analysis.recovery_curve import STARTS, RecoveryCurve, mean_image, recovery_curve
 from walproof.analysis.recovery_fit import fit, scale_to_crash
 from walproof.analysis.whatif import ServerPrediction
@@ -76,7 +84,7 @@ class Forecast:
 
     analysis: RecoveryAnalysis
     """The simulated work."""
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[RecoveryPrediction, ...]
     """One for each size of shared_buffers."""
     coefficients: Coefficients
     disk: Disk

@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from walproof.analysis.effect import Effect, effects, install_effects, workload_effects
-from walproof.analysis.inference.looks import Look, looks, planned_looks
-from walproof.analysis.inference.two_stage import Seen, width_after
+from walproof.analysis.inference.looks import PlannedLook, looks, planned_looks
+from walproof.analysis.inference.two_stage import SeenComparison, width_after
 from walproof.analysis.interval import LEVEL, Interval
 from walproof.analysis.toggled import by_variant
 from walproof.analysis.within import PILOT_STARTS
@@ -200,7 +200,7 @@ class _Ahead:
             return None
         if effect.toggled is not None:
             return effect.toggled.half_width_after(effect.toggled.starts + self.rounds, self.level)
-        return width_after(Seen(effect.spread, effect.n), effect.n + self.rounds, self.level)
+        return width_after(SeenComparison(effect.spread, effect.n), effect.n + self.rounds, self.level)
 
 
 def _looked(
@@ -208,7 +208,7 @@ def _looked(
     gate: Gate,
     trials: Sequence[Trial],
     number: int,
-    limit: Look,
+    limit: PlannedLook,
     state: Sequence[Judged],
     ahead: _Ahead,
 ) -> list[Judged]:

@@ -19,7 +19,7 @@ from walproof.facts import Cell, Plan, Trial
 
 _ODD_P = 1 - LEVEL
 _SUSPECT_P = 0.2
-"""Of four hosts alike, the one that is farthest from the others has a smaller p value in one study of five."""
+"""In one study of five, the farthest of four hosts that are alike has a smaller p value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.analysis.effect import Effect
-from walproof.analysis.inference.two_stage import Seen, rounds_within
+from walproof.analysis.inference.two_stage import SeenComparison, rounds_within
 
 HALF_WIDTHS = (0.01, 0.02, 0.05, 0.10)
 """Half-widths in the table of needed rounds."""
@@ -33,7 +33,7 @@ def rounds_for(effect: Effect, half_width: float) -> int | None:
         return None
     if effect.toggled is not None:
         return effect.toggled.starts_for(half_width, effect.interval.level)
-    seen = Seen(effect.spread, effect.n)
+    seen = SeenComparison(effect.spread, effect.n)
     return rounds_within(seen, half_width, effect.interval.level) - effect.n
 
 

@@ -51,7 +51,7 @@ class PredictedRatio:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class PublishedPrediction:
     """The published machine, predicted from one lock model. Times in seconds."""
 
     install: str
@@ -76,7 +76,9 @@ def published_lock(plan: Plan, lock: CommitLock) -> PublishedLock | None:
     return PublishedLock(flush_s=1 / base - 1 / free, work_s=1 / free)
 
 
-def predict_published(plan: Plan, reached: Sequence[Absolute], lock: CommitLock) -> Prediction | None:
+def predict_published(
+    plan: Plan, reached: Sequence[Absolute], lock: CommitLock
+) -> PublishedPrediction | None:
     """The prediction for the workload of ``lock``; None where the publication lacks the two figures.
 
     ``reached`` is the throughput of each cell here.
@@ -111,7 +113,7 @@ def predict_published(plan: Plan, reached: Sequence[Absolute], lock: CommitLock)
                 waits_for_flush=waits,
             )
         )
-    return Prediction(
+    return PublishedPrediction(
         install=lock.install,
         workload=lock.workload,
         flush_s=lock.flush_s,

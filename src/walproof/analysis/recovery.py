@@ -157,7 +157,7 @@ class ColdRedo:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class RecoveryPrediction:
     """A recovery with one size of shared_buffers, in seconds."""
 
     buffers: int
@@ -218,7 +218,7 @@ def predict(
     coefficients: Coefficients,
     disk: Disk | None = None,
     steps: Sequence[RecoveryWork] = (),
-) -> Prediction:
+) -> RecoveryPrediction:
     """Predict the recovery of ``work`` by a server with that many buffers (one of ``work.pools``).
 
     ``steps``: the work up to some places on the way, for a disk that limits some of the way and not the rest.
@@ -227,7 +227,7 @@ def predict(
     way = (*steps, work)
     terms = redo_terms_s(work.quantities(buffers), coefficients)
     warm, ending = sum(terms.values()), work.checkpoint(buffers)
-    return Prediction(
+    return RecoveryPrediction(
         buffers=buffers,
         work=work,
         terms_s=terms,
@@ -240,7 +240,7 @@ def predict(
     )
 
 
-def is_limited(prediction: Prediction) -> bool:
+def is_limited(prediction: RecoveryPrediction) -> bool:
     """Whether a disk takes a part of redo that is worth a look at the way."""
     both = (prediction.cold, prediction.cold_off)
     return any(cold.disk_s is not None and cold.disk_s > 0.1 * cold.cpu_s for cold in both)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from walproof.analysis.carry_over import CarryOver, Place, carry_overs, places_of
+from walproof.analysis.carry_over import CarryOver, WindowPlace, carry_overs, places_of
 from walproof.analysis.cells import Absolute, absolute
 from walproof.analysis.drift import Drift, measure_drift
 from walproof.analysis.effect import Effect, effects, install_effects
@@ -71,7 +71,7 @@ class Analysis:
     unanswered: tuple[Unanswered, ...]
     carry_overs: tuple[CarryOver, ...] = ()
     """Carry-overs of variants that are toggled on one server."""
-    places: tuple[Place, ...] = ()
+    places: tuple[WindowPlace, ...] = ()
     """Where after the checkpoint slices and windows lie, by design."""
 
     def effect(self, install: str, workload: str, variant: str) -> Effect | None:

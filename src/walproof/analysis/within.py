@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from walproof.analysis.effect import Effect, effects, install_effects
-from walproof.analysis.inference.two_stage import Seen, rounds_within, width_after
+from walproof.analysis.inference.two_stage import SeenComparison, rounds_within, width_after
 from walproof.analysis.interval import LEVEL
 from walproof.analysis.rounds import positive_metric
 from walproof.analysis.sweep import ClimbSweeps, sweeps_of
@@ -77,7 +77,9 @@ class Within:
             return begun + (then.n == 1)
         if then.toggled is not None:
             return begun + (then.toggled.starts_for(self.half_width, self.level) or 0)
-        return begun - then.n + rounds_within(Seen(then.spread, then.n), self.half_width, self.level)
+        return (
+            begun - then.n + rounds_within(SeenComparison(then.spread, then.n), self.half_width, self.level)
+        )
 
     def _until(self, trials: Sequence[Trial], number: int) -> Sequence[Effect]:
         # The same rounds are asked about by every effect, and again after every later round.
@@ -185,7 +187,7 @@ def _width_then(effect: Effect, more: int, level: float) -> float:
     if effect.toggled is not None:
         width = effect.toggled.half_width_after(effect.toggled.starts + more, level)
         return effect.half_width if width is None else width
-    return width_after(Seen(effect.spread, effect.n), effect.n + more, level)
+    return width_after(SeenComparison(effect.spread, effect.n), effect.n + more, level)
 
 
 def _begun(trials: Sequence[Trial], cell: Cell) -> int:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-from walproof.cli.status import SIGNAL_BASE, Status
+from walproof.cli.status import SIGNAL_BASE, ExitStatus
 from walproof.errors import WalproofError
 
 
@@ -25,7 +25,7 @@ class Interrupted(BaseException):
 
 
 def main() -> NoReturn:
-    """Entry point of ``walproof``. `Status` has the statuses it exits with."""
+    """Entry point of ``walproof``. `ExitStatus` has the statuses it exits with."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup and background jobs ignore some
             signal.signal(number, _interrupt)
@@ -34,13 +34,13 @@ def main() -> NoReturn:
         from walproof.cli.app import app
 
         app(prog_name="walproof")
-        status = int(Status.DONE)
+        status = int(ExitStatus.DONE)
     except SystemExit as done:
         # A reader that has seen enough (head, less) is no error; typer then replaces stdout and exits with 1.
-        status = int(done.code or Status.DONE) if sys.stdout is stdout else int(Status.DONE)
+        status = int(done.code or ExitStatus.DONE) if sys.stdout is stdout else int(ExitStatus.DONE)
     except WalproofError as error:
         print_error(error)
-        status = int(Status.ERROR)
+        status = int(ExitStatus.ERROR)
     except Interrupted as signalled:
         status = SIGNAL_BASE + signalled.number
         sys.stderr.write(f"walproof: interrupted{signalled.kept and f'; {signalled.kept}'}\n")
@@ -48,7 +48,7 @@ def main() -> NoReturn:
         from walproof.cli.defect import defect_text
 
         sys.stderr.write(defect_text(error))
-        status = int(Status.DEFECT)
+        status = int(ExitStatus.DEFECT)
     _leave(status)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 from walproof.units import format_bytes, format_duration, parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
@@ -98,4 +98,4 @@ def capture(
     if recording.ended_because not in ("time", "interrupted"):
         reason = "the disk is nearly full" if recording.ended_because == DISK else recording.ended_because
         sys.stderr.write(f"ended early: {reason}; what was received is kept\n")
-        raise typer.Exit(Status.CHECK_FAILED)
+        raise typer.Exit(ExitStatus.CHECK_FAILED)

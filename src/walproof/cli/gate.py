@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from walproof.cli.declaration import Override, Repeated
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 
 if TYPE_CHECKING:
     from walproof.facts import Promise
@@ -118,9 +118,9 @@ def conclude(view: ReportView | None, given: GateOptions) -> None:
         _write(given.summary, summary(view), "a")
     match view.gate.outcome:
         case Outcome.BROKEN:
-            raise typer.Exit(Status.BROKEN)
+            raise typer.Exit(ExitStatus.BROKEN)
         case Outcome.UNDECIDED if not is_ok:
-            raise typer.Exit(Status.UNDECIDED)
+            raise typer.Exit(ExitStatus.UNDECIDED)
 
 
 def _write(path: Path, text: str, mode: str) -> None:

@@ -19,7 +19,7 @@ from walproof.settings.durability import DurabilityClass
 if TYPE_CHECKING:
     from walproof.facts import Install, Run
     from walproof.facts.store import Store
-    from walproof.workload.loading.table import Table
+    from walproof.workload.loading.table import LoadedTable
 
 _WITHIN, _ROUNDS_MOST = 0.10, 12
 """Without --rounds, --within and --budget: short loads, which vary most, are repeated."""
@@ -204,7 +204,7 @@ def _show_again(name: str, given: LoadAdviceOptions) -> None:
         opened.close()
 
 
-def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass, *, json: bool) -> None:
+def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass, *, json: bool) -> None:
     """The recipe on stdout, without the steps that gained nothing."""
     from walproof.advise.loading import advise_load
     from walproof.analysis.summary import analyse

@@ -14,7 +14,7 @@ from walproof.cli import options
 from walproof.cli.advising import AdviceOrder, advice_from, observe_server, recorded_window
 from walproof.cli.mcp_reach import Form, Reach, RecoveryTarget, WalDisk, flags, positive
 from walproof.errors import SettingError, WalError
-from walproof.mcp.tool import Answer, Asked, Call, Tool
+from walproof.mcp.tool import Call, Tool, ToolAnswer, ToolArguments
 from walproof.settings.conninfo import shown
 from walproof.units import format_duration, parse_duration_s
 
@@ -28,7 +28,7 @@ _AFTER_S = 30.0
 _SHORTEST_S = 1.0
 
 
-class AskedAdvice(Asked):
+class AskedAdvice(ToolArguments):
     """Limits of a server's owner."""
 
     recovery_target: RecoveryTarget = None
@@ -73,7 +73,7 @@ class AskedServer(AskedAdvice):
 def advice_tools(reach: Reach) -> list[Tool]:
     """Advice on recordings; on running servers where the operator named some."""
 
-    def recorded(asked: AskedRecording, call: Call) -> Answer:
+    def recorded(asked: AskedRecording, call: Call) -> ToolAnswer:
         order = _order(reach, asked)
         folder = Path(reach.roots.place(asked.folder, call.look))
         if not folder.is_dir():
@@ -81,7 +81,7 @@ def advice_tools(reach: Reach) -> list[Tool]:
         _, view = advice_from(recorded_window(folder), folder, order, call.observe)
         return _answer(view, asked, ["walproof", "advise", str(folder)])
 
-    def live(asked: AskedServer, call: Call) -> Answer:
+    def live(asked: AskedServer, call: Call) -> ToolAnswer:
         order = _order(reach, asked)
         name, conninfo = reach.server(asked.server)
         seconds = parse_duration_s(asked.look_for)
@@ -145,7 +145,7 @@ def _order(reach: Reach, asked: AskedAdvice) -> AdviceOrder:
     return order
 
 
-def _answer(view: AdviceView, asked: AskedAdvice, command: list[str], *notes: str) -> Answer:
+def _answer(view: AdviceView, asked: AskedAdvice, command: list[str], *notes: str) -> ToolAnswer:
     from walproof.report.advice.json import to_json
     from walproof.report.advice.page import to_markdown
 
@@ -158,4 +158,4 @@ def _answer(view: AdviceView, asked: AskedAdvice, command: list[str], *notes: st
     for rule in asked.mute:
         words += ["--mute", rule]
     result = to_markdown(view) if asked.form == "markdown" else json.loads(to_json(view))
-    return Answer(result, notes, (*command, *words))
+    return ToolAnswer(result, notes, (*command, *words))

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from walproof.errors import SettingError
-from walproof.mcp.tool import Answer, Asked, Call, Tool
+from walproof.mcp.tool import Call, Tool, ToolAnswer, ToolArguments
 from walproof.settings.catalogue import Catalogue, is_custom
 from walproof.settings.ownership import FIXED
 from walproof.settings.risk import about, durability_class, risk_of
@@ -21,7 +21,7 @@ _CLASSES = (
 )
 
 
-class AskedSettings(Asked):
+class AskedSettings(ToolArguments):
     """Which settings."""
 
     words: str = Field(default="", max_length=200, description="Only settings with all of these words.")
@@ -32,7 +32,7 @@ class AskedSettings(Asked):
     )
 
 
-class AskedCheck(Asked):
+class AskedCheck(ToolArguments):
     """Which values."""
 
     settings: dict[str, str | int | float | bool] = Field(
@@ -61,7 +61,7 @@ def settings_tools() -> list[Tool]:
     ]  # fmt: skip
 
 
-def _list(asked: AskedSettings, _call: Call) -> Answer:
+def _list(asked: AskedSettings, _call: Call) -> ToolAnswer:
     catalogue, known = Catalogue.for_version(asked.version * 10000), about()
     rows = []
     for setting in catalogue.settings.values():
@@ -71,7 +71,7 @@ def _list(asked: AskedSettings, _call: Call) -> Answer:
         text = " ".join(map(str, row.values())).lower()
         if all(word in text for word in asked.words.lower().split()):
             rows.append(row)
-    return Answer({"version": asked.version, "settings": sorted(rows, key=lambda row: str(row["name"]))},
+    return ToolAnswer({"version": asked.version, "settings": sorted(rows, key=lambda row: str(row["name"]))},
                   (_CLASSES,))  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def _row(setting: Setting) -> dict[str, Any]:
     return row
 
 
-def _check(asked: AskedCheck, _call: Call) -> Answer:
+def _check(asked: AskedCheck, _call: Call) -> ToolAnswer:
     number = asked.version * 10000
     catalogue = Catalogue.for_version(number)
     given = {
@@ -127,7 +127,7 @@ def _check(asked: AskedCheck, _call: Call) -> Answer:
     said = [_CLASSES]
     if len(taken) < len(given):
         said.append("The durability class is that of the settings that the server accepts.")
-    return Answer(data, tuple(said))
+    return ToolAnswer(data, tuple(said))
 
 
 def _checked(catalogue: Catalogue, name: str, value: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from walproof.cli import options
 from walproof.cli.mcp_reach import Reach, flags
-from walproof.mcp.tool import Answer, Asked, Call, Nothing, Tool
+from walproof.mcp.tool import Call, Nothing, Tool, ToolAnswer, ToolArguments
 
 if TYPE_CHECKING:
     from walproof.web.shelf import Shelf
@@ -21,13 +21,13 @@ _LOOK_S = 0.1
 _FOLDERS_MOST = 100
 
 
-class AskedStudy(Asked):
+class AskedStudy(ToolArguments):
     """Which study."""
 
     name: str = Field(description="Name of a built-in study, from list_studies.")
 
 
-class AskedRuns(Asked):
+class AskedRuns(ToolArguments):
     """Which runs."""
 
     words: str = Field(
@@ -39,7 +39,7 @@ class AskedRuns(Asked):
     limit: int = Field(default=10, ge=1, le=50, description="Most runs to list, newest first.")
 
 
-class AskedRun(Asked):
+class AskedRun(ToolArguments):
     """Which run, in which form."""
 
     run: str = Field(description="Id of a run or its beginning, the name of its study, or last.")
@@ -55,7 +55,7 @@ class AskedRun(Asked):
 def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
     """Tools that look into walproof's own facts."""
 
-    def overview(_asked: Nothing, call: Call) -> Answer:
+    def overview(_asked: Nothing, call: Call) -> ToolAnswer:
         from walproof.web.recordings import find_recordings
 
         recordings = []
@@ -67,7 +67,7 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
             str(root): sorted(entry.name for entry in root.iterdir() if entry.is_dir())[:_FOLDERS_MOST]
             for root in reach.roots.folders
         }
-        return Answer(
+        return ToolAnswer(
             {
                 "may_read": reach.roots.shown,
                 "folders": folders,
@@ -80,15 +80,17 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
             notes=tuple(_lacking(reach)),
         )
 
-    def studies(_asked: Nothing, _call: Call) -> Answer:
+    def studies(_asked: Nothing, _call: Call) -> ToolAnswer:
         from walproof.lab.study import built_in_names, read_study
 
         rows = [
             {"name": study.name, "title": study.title} for study, _, _ in map(read_study, built_in_names())
         ]
-        return Answer(rows, ("A person runs a study: walproof run NAME.",), ("walproof", "studies", "--json"))
+        return ToolAnswer(
+            rows, ("A person runs a study: walproof run NAME.",), ("walproof", "studies", "--json")
+        )
 
-    def study(asked: AskedStudy, _call: Call) -> Answer:
+    def study(asked: AskedStudy, _call: Call) -> ToolAnswer:
         from walproof.errors import StudyError
         from walproof.lab.study import built_in_names, read_study
 
@@ -99,9 +101,9 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
                 detail=f"Studies: {', '.join(built_in_names())}.",
             )
         _, text, _ = read_study(asked.name)
-        return Answer(text, ("TOML, as for a user's own study.",), ("walproof", "studies", asked.name))
+        return ToolAnswer(text, ("TOML, as for a user's own study.",), ("walproof", "studies", asked.name))
 
-    def runs(asked: AskedRuns, call: Call) -> Answer:
+    def runs(asked: AskedRuns, call: Call) -> ToolAnswer:
         from walproof.web.stored import run_data
 
         until_s = time.monotonic() + _PATIENCE_S
@@ -121,9 +123,9 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
         if not listed and not shelf.is_there:
             notes.append('There are no runs yet; a person makes some: "walproof run durability --quick".')
         data = {"store": shelf.shown, "runs_found": len(listed), "runs": found}
-        return Answer(data, tuple(notes), ("walproof", "runs", *_place(reach)))
+        return ToolAnswer(data, tuple(notes), ("walproof", "runs", *_place(reach)))
 
-    def run(asked: AskedRun, _call: Call) -> Answer:
+    def run(asked: AskedRun, _call: Call) -> ToolAnswer:
         from walproof.cli.stored import read_view
         from walproof.report.json import to_json
         from walproof.report.markdown import to_markdown
@@ -131,14 +133,14 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
         view = read_view(asked.run, reach.out, reach.store)
         command = ("walproof", "report", view.run.id, "--format", "md", "--output", "-", *_place(reach))
         if asked.form == "markdown":
-            return Answer(to_markdown(view), command=command)
+            return ToolAnswer(to_markdown(view), command=command)
         data: dict[str, Any] = json.loads(to_json(view))
         command = ("walproof", "show", view.run.id, *_place(reach))
         if asked.form == "json":
-            return Answer(data, command=(*command, "--json"))
+            return ToolAnswer(data, command=(*command, "--json"))
         kept = {name: data[name] for name in ("answer", "findings", "gate")}
         run_facts = {name: data["run"][name] for name in ("id", "command", "created_at", "finished_at")}
-        return Answer({"run": run_facts, **kept}, command=command)
+        return ToolAnswer({"run": run_facts, **kept}, command=command)
 
     return [
         Tool(

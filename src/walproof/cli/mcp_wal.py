@@ -20,7 +20,7 @@ from walproof.cli.mcp_reach import (
     positive,
     settings_text,
 )
-from walproof.mcp.tool import Answer, Asked, Call, Tool
+from walproof.mcp.tool import Call, Tool, ToolAnswer, ToolArguments
 
 Value = str | int | float | bool
 SharedBuffers = Annotated[
@@ -28,7 +28,7 @@ SharedBuffers = Annotated[
 ]
 
 
-class AskedStats(Asked):
+class AskedStats(ToolArguments):
     """Which WAL to total, and by what."""
 
     paths: Paths
@@ -44,7 +44,7 @@ class AskedStats(Asked):
     )
 
 
-class AskedWhatif(Asked):
+class AskedWhatif(ToolArguments):
     """Which WAL to read, and the settings to predict."""
 
     paths: Paths
@@ -72,7 +72,7 @@ class AskedWhatif(Asked):
     )
 
 
-class AskedRecovery(Asked):
+class AskedRecovery(ToolArguments):
     """Which WAL to recover, on which server."""
 
     paths: Paths
@@ -90,7 +90,7 @@ class AskedRecovery(Asked):
     end: End = None
 
 
-class AskedArchive(Asked):
+class AskedArchive(ToolArguments):
     """Which archives."""
 
     paths: Paths
@@ -105,7 +105,7 @@ class AskedArchive(Asked):
 def wal_tools(reach: Reach) -> list[Tool]:
     """Tools that read WAL below the roots."""
 
-    def stats(asked: AskedStats, call: Call) -> Answer:
+    def stats(asked: AskedStats, call: Call) -> ToolAnswer:
         from walproof.cli.wal import recorded_names_of
         from walproof.report.wal.rows import By, json_text, rows
         from walproof.wal import stats as read_stats
@@ -126,9 +126,9 @@ def wal_tools(reach: Reach) -> list[Tool]:
             notes.append(f"{asked.limit} of {len(found)} rows; a larger limit shows more.")
         command = ("walproof", "wal", "stats", *map(str, places), "--by", asked.by)
         span = flags(("--start", asked.start), ("--end", asked.end))
-        return Answer(data, tuple(notes), (*command, *span))
+        return ToolAnswer(data, tuple(notes), (*command, *span))
 
-    def whatif(asked: AskedWhatif, call: Call) -> Answer:
+    def whatif(asked: AskedWhatif, call: Call) -> ToolAnswer:
         from walproof.cli.whatif import WhatifOrder, predict_whatif
         from walproof.report.wal.whatif_json import whatif_json
 
@@ -174,9 +174,9 @@ def wal_tools(reach: Reach) -> list[Tool]:
             ("--wal-per-hour", asked.wal_per_hour), ("--recovery-target", asked.recovery_target),
             ("--shared-buffers", buffers), ("--start", asked.start), ("--end", asked.end),
         )  # fmt: skip
-        return Answer(data, tuple(notes), ("walproof", "wal", "whatif", *words))
+        return ToolAnswer(data, tuple(notes), ("walproof", "wal", "whatif", *words))
 
-    def recovery(asked: AskedRecovery, call: Call) -> Answer:
+    def recovery(asked: AskedRecovery, call: Call) -> ToolAnswer:
         from walproof.cli.recovery import RecoveryOrder, predict_recovery, redo_point
         from walproof.report.wal.recovery_json import recovery_json
 
@@ -205,9 +205,11 @@ def wal_tools(reach: Reach) -> list[Tool]:
             "no data is in memory after a crash of the machine. Say the range (low, high), not the "
             "middle.",
         )
-        return Answer(json.loads(recovery_json(found)), notes, ("walproof", "recovery", "predict", *words))
+        return ToolAnswer(
+            json.loads(recovery_json(found)), notes, ("walproof", "recovery", "predict", *words)
+        )
 
-    def archive(asked: AskedArchive, call: Call) -> Answer:
+    def archive(asked: AskedArchive, call: Call) -> ToolAnswer:
         from walproof.cli.verify import parse_since
         from walproof.report.wal.verify_json import verification_json
         from walproof.wal.verify.verify import verify
@@ -218,7 +220,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
         words = [*map(str, places), *flags(("--since", asked.since))]
         for backup in backups:
             words += ["--backups", str(backup)]
-        return Answer(json.loads(verification_json(found)), (), ("walproof", "wal", "verify", *words))
+        return ToolAnswer(json.loads(verification_json(found)), (), ("walproof", "wal", "verify", *words))
 
     return [
         Tool(

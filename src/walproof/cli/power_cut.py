@@ -14,12 +14,12 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.server_user import say_server_user
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 
 if TYPE_CHECKING:
     from walproof.facts import CheckedImage, CutFacts
     from walproof.lab.power_cut.again import ReopenedImage
-    from walproof.lab.power_cut.verdict import Verdict
+    from walproof.lab.power_cut.verdict import ImageVerdict
 
 app = typer.Typer(help="Look at what power cuts left.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -37,7 +37,7 @@ class _Again:
     settings: Mapping[str, str]
     cut: CutFacts
     image: CheckedImage
-    now: Verdict | CheckedImage
+    now: ImageVerdict | CheckedImage
     """The verdict on the same image; a CheckedImage if it was cut again and did not fail this time."""
 
     @property
@@ -99,7 +99,7 @@ def replay(
     if isinstance(folder, _Again):
         sys.stdout.write(folder.to_json() if json else _passed_text(folder))
         if not folder.is_same:
-            raise typer.Exit(Status.CHECK_FAILED)
+            raise typer.Exit(ExitStatus.CHECK_FAILED)
         return
     with ReopenedImage(folder, work, pg) as replayed:
         kept = replayed.case
@@ -114,7 +114,7 @@ def replay(
             if psql and sys.stdin.isatty():
                 _look_around(replayed)
     if not found.is_same:
-        raise typer.Exit(Status.CHECK_FAILED)
+        raise typer.Exit(ExitStatus.CHECK_FAILED)
 
 
 def _case_text(replayed: ReopenedImage) -> str:
@@ -143,11 +143,11 @@ def _line(name: str, value: str) -> str:
     return f"{name + ':':<14}{value}\n"
 
 
-def _verdict(found: Verdict | CheckedImage) -> str:
+def _verdict(found: ImageVerdict | CheckedImage) -> str:
     return found.state.value if found.reason is None else f"{found.state.value}: {found.reason}"
 
 
-def _verdict_data(found: Verdict | CheckedImage) -> dict[str, object]:
+def _verdict_data(found: ImageVerdict | CheckedImage) -> dict[str, object]:
     """By the names of `CheckedImage`."""
     return {
         "state": found.state.value,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from walproof.cli import Interrupted, options
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 
 app = typer.Typer(help="Watch a running standby.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -77,4 +77,4 @@ def watch(
         return
     diagnoses = [diagnosis for view in views for diagnosis in view.pairs.values()]
     if check and any(not cause.is_intended for diagnosis in diagnoses for cause in diagnosis.causes):
-        raise typer.Exit(Status.CHECK_FAILED)
+        raise typer.Exit(ExitStatus.CHECK_FAILED)

@@ -8,7 +8,7 @@ SIGNAL_BASE = 128
 """A command that a signal interrupted exits with this and the signal's number, as shells report it."""
 
 
-class Status(IntEnum):
+class ExitStatus(IntEnum):
     """All statuses but those of signals; docs/exit-status.md explains them to users."""
 
     DONE = 0

@@ -23,7 +23,7 @@ _IDLE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldOutcome:
     """What became of the recording."""
 
     records: int
@@ -44,7 +44,7 @@ class Told:
 
 def record_told(
     conninfo: str, seconds: float, folder: Path, most: int, tick: Callable[[float, int], None]
-) -> Told:
+) -> ToldOutcome:
     """Record what the server tells of its WAL for that long. Raises ProbeError, WalError.
 
     ``tick`` is told the seconds and bytes so far, often.
@@ -68,7 +68,7 @@ class _Recorder:
         )
         self._positions: list[Position] = [Position(_now(), inspector.began)]
 
-    def run(self, seconds: float, tick: Callable[[float, int], None]) -> Told:
+    def run(self, seconds: float, tick: Callable[[float, int], None]) -> ToldOutcome:
         from walproof.files import private_folder
         from walproof.lab.segments import SegmentFolder, segment_start
 
@@ -85,7 +85,7 @@ class _Recorder:
             raise ProbeError(f'could not write to "{self._folder}": {error.strerror}') from error
         self._write(why)
         told = self._wal.position - (self._wal.first or self._wal.position)
-        return Told(self._wal.records, told, self._inspector.spent_s, why)
+        return ToldOutcome(self._wal.records, told, self._inspector.spent_s, why)
 
     def _follow(
         self, seconds: float, tick: Callable[[float, int], None], write: Callable[[memoryview], None]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 from walproof.errors import UnitError, WalError
 from walproof.units import Lsn, parse_duration_s
 
@@ -105,7 +105,7 @@ def verify(
         print_verification(found, options.result_console())
     sys.stdout.flush()
     if not found.is_whole:
-        raise typer.Exit(Status.CHECK_FAILED)
+        raise typer.Exit(ExitStatus.CHECK_FAILED)
 
 
 def parse_since(text: str | None) -> Since | None:

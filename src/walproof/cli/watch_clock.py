@@ -33,7 +33,7 @@ _FILES_A_RELATION, _OTHER_FILES = 1.2, 400
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StreamMoment:
     """What the stream tells at one moment."""
 
     state: StreamState
@@ -80,7 +80,7 @@ class Clock:
         """Whether the end of WAL was reached, or never will be."""
         return self._feed.state.phase in (StreamPhase.LIVE, StreamPhase.BROKEN)
 
-    def now(self, settings: Mapping[str, str] | None = None) -> Told:
+    def now(self, settings: Mapping[str, str] | None = None) -> StreamMoment:
         """The clock, the causes, how the stream is doing, where the costs come from, and the what-if curve.
 
         ``settings``: as the server shows them now; None where it does not answer.
@@ -93,23 +93,23 @@ class Clock:
             self._stream.also = self._sizes.rolling
         return told
 
-    def _told(self) -> Told:
+    def _told(self) -> StreamMoment:
         state, snapshot = self._feed.state, self._feed.snapshot()
         if snapshot is None:
             self._causes.forget()
-            return Told(state)
+            return StreamMoment(state)
         assert isinstance(snapshot, StreamSnapshot)
         self._causes.see(time.monotonic(), snapshot)
         causes = self._causes.causes(self._names.by_place)
         if causes is not None and any(not cause.kind for cause in (*causes.top, *causes.recent)):
             self._names.want()
         if snapshot.clock is None:
-            return Told(replace(state, reason=_REASONS.get(snapshot.state, "")), None, causes)
+            return StreamMoment(replace(state, reason=_REASONS.get(snapshot.state, "")), None, causes)
         clock = crash_clock(
             snapshot.clock, self._buffers, self._costs, is_recomputing=snapshot.recomputing,
             directory=self._directory(),
         )  # fmt: skip
-        return Told(state, clock, causes, self._costs.notes)
+        return StreamMoment(state, clock, causes, self._costs.notes)
 
     def _directory(self) -> DataDirectory | None:
         """The size as seen on this machine, else as catalogs tell it."""

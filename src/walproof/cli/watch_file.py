@@ -57,7 +57,7 @@ Duration = Annotated[float, BeforeValidator(_duration)]
 Size = Annotated[int, BeforeValidator(_size)]
 
 
-class Table(BaseModel):
+class WatchFileTable(BaseModel):
     """Keys of both the whole file and each server."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +69,7 @@ class Table(BaseModel):
     calibration: Path | None = None
 
 
-class ServerTable(Table):
+class WatchedServerTable(WatchFileTable):
     """``[[server]]``."""
 
     name: Annotated[str, Field(min_length=1)] | None = None
@@ -77,7 +77,7 @@ class ServerTable(Table):
     service: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
-    def _has_one_place(self) -> ServerTable:
+    def _has_one_place(self) -> WatchedServerTable:
         if (self.dsn is None) == (self.service is None):
             raise ValueError('a server has either "service" or "dsn"')
         try:
@@ -96,7 +96,7 @@ class ServerTable(Table):
         return f"service='{escaped}'"
 
 
-class WatchFile(Table):
+class WatchFile(WatchFileTable):
     """The whole file."""
 
     every: Duration | None = None
@@ -110,7 +110,7 @@ class WatchFile(Table):
     history: Path | None = None
     keep: Duration | None = None
     history_max: Size | None = None
-    server: tuple[ServerTable, ...] = ()
+    server: tuple[WatchedServerTable, ...] = ()
 
 
 def read_watch_file(path: Path) -> WatchFile:
@@ -177,7 +177,7 @@ def _mistakes(path: Path, text: str, error: ValidationError) -> SettingError:
 
 
 def _hint(key: str, where: Literal["server", "file"]) -> str:
-    here, other = (ServerTable, WatchFile) if where == "server" else (WatchFile, ServerTable)
+    here, other = (WatchedServerTable, WatchFile) if where == "server" else (WatchFile, WatchedServerTable)
     if key == "password":
         return "A password belongs in ~/.pgpass or in a service file."
     if key in other.model_fields:

@@ -14,7 +14,7 @@ from walproof.settings.conninfo import parse
 from walproof.units import parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
-    from walproof.cli.watch_file import ServerTable, WatchFile
+    from walproof.cli.watch_file import WatchedServerTable, WatchFile
     from walproof.facts.watch_recorder import HistoryLimits
 
 SHORTEST_S = 0.5
@@ -177,9 +177,9 @@ def duration(option: str, text: str) -> float:
     return seconds
 
 
-def _chosen(words: tuple[str, ...], file: WatchFile) -> tuple[ServerTable, ...]:
+def _chosen(words: tuple[str, ...], file: WatchFile) -> tuple[WatchedServerTable, ...]:
     """A word is the name of a server in the file, else a connection string."""
-    from walproof.cli.watch_file import ServerTable
+    from walproof.cli.watch_file import WatchedServerTable
 
     if not words:
         return file.server
@@ -188,7 +188,7 @@ def _chosen(words: tuple[str, ...], file: WatchFile) -> tuple[ServerTable, ...]:
         if word not in named:
             # Before anything else reads it, and could repeat it in an error.
             server_name(word)
-    return tuple(named.get(word) or ServerTable(dsn=word) for word in words)
+    return tuple(named.get(word) or WatchedServerTable(dsn=word) for word in words)
 
 
 def _history(typed: Typed, file: WatchFile) -> HistoryOrder | None:

@@ -11,7 +11,7 @@ from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor, Limits, unique_names
 from walproof.analysis.watch.standbys import pair_name
 from walproof.analysis.watch.upstreams import upstreams
-from walproof.cli.watch_clock import Clock, Told
+from walproof.cli.watch_clock import Clock, StreamMoment
 from walproof.cli.watch_order import ServerOrder, WatchOrder, server_name
 from walproof.facts.replication import ReplicationWindow
 from walproof.facts.watch import NoAnswer, StreamPhase, StreamState, WatchLook
@@ -87,7 +87,9 @@ class WatchedServer:
         """The view of all that is known now."""
         seen = self._assessor.assess(time.monotonic(), time.time())
         settings = None if self.look is None else self.look.settings
-        told = Told(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(settings)
+        told = (
+            StreamMoment(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(settings)
+        )
         found: dict[str, ReplicationWindow] = {}
         for name, pair in self.pairs.items():
             if (window := pair.window) is not None:

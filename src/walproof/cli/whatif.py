@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
-from walproof.cli.status import Status
+from walproof.cli.status import ExitStatus
 from walproof.errors import SettingError, WalError
 from walproof.units import Lsn, parse_bytes
 
@@ -145,7 +145,7 @@ def whatif(
         if html is not None:
             console.print(str(html))
     if answer is not None and not answer.answer.is_within:
-        raise typer.Exit(Status.CHECK_FAILED)
+        raise typer.Exit(ExitStatus.CHECK_FAILED)
 
 
 @dataclass(frozen=True, slots=True)

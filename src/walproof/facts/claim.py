@@ -17,7 +17,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from walproof.errors import StoreError
-from walproof.facts.place import Place
+from walproof.facts.place import StorePlace
 from walproof.files import PRIVATE_FILE
 
 # A session that waits while trials run is not idle.
@@ -25,7 +25,7 @@ _STAY = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle
 
 
 @contextmanager
-def claim(engine: sa.Engine, place: Place, run_id: str) -> Iterator[bool]:
+def claim(engine: sa.Engine, place: StorePlace, run_id: str) -> Iterator[bool]:
     """Claim the run while the block lasts; false if another process has it.
 
     Raises StoreError.
@@ -34,7 +34,7 @@ def claim(engine: sa.Engine, place: Place, run_id: str) -> Iterator[bool]:
         yield is_ours
 
 
-def claimed(engine: sa.Engine, place: Place, run_ids: Iterable[str]) -> frozenset[str]:
+def claimed(engine: sa.Engine, place: StorePlace, run_ids: Iterable[str]) -> frozenset[str]:
     """Which of the runs some process carries out now; beside an SQLite store, one of this machine.
 
     Raises StoreError.
@@ -85,7 +85,7 @@ def _key(run_id: str) -> int:
 
 
 @contextmanager
-def _in_database(engine: sa.Engine, place: Place, run_id: str) -> Iterator[bool]:
+def _in_database(engine: sa.Engine, place: StorePlace, run_id: str) -> Iterator[bool]:
     key = _key(run_id)
     with place.guarded("opened"):
         connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -101,7 +101,7 @@ def _in_database(engine: sa.Engine, place: Place, run_id: str) -> Iterator[bool]
 
 
 @contextmanager
-def _by_file(place: Place, run_id: str) -> Iterator[bool]:
+def _by_file(place: StorePlace, run_id: str) -> Iterator[bool]:
     assert place.path is not None
     path = _lock_file(place.path, run_id)
     try:

@@ -25,7 +25,7 @@ _HINT = 'Use the path of an SQLite file, or postgresql://me@host/db, or "postgre
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StorePlace:
     """Where a store is."""
 
     shown: str
@@ -56,14 +56,14 @@ class Place:
             ) from None
 
 
-def find_place(url: str | Path) -> Place:
+def find_place(url: str | Path) -> StorePlace:
     """What ``--store`` says; the folder of a file is made. Raises StoreError without any part of a secret."""
     text = str(url)
     if (scheme := _POSTGRESQL.match(text)) is not None:
         conninfo = f"postgresql://{text[scheme.end() :]}"
         try:
             parse(conninfo)
-            return Place(f"postgresql ({shown(conninfo)})", None, conninfo)
+            return StorePlace(f"postgresql ({shown(conninfo)})", None, conninfo)
         except ConninfoError as error:
             raise StoreError(f"invalid store: {error.message}", hint=error.hint) from None
     if text.startswith("sqlite:///"):
@@ -81,10 +81,10 @@ def find_place(url: str | Path) -> Place:
             f'could not create store "{path}": {error.strerror}',
             hint="Name a folder that you can write with --out.",
         ) from error
-    return Place(str(path), path, "")
+    return StorePlace(str(path), path, "")
 
 
-def open_engine(place: Place) -> sa.Engine:
+def open_engine(place: StorePlace) -> sa.Engine:
     """SQLAlchemy's engine for it."""
     if place.path is not None:
         engine = sa.create_engine(f"sqlite:///{place.path}")

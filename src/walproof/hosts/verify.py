@@ -16,7 +16,7 @@ from walproof._native import wal_verify
 from walproof.errors import WalError
 from walproof.hosts.in_order import in_order
 from walproof.wal.places.opened import attempt, is_address, open_place
-from walproof.wal.places.place import FileSource, Place, Status
+from walproof.wal.places.place import FileSource, FileStatus, Place
 from walproof.wal.progress import Observe
 from walproof.wal.verify.layouts.archive import Archive
 from walproof.wal.verify.reading import Verified, Verifier, Wanted, is_unread, verify_here
@@ -30,7 +30,7 @@ class File(NamedTuple):
     """One file to verify."""
 
     path: str
-    status: Status
+    status: FileStatus
     name: str
     is_partial: bool
     ending: str | None

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from walproof.facts import Install, Kind, Plan, Variant, Workload
 from walproof.lab.asked import Asked
-from walproof.lab.studyfile import StudyFile, Table, VariantTable
+from walproof.lab.studyfile import StudyFile, StudyTable, VariantTable
 from walproof.lab.trial import Bench, Trials
 from walproof.settings.durability import DurabilityClass
 
@@ -32,9 +32,9 @@ class LabKind(ABC, Generic[K]):
     """
 
     kind: type[K]
-    tables: ClassVar[Mapping[str, type[Table]]] = {}
+    tables: ClassVar[Mapping[str, type[StudyTable]]] = {}
     """Name -> table of the study file that it brings along."""
-    variant_tables: ClassVar[Mapping[str, type[Table]]] = {}
+    variant_tables: ClassVar[Mapping[str, type[StudyTable]]] = {}
     """Name -> table of ``[[variant]]``."""
     works_in_memory: ClassVar[bool] = False
     """Whether its clusters live in memory if the user names no folder, because their disk is simulated

@@ -13,7 +13,7 @@ from pydantic import ValidationError, create_model
 
 from walproof.errors import StudyError
 from walproof.lab.kinds.registry import KINDS
-from walproof.lab.studyfile import StudyFile, Table, VariantTable
+from walproof.lab.studyfile import StudyFile, StudyTable, VariantTable
 
 
 @cache
@@ -26,7 +26,7 @@ def study_model() -> type[StudyFile]:
     return create_model("StudyFile", __base__=StudyFile, **fields)
 
 
-def _optional(tables: Mapping[str, type[Table]]) -> dict[str, Any]:
+def _optional(tables: Mapping[str, type[StudyTable]]) -> dict[str, Any]:
     return {name: (table | None, None) for name, table in tables.items()}
 
 

@@ -35,7 +35,7 @@ def _value(value: object) -> str:
     raise ValueError('expected a string, number or boolean, such as "4GB"')
 
 
-T = TypeVar("T", bound="Table")
+T = TypeVar("T", bound="StudyTable")
 
 Duration = Annotated[
     float,
@@ -48,7 +48,7 @@ Value = Annotated[
 Settings = dict[str, Value]
 
 
-class Table(BaseModel):
+class StudyTable(BaseModel):
     """A table of a study file: no key but those that it names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,7 +58,7 @@ class Table(BaseModel):
         return next((value for value in vars(self).values() if isinstance(value, cls)), None)
 
 
-class ScriptTable(Table):
+class ScriptTable(StudyTable):
     """``[[workload.script]]``: SQL for pgbench, in the file itself or beside it."""
 
     file: str | None = None
@@ -66,7 +66,7 @@ class ScriptTable(Table):
     weight: PositiveInt = 1
 
 
-class StatementTable(Table):
+class StatementTable(StudyTable):
     """``[[workload.statement]]``: measured by itself, on a quiet server."""
 
     name: str
@@ -75,7 +75,7 @@ class StatementTable(Table):
     explain: bool = False
 
 
-class WorkloadTable(Table):
+class WorkloadTable(StudyTable):
     """``[[workload]]``."""
 
     name: str
@@ -93,7 +93,7 @@ class WorkloadTable(Table):
     setup: str | None = None
 
 
-class VariantTable(Table):
+class VariantTable(StudyTable):
     """``[[variant]]``."""
 
     name: str
@@ -110,7 +110,7 @@ DesignChoice = Literal["auto", "fresh", "toggled", "sliced"]
 the settings allow."""
 
 
-class DesignTable(Table):
+class DesignTable(StudyTable):
     """``[design]``: how many trials, in what shape."""
 
     design: DesignChoice = "fresh"
@@ -131,7 +131,7 @@ class DesignTable(Table):
     flush_rates: bool = False
 
 
-class QuickTable(Table):
+class QuickTable(StudyTable):
     """``[quick]``: what ``--quick`` replaces."""
 
     rounds: PositiveInt = 3
@@ -139,7 +139,7 @@ class QuickTable(Table):
     transactions: PositiveInt | None = None
 
 
-class FigureTable(Table):
+class FigureTable(StudyTable):
     """``[[reference.figure]]``: a published figure."""
 
     variant: str
@@ -150,14 +150,14 @@ class FigureTable(Table):
     metrics: dict[str, float] = {}
 
 
-class ReferenceTable(Table):
+class ReferenceTable(StudyTable):
     """``[reference]``: a publication that the study can be read beside."""
 
     source: str
     figure: tuple[FigureTable, ...] = ()
 
 
-class StudyFile(Table):
+class StudyFile(StudyTable):
     """A whole study file."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]

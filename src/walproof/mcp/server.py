@@ -20,7 +20,7 @@ from walproof.errors import WalproofError
 from walproof.mcp.bounded import MOST_BYTES, bounded, dumped, found_at
 from walproof.mcp.kept import Kept
 from walproof.mcp.plain import readable, visible
-from walproof.mcp.tool import Answer, Asked, Call, Part, Tool
+from walproof.mcp.tool import AnswerPart, Call, Tool, ToolAnswer, ToolArguments
 
 _AT_ONCE = 2
 """Calls carried out at the same time; others wait."""
@@ -47,7 +47,7 @@ _ENVELOPE: dict[str, Any] = {
 """The schema of every result. Some clients check errors against it, too."""
 
 
-class Rest(Asked):
+class Rest(ToolArguments):
     """The rest of an answer."""
 
     answer: str = Field(description='The "answer" of a result that has "left_out", such as "answer-3".')
@@ -117,7 +117,7 @@ class AssistantServer:
             return await self._carried_out(ctx, tool, asked)
 
     async def _carried_out(
-        self, ctx: ServerRequestContext[Any], tool: Tool, asked: Asked
+        self, ctx: ServerRequestContext[Any], tool: Tool, asked: ToolArguments
     ) -> types.CallToolResult:
         """Run the tool's function on a separate thread. A call that is given up ends at its next look."""
         loop = asyncio.get_running_loop()
@@ -150,7 +150,7 @@ class AssistantServer:
             call.stop()
         return self._error("the call does not end, and its answer is no longer waited for", None, None)
 
-    def _result(self, tool: Tool, asked: Asked, call: Call) -> types.CallToolResult:
+    def _result(self, tool: Tool, asked: ToolArguments, call: Call) -> types.CallToolResult:
         try:
             return self._answered(tool.answer(asked, call))
         except WalproofError as error:
@@ -164,7 +164,7 @@ class AssistantServer:
                 "report.",
             )
 
-    def _answered(self, answer: Answer) -> types.CallToolResult:
+    def _answered(self, answer: ToolAnswer) -> types.CallToolResult:
         part = answer.part
         if part is None:
             result = readable(answer.result, self._conceal)
@@ -196,9 +196,9 @@ class AssistantServer:
             content=[types.TextContent(type="text", text=dumped(data))], structured_content=data
         )
 
-    def _rest(self, asked: Rest, _call: Call) -> Answer:
+    def _rest(self, asked: Rest, _call: Call) -> ToolAnswer:
         found = found_at(self._kept.get(asked.answer), asked.at)
-        return Answer(found, part=Part(asked.answer, asked.at, asked.first))
+        return ToolAnswer(found, part=AnswerPart(asked.answer, asked.at, asked.first))
 
     def _error(self, message: str, detail: str | None, hint: str | None) -> types.CallToolResult:
         parts = {"message": message, "detail": detail, "hint": hint}

@@ -16,18 +16,18 @@ from walproof.units import format_bytes, format_duration
 _TOLD_EVERY_S = 1.0
 
 
-class Asked(BaseModel):
+class ToolArguments(BaseModel):
     """What a tool may be asked, each field with its description. A field that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Nothing(Asked):
+class Nothing(ToolArguments):
     """Arguments of a tool that takes none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnswerPart:
     """The part of an earlier answer that a result is."""
 
     answer: str
@@ -36,7 +36,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """What a tool found: data for JSON, or a text."""
 
     result: object
@@ -44,7 +44,7 @@ class Answer:
     """Sentences on how to read it."""
     command: tuple[str, ...] = ()
     """Words of the command that gives the same result, for a person to repeat it."""
-    part: Part | None = None
+    part: AnswerPart | None = None
     """None if the answer is new."""
 
 
@@ -106,8 +106,8 @@ class Tool:
     name: str
     title: str
     description: str
-    asked: type[Asked]
-    answer: Callable[[Any, Call], Answer]
+    asked: type[ToolArguments]
+    answer: Callable[[Any, Call], ToolAnswer]
     """Given what was asked. Raises WalproofError."""
     meets_server: bool = False
     """Whether it talks to a running server."""

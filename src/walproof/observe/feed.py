@@ -21,7 +21,7 @@ from walproof.errors import ConninfoError, ProbeError, WalError
 from walproof.facts.watch import StreamPhase, StreamState
 from walproof.observe import watch_queries as queries
 from walproof.observe.backoff import Backoff
-from walproof.observe.pace import Pace
+from walproof.observe.pace import RateBucket
 from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
 from walproof.probe.replication import Keepalive, ReplicationStream, StreamEnd, TimelineEnd, WalData
 from walproof.probe.slot import look_at_slot
@@ -187,7 +187,7 @@ class WalFeed:
     ) -> None:
         end = self._look(control, slot)
         told_s = heard_s = time.monotonic()
-        pace = None if self._rate is None else Pace(self._rate)
+        pace = None if self._rate is None else RateBucket(self._rate)
         while not self._stopping.is_set():
             wait_s = 0.0 if pace is None else pace.wait_s(time.monotonic())
             if wait_s > 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 BURST_S = 1.0
 
 
-class Pace:
+class RateBucket:
     """The bucket of one stream, by the caller's monotonic clock."""
 
     def __init__(self, bytes_per_s: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from walproof.platforms.base_units import in_base_unit, is_restart
 from walproof.platforms.plain import needs_restart, refuse_by_catalogue
-from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.platforms.rules import refuse_by_rules
 from walproof.settings.change import Change
 
@@ -23,11 +23,11 @@ class ParameterGroup:
     kind: str
     """``db`` or ``db-cluster``."""
 
-    def refuse(self, change: Change, target: Target) -> Refusal | None:
+    def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
-    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+    def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """``modify-...-parameter-group``; defaults come back by ``reset-...``."""
         kept = [
             change for change in changes if (was := target.before.get(change.name)) and not was.is_default
@@ -53,7 +53,7 @@ class ParameterGroup:
         )
 
 
-def parameter(change: Change, target: Target) -> dict[str, str]:
+def parameter(change: Change, target: PlatformTarget) -> dict[str, str]:
     """One parameter as the API takes it: whole numbers in the base unit, booleans as 0 and 1."""
     value = in_base_unit(change.name, change.value, target.version_num, true="1", false="0")
     method = "pending-reboot" if is_restart(change.name, target.version_num) else "immediate"
@@ -65,11 +65,11 @@ class Terraform:
 
     name = "rds-terraform"
 
-    def refuse(self, change: Change, target: Target) -> Refusal | None:
+    def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Decide as RDS does."""
         return RDS.refuse(change, target)
 
-    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+    def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """Write blocks of an aws_db_parameter_group; undoing brings back the version before."""
         old = [
             Change(change.name, was.value)
@@ -86,7 +86,7 @@ class Terraform:
         )
 
 
-def _block(change: Change, target: Target) -> str:
+def _block(change: Change, target: PlatformTarget) -> str:
     told = parameter(change, target)
     return (
         "parameter "
@@ -95,7 +95,7 @@ def _block(change: Change, target: Target) -> str:
     )
 
 
-def _reboot(changes: Sequence[Change], target: Target) -> tuple[str, ...]:
+def _reboot(changes: Sequence[Change], target: PlatformTarget) -> tuple[str, ...]:
     waiting = needs_restart(changes, target)
     return (f"In force after a reboot: {', '.join(waiting)}.",) if waiting else ()
 

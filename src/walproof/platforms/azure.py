@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from walproof.platforms.base_units import in_base_unit
 from walproof.platforms.plain import refuse_by_catalogue, restart_note
-from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.platforms.rules import refuse_by_rules
 from walproof.settings.change import Change
 
@@ -16,11 +16,11 @@ class Azure:
 
     name = "azure"
 
-    def refuse(self, change: Change, target: Target) -> Refusal | None:
+    def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
-    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+    def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """Write whole numbers in the base unit; undoing sets the values from before."""
         old = [
             Change(change.name, was.value) for change in changes if (was := target.before.get(change.name))
@@ -32,7 +32,7 @@ class Azure:
         )
 
 
-def _call(change: Change, target: Target) -> str:
+def _call(change: Change, target: PlatformTarget) -> str:
     value = in_base_unit(change.name, change.value, target.version_num)
     return (
         "az postgres flexible-server parameter set --resource-group GROUP --server-name SERVER "

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from walproof.platforms.base_units import in_base_unit
 from walproof.platforms.plain import refuse_by_catalogue, restart_note
-from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.platforms.rules import refuse_by_rules
 from walproof.settings.change import Change
 
@@ -25,11 +25,11 @@ class CloudSql:
 
     name = "cloudsql"
 
-    def refuse(self, change: Change, target: Target) -> Refusal | None:
+    def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
-    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+    def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """Write a call that merges; undoing removes a flag, or sets its value from before."""
         version_num = target.version_num
         undo: dict[str, str | None] = {}

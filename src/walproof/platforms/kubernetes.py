@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from walproof.platforms.plain import needs_restart, refuse_by_catalogue
-from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.platforms.rules import refuse_by_rules
 from walproof.settings.change import Change
 
@@ -26,11 +26,11 @@ class Operator:
     restarts: str
     """What becomes of settings that need a restart."""
 
-    def refuse(self, change: Change, target: Target) -> Refusal | None:
+    def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
-    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+    def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """``kubectl patch``, and the patch that takes it back."""
         waiting = needs_restart(changes, target)
         undo: dict[str, str | None] = {}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from walproof.platforms.plain import needs_restart, refuse_by_catalogue
-from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.platforms.rules import refuse_by_rules
 from walproof.settings.change import Change
 
@@ -16,11 +16,11 @@ class Patroni:
 
     name = "patroni"
 
-    def refuse(self, change: Change, target: Target) -> Refusal | None:
+    def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
-    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+    def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """A YAML patch under postgresql.parameters; a null removes a key again."""
         waiting = needs_restart(changes, target)
         notes = ["Members apply it within loop_wait."]
@@ -33,7 +33,7 @@ class Patroni:
         )
 
 
-def _was(change: Change, target: Target) -> str | None:
+def _was(change: Change, target: PlatformTarget) -> str | None:
     before = target.before.get(change.name)
     return None if before is None or before.is_default else before.value
 

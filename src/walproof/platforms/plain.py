@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.change import Before, Change
 from walproof.settings.value import Context, parse
@@ -17,19 +17,19 @@ from walproof.sqltext import literal
 _MANUAL = "https://www.postgresql.org/docs/current/config-setting.html (2026-11-23)"
 
 
-def needs_restart(changes: Sequence[Change], target: Target) -> tuple[str, ...]:
+def needs_restart(changes: Sequence[Change], target: PlatformTarget) -> tuple[str, ...]:
     """Names of settings that a reload does not change."""
     catalogue = Catalogue.for_version(target.version_num)
     return tuple(change.name for change in changes if catalogue.get(change.name).context is Context.RESTART)
 
 
-def restart_note(changes: Sequence[Change], target: Target) -> tuple[str, ...]:
+def restart_note(changes: Sequence[Change], target: PlatformTarget) -> tuple[str, ...]:
     """A sentence about what waits for a restart; none where a reload is enough."""
     waiting = needs_restart(changes, target)
     return (f"In force after a restart: {', '.join(waiting)}.",) if waiting else ()
 
 
-def refuse_by_catalogue(change: Change, target: Target) -> Refusal | None:
+def refuse_by_catalogue(change: Change, target: PlatformTarget) -> Refusal | None:
     """Refuse a setting that nobody can set. Raises SettingError for a wrong name or value."""
     setting = Catalogue.for_version(target.version_num).get(change.name)
     parse(setting, change.value)
@@ -43,7 +43,7 @@ class Conf:
 
     name = "conf"
 
-    def refuse(self, change: Change, target: Target) -> Refusal | None:
+    def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Where ALTER SYSTEM has set it, a line in a file does nothing."""
         if (refusal := refuse_by_catalogue(change, target)) is not None:
             return refusal
@@ -56,7 +56,7 @@ class Conf:
             )
         return None
 
-    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+    def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """Write lines in the syntax of the file."""
         undo = [
             f"# {change.name}: remove the line"
@@ -76,11 +76,11 @@ class AlterSystem:
 
     name = "alter-system"
 
-    def refuse(self, change: Change, target: Target) -> Refusal | None:
+    def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Refuse only what the version does not have."""
         return refuse_by_catalogue(change, target)
 
-    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+    def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """Write statements, and those that restore postgresql.auto.conf."""
         reload = "SELECT pg_reload_conf();"
         apply = [f"ALTER SYSTEM SET {change.name} = {literal(change.value)};" for change in changes]

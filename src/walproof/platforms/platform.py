@@ -10,7 +10,7 @@ from walproof.settings.change import Before, Change
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PlatformTarget:
     """The server that lines are for."""
 
     version_num: int
@@ -45,8 +45,8 @@ class Platform(Protocol):
     def name(self) -> str:
         """As ``--platform`` takes it."""
 
-    def refuse(self, change: Change, target: Target) -> Refusal | None:
+    def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Why the platform does not take a change; None where it does."""
 
-    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+    def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """Lines for changes that it does not refuse."""

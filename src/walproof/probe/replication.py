@@ -36,9 +36,9 @@ _DATA, _KEEP = ord("w"), ord("k")
 _EPOCH_S = 946_684_800
 """2000-01-01 in Unix time."""
 _COMMAND_PATIENCE_S = 30.0
-GATHER_S = 0.05
-"""How long WAL gathers in the network's buffers before it is read. A server sends at every flush; to wake up for
-each of them would take processors from the server where both share a machine."""
+_GATHER_S = 0.05
+"""How long WAL gathers in the network's buffers before it is read. A server sends at every flush, and
+waking up for each takes processors from a server on the same machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class ReplicationStream:
             length, message = self._connection.get_copy_data(1)
             deadline = time.monotonic() + patience_s
             if length == 0:
-                time.sleep(min(GATHER_S, patience_s))
+                time.sleep(min(_GATHER_S, patience_s))
                 # Before waiting, because what TLS has already decrypted makes no socket readable.
                 self._connection.consume_input()
                 length, message = self._connection.get_copy_data(1)

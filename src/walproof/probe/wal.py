@@ -55,7 +55,7 @@ class RecordCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class WalCounters:
     """The server's own counters. None if the version or a setting keeps none."""
 
     records: int
@@ -82,7 +82,7 @@ class WalProbe:
         self._subject: Subject | None = None
         self._connection: psycopg.Connection[Any] | None = None
         self._start_lsn = Lsn(0)
-        self._start: Reading | None = None
+        self._start: WalCounters | None = None
         self._since_redo = 0.0
 
     def start(self, subject: Subject) -> None:
@@ -172,7 +172,7 @@ class WalProbe:
             self._connection.execute("SET synchronous_commit = local")
             self._connection.execute("SELECT pg_logical_emit_message(true, 'walproof', '')")
 
-    def _read(self) -> Reading | None:
+    def _read(self) -> WalCounters | None:
         assert self._subject is not None
         if self._subject.version_num < 140000:
             return None
@@ -192,7 +192,7 @@ class WalProbe:
         else:
             writes, syncs, sync_ms = wal["wal_write"], wal["wal_sync"], wal["wal_sync_time"]
         by_write = setting["writes_flush"] and setting["fsync"]
-        return Reading(
+        return WalCounters(
             records=int(wal["wal_records"]),
             fpi=int(wal["wal_fpi"]),
             bytes=int(wal["wal_bytes"]),
@@ -248,7 +248,7 @@ def count_records(subject: Subject, start: Lsn, end: Lsn) -> RecordCount | None:
 
 
 def scale_counters(
-    start: Reading, end: Reading, distance: int, count: RecordCount | None
+    start: WalCounters, end: WalCounters, distance: int, count: RecordCount | None
 ) -> dict[str, float]:
     """Metrics from the growth of the server's counters, scaled to a window with ``distance`` bytes of WAL.
 

@@ -149,7 +149,10 @@ def host_facts(study: HostStudy) -> dict[str, object]:
         return [
             {
                 **asdict(across_hosts),
-                "hosts": [{**asdict(host), "is_odd": host.is_odd, "is_suspect": host.is_suspect} for host in across_hosts.hosts],
+                "hosts": [
+                    {**asdict(host), "is_odd": host.is_odd, "is_suspect": host.is_suspect}
+                    for host in across_hosts.hosts
+                ],
             }
             for across_hosts in found
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walproof.analysis.carry_over import NOTABLE, CarryOver, Place
+from walproof.analysis.carry_over import NOTABLE, CarryOver, WindowPlace
 from walproof.analysis.effect import Effect
 from walproof.analysis.summary import Analysis
 from walproof.facts import Design, Placing, Plan
@@ -52,7 +52,7 @@ def slice_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     return [Table("Slices", columns, rows, note, terminal=False, grouped=True)]
 
 
-def place_sentence(place: Place, placing: Placing = Placing.AFTER_CHECKPOINT) -> str:
+def place_sentence(place: WindowPlace, placing: Placing = Placing.AFTER_CHECKPOINT) -> str:
     """Where slices or windows lie after the checkpoint, and how steady that place is."""
     noun = "Windows" if place.design is Design.FRESH else "Slices"
     if place.after_checkpoint_s is None:

@@ -8,7 +8,7 @@ from tests.wal.verify.layouts import Laid, lay
 from tests.wal.verify.source import Source
 from walproof.units import Lsn
 from walproof.wal import records, stats
-from walproof.wal.verify.backups import BaseBackup
+from walproof.wal.verify.backups import ArchivedBackup
 
 _LABEL = """START WAL LOCATION: {start} (file {name})
 STOP WAL LOCATION: {stop} (file {name})
@@ -27,7 +27,7 @@ def golden_source(golden: Path) -> Source:
     second = next(number for number, record in enumerate(found) if record.lsn // size > found[0].lsn // size)
     places = [found[10].lsn, found[200].end, found[second + 10].lsn, found[second + 40].end]
     backups = [
-        BaseBackup(
+        ArchivedBackup(
             f"backup{number}", "golden", str(golden), 1, start, stop, 1_795_452_001.0 + number,
             whole.system_identifier, whole.version,
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from walproof.wal.places import window
-from walproof.wal.places.place import Status
+from walproof.wal.places.place import FileStatus
 from walproof.wal.places.window import PIECE_BYTES, Window
 
 
@@ -42,7 +42,7 @@ def _window(sizes: list[int]) -> tuple[FakeStore, Window, list[str]]:
     store = FakeStore()
     made = Window(store)  # type: ignore[arg-type]
     paths = [f"s3://bucket/wal/{number}" for number in range(len(sizes))]
-    made.expect((path, Status(size, 0, f"e{size}")) for path, size in zip(paths, sizes, strict=True))
+    made.expect((path, FileStatus(size, 0, f"e{size}")) for path, size in zip(paths, sizes, strict=True))
     return store, made, paths
 
 
@@ -87,7 +87,7 @@ def test_the_first_bytes_are_fetched_once_as_long_as_the_object_is_the_same() ->
     made.head(paths[0])
     made.head(paths[0])
     assert store.requests == 1
-    made.expect([(paths[0], Status(7, 1, "new"))])
+    made.expect([(paths[0], FileStatus(7, 1, "new"))])
     made.head(paths[0])
     assert store.requests == 2
     for path in paths[1:]:
@@ -153,10 +153,10 @@ def test_an_object_that_changed_is_fetched_as_it_is_now() -> None:
     sizes = [PIECE_BYTES + 10, PIECE_BYTES, 50]
     _, made, paths = _window(sizes)
     assert made.piece(paths[0], 0).endswith(f"e{sizes[0]}".encode())
-    made.expect([(paths[0], Status(PIECE_BYTES * 3, 1, "new"))])
+    made.expect([(paths[0], FileStatus(PIECE_BYTES * 3, 1, "new"))])
     assert made.piece(paths[0], 0).endswith(b" new")
     assert made.piece(paths[0], 2).endswith(b" new")
     assert made.piece(paths[2], 0).endswith(b" e50")
     # What is held is counted by the sizes of now: nothing is left when all of it is given up.
-    made.expect((path, Status(size, 2, "newest")) for path, size in zip(paths, sizes, strict=True))
+    made.expect((path, FileStatus(size, 2, "newest")) for path, size in zip(paths, sizes, strict=True))
     assert made.held_bytes == 0

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow
 
 from tests.wal.verify.source import Source
-from walproof.wal.verify.backups import BaseBackup
+from walproof.wal.verify.backups import ArchivedBackup
 
 _ARROW = {"lz4": "lz4", "zst": "zstd", "br": "brotli"}
 """What the standard library cannot."""
@@ -146,16 +146,16 @@ def _describe(laid: Laid) -> None:
         (laid.root / "main" / "wals" / "xlog.db").write_text("".join(lines))
 
 
-def _segment_of(backup: BaseBackup) -> str:
+def _segment_of(backup: ArchivedBackup) -> str:
     return f"{backup.timeline:08X}{0:08X}{backup.start >> 20:08X}"
 
 
-def _stopped(backup: BaseBackup) -> datetime:
+def _stopped(backup: ArchivedBackup) -> datetime:
     assert backup.stopped_at is not None
     return datetime.fromtimestamp(backup.stopped_at, UTC)
 
 
-def _sentinel(laid: Laid, backup: BaseBackup) -> Path:
+def _sentinel(laid: Laid, backup: ArchivedBackup) -> Path:
     folder = laid.root / "basebackups_005"
     folder.mkdir(exist_ok=True)
     path = folder / f"base_{_segment_of(backup)}_backup_stop_sentinel.json"
@@ -168,7 +168,7 @@ def _sentinel(laid: Laid, backup: BaseBackup) -> Path:
     return path
 
 
-def _barman_info(laid: Laid, number: int, backup: BaseBackup) -> Path:
+def _barman_info(laid: Laid, number: int, backup: ArchivedBackup) -> Path:
     path = laid.root / "main" / "base" / f"20261123T16000{number}" / "backup.info"
     path.parent.mkdir(parents=True)
     path.write_text(

@@ -19,7 +19,7 @@ from walproof.privilege.user import running_as, server_user
 from walproof.units import Lsn
 from walproof.wal import records
 from walproof.wal.places.folder import Folder
-from walproof.wal.verify.backups import BaseBackup, read_label, read_manifest
+from walproof.wal.verify.backups import ArchivedBackup, read_label, read_manifest
 
 MB = 1 << 20
 SETTINGS = {
@@ -38,7 +38,7 @@ class Source:
     bindir: Path
     version: int
     system_identifier: int
-    backups: list[BaseBackup]
+    backups: list[ArchivedBackup]
     switch: Lsn
     """Where timeline 2 leaves timeline 1."""
     segments: dict[str, bytes]
@@ -179,15 +179,15 @@ def _collect(folder: Path, bindir: Path, version: int) -> Source:
     backups = []
     for place in ("backup1", "backup2"):
         (backup,) = read_manifest(Folder(folder / place / "backup_manifest"))
-        assert isinstance(backup, BaseBackup)
+        assert isinstance(backup, ArchivedBackup)
         backups.append(backup)
     stops = {}
     for name in labels:
         label = read_label(str(archive / name))
-        assert isinstance(label, BaseBackup)
+        assert isinstance(label, ArchivedBackup)
         stops[label.start] = label
     backups = [
-        BaseBackup(taken.name, taken.tool, taken.path, taken.timeline, taken.start, taken.stop,
+        ArchivedBackup(taken.name, taken.tool, taken.path, taken.timeline, taken.start, taken.stop,
                stops[taken.start].stopped_at, taken.system_identifier, taken.version)
         for taken in backups
     ]  # fmt: skip

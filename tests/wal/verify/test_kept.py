@@ -16,7 +16,7 @@ from tests.wal.verify.source import segment_lsn
 from walproof import _native
 from walproof.errors import WalError
 from walproof.wal.verify import reading
-from walproof.wal.verify.problems import Severity
+from walproof.wal.verify.problems import ProblemSeverity
 from walproof.wal.verify.verify import VerifiedArchive, verify
 
 
@@ -145,7 +145,7 @@ def test_a_file_that_changes_all_the_time_is_a_note_and_no_gap(
     _after_each_read(monkeypatch, lambda: laid.change(name, whole[: next(sizes)]))
     found = _verify(laid.root, kept)
     assert [(problem.kind, problem.path, problem.severity) for problem in found.problems] == [
-        ("changing", str(file), Severity.note)
+        ("changing", str(file), ProblemSeverity.note)
     ]
     assert (found.skipped_files, found.is_whole) == (1, True)
     monkeypatch.undo()

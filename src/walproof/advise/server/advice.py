@@ -35,7 +35,7 @@ class Sure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class AdvisedFigure:
     """A figure of this server now and after the change, with the range in which it is expected."""
 
     name: str
@@ -61,7 +61,7 @@ class Advice:
     changes: tuple[Change, ...] = ()
     steps: tuple[str, ...] = ()
     """SQL or other lines, if the change is not one of settings."""
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[AdvisedFigure, ...] = ()
     costs: tuple[str, ...] = ()
     """What it costs or risks."""
     durability: DurabilityClass = DurabilityClass.NONE

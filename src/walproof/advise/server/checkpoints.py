@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from walproof.advise.server.advice import Advice, Figure, Fine, Found, Sure, Unseen, Weight
+from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_percent
 from walproof.analysis.whatif import ServerLimits, ServerPrediction, Study
@@ -74,13 +74,17 @@ def _from_curve(case: ServerCase, study: Study) -> Found:
     room = chosen.pg_wal_most if is_simulated else max(chosen.pg_wal_most, (size_mb or 0) << 20)
     distance = chosen.distance_most if is_simulated else max(chosen.distance_most, (size_mb or 0) << 20)
     figures = [
-        Figure("WAL", unit, present.wal_bytes, chosen.wal_bytes, chosen.wal_span.low, chosen.wal_span.high),
-        Figure("full-page images", "/h" if study.hours is not None else "", present.images, chosen.images),
-        Figure("pg_wal at most", "bytes", present.pg_wal_most, room),
-        Figure("WAL that recovery reads at most", "bytes", present.distance_most, distance),
+        AdvisedFigure(
+            "WAL", unit, present.wal_bytes, chosen.wal_bytes, chosen.wal_span.low, chosen.wal_span.high
+        ),
+        AdvisedFigure(
+            "full-page images", "/h" if study.hours is not None else "", present.images, chosen.images
+        ),
+        AdvisedFigure("pg_wal at most", "bytes", present.pg_wal_most, room),
+        AdvisedFigure("WAL that recovery reads at most", "bytes", present.distance_most, distance),
     ]
     if present.recovery_s is not None and chosen.recovery_s is not None and is_simulated:
-        figures.append(Figure("longest crash recovery", "s", present.recovery_s, chosen.recovery_s))
+        figures.append(AdvisedFigure("longest crash recovery", "s", present.recovery_s, chosen.recovery_s))
     return Advice(
         "max_wal_size",
         Weight.GAIN,

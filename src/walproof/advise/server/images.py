@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from walproof.advise.server.advice import Advice, Figure, Fine, Found, Sure, Unseen, Weight
+from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_list, say_percent
 from walproof.analysis.whatif import ServerPrediction
@@ -70,7 +70,7 @@ def wal_compression(case: ServerCase) -> Found | None:
         evidence,
         (Change("wal_compression", _word(case, best)),),
         figures=(
-            Figure(
+            AdvisedFigure(
                 "WAL", unit, present.wal_bytes, chosen.wal_bytes, chosen.wal_span.low, chosen.wal_span.high
             ),
         ),

@@ -9,7 +9,8 @@ all at the end, so that the last look's limit is close to that of a test with on
     alpha(share) = 2 (2 - 2 Phi(z(1 - alpha / 4) / sqrt(share)))        alpha / 2 on each side
 
 How to build a gate on it. Plan at most LOOKS_MOST looks as shares of the rounds at most (``planned_looks``),
-compute ``looks(shares, alpha)`` once, and after the rounds of look k compare the statistic with its ``Look``:
+compute ``looks(shares, alpha)`` once, and after the rounds of look k compare the statistic with its
+``PlannedLook``:
 
 - ``is_crossed(p)`` with the p value of the comparison (two-sided, or of its family: then the error is that of
   the family) decides "different", early or at the end;
@@ -39,7 +40,7 @@ _STEP = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PlannedLook:
     """One planned look."""
 
     share: float
@@ -77,7 +78,7 @@ def spent(share: float, alpha: float) -> float:
     return float(4 * ndtr(-float(ndtri(1 - alpha / 4)) / math.sqrt(min(1.0, share))))
 
 
-def looks(shares: Sequence[float], alpha: float = 0.05) -> tuple[Look, ...]:
+def looks(shares: Sequence[float], alpha: float = 0.05) -> tuple[PlannedLook, ...]:
     """The looks at these shares of all information, ascending, with their limits. Two-sided.
 
     Raises ValueError for shares that do not ascend, exceed 1, or are more than LOOKS_MOST.
@@ -88,14 +89,14 @@ def looks(shares: Sequence[float], alpha: float = 0.05) -> tuple[Look, ...]:
         raise ValueError(f"shares {list(shares)} do not ascend from above 0 to at most 1")
     from scipy.special import ndtr
 
-    found: list[Look] = []
+    found: list[PlannedLook] = []
     grid, density, before = _point()
     at = 0.0
     for share in shares:
         total = spent(share, alpha)
         scale = math.sqrt(share - at)
         limit = _limit(grid, density, scale, share, max(total - before, 1e-12))
-        found.append(Look(share, total, limit, float(2 * ndtr(-limit))))
+        found.append(PlannedLook(share, total, limit, float(2 * ndtr(-limit))))
         grid, density = _going_on(grid, density, scale, limit * math.sqrt(share))
         at, before = share, total
     return tuple(found)

@@ -17,7 +17,7 @@ from walproof.analysis.interval import t_quantile
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenComparison:
     """A comparison after some rounds."""
 
     spread: Spread
@@ -25,13 +25,13 @@ class Seen:
     """Degrees of freedom that its spread rests on."""
 
 
-def width_after(seen: Seen, rounds: int, level: float = 0.95) -> float:
+def width_after(seen: SeenComparison, rounds: int, level: float = 0.95) -> float:
     """Half-width, as a share of the ratio, after ``rounds`` rounds in all, if the spread stays as seen."""
     degrees = seen.spread.degrees / (seen.rounds - 1) * (rounds - 1)
     return math.expm1(t_quantile(level, degrees) * math.sqrt(seen.spread.variance / rounds))
 
 
-def rounds_within(seen: Seen, half_width: float, level: float = 0.95) -> int:
+def rounds_within(seen: SeenComparison, half_width: float, level: float = 0.95) -> int:
     """The fewest rounds in all, no fewer than were seen, after which the half-width is ``half_width``."""
     reach = math.log1p(half_width)
     # A t quantile is wider than the normal one, so the normal answer is a lower bound to start from.

@@ -10,7 +10,7 @@ The work comes from the stream, its price from a calibration or the shipped cost
 from __future__ import annotations
 
 from walproof.analysis.forecast import Costs
-from walproof.analysis.recovery import Prediction, predict
+from walproof.analysis.recovery import RecoveryPrediction, predict
 from walproof.analysis.watch.sync import sync_forecast
 from walproof.facts.watch import CrashClock, DataDirectory, Span
 from walproof.wal.recovery import RecoveryWork
@@ -55,6 +55,6 @@ def crash_clock(
     )
 
 
-def _span(found: Prediction, seconds: float, *, is_cold: bool) -> Span:
+def _span(found: RecoveryPrediction, seconds: float, *, is_cold: bool) -> Span:
     low, high = found.band(seconds, is_cold=is_cold)
     return Span(seconds, low, high)

@@ -17,7 +17,7 @@ from walproof.lab.kinds.replay.kind import ReplayLab
 from walproof.lab.kinds.statements.kind import StatementsLab
 from walproof.lab.kinds.streaming.kind import StreamingLab
 from walproof.lab.kinds.throughput.kind import ThroughputLab
-from walproof.lab.studyfile import StudyFile, Table
+from walproof.lab.studyfile import StudyFile, StudyTable
 
 KINDS: tuple[LabKind[Any], ...] = (
     BackupLab(),
@@ -68,7 +68,7 @@ def kind_of(study: StudyFile, overrides: Overrides) -> LabKind[Any]:
     return chosen
 
 
-def _strangers(table: Table, allowed: Mapping[str, type[Table]], of: str) -> list[str]:
+def _strangers(table: StudyTable, allowed: Mapping[str, type[StudyTable]], of: str) -> list[str]:
     """Names of the tables in ``table`` that kinds bring along, without those that are ``allowed``."""
     names = sorted({name for kind in KINDS for name in getattr(kind, of)} - set(allowed))
     return [name for name in names if getattr(table, name, None) is not None]

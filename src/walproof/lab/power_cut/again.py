@@ -19,7 +19,7 @@ from walproof.lab.power_cut.cut import (
     prepare_cut_template,
 )
 from walproof.lab.power_cut.kept_image import KeptCase, copy_case, read_case
-from walproof.lab.power_cut.verdict import Verdict, judge
+from walproof.lab.power_cut.verdict import ImageVerdict, judge
 from walproof.postgres.build import has_extension
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover, resolve
@@ -50,7 +50,7 @@ class ReopenedImage:
     def __exit__(self, *error: object) -> None:
         self._workspace.__exit__(None, None, None)
 
-    def judge(self) -> Verdict:
+    def judge(self) -> ImageVerdict:
         """The verdict on it this time."""
         with self._copy("again") as cluster:
             case = self.case

@@ -25,7 +25,7 @@ from walproof.errors import ClusterError, DiskError, WorkloadError
 from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, UnitBytes, Workload
 from walproof.lab.pgbench_target import target_of
 from walproof.lab.power_cut.kept_image import KeptCase, keep_image
-from walproof.lab.power_cut.verdict import FOLDERS, Verdict, judge
+from walproof.lab.power_cut.verdict import FOLDERS, ImageVerdict, judge
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -395,7 +395,7 @@ def _check_image(
     cut_ns = disk.status().cut_monotonic_ns
     settings = {**ledger.SETTINGS, **order.settings}
 
-    def look() -> Verdict:
+    def look() -> ImageVerdict:
         folder = lab.workspace.make_folder(f"image-{order.seed:x}-{number}")
         try:
             build_image(disk, [folder / root.name for root in disk.roots], seed, survival)

@@ -25,7 +25,7 @@ _MAPS = {"vm": "visibility map", "fsm": "free space map"}
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ImageVerdict:
     """See :class:`walproof.facts.CheckedImage`."""
 
     state: ImageState
@@ -44,7 +44,7 @@ def judge(
     sizes: Mapping[str, int],
     has_checksums: bool,
     has_amcheck: bool,
-) -> Verdict:
+) -> ImageVerdict:
     """The verdict on the image in ``cluster``'s folder, whose server is not running before nor after.
 
     ``settings`` are those of the server whose power was cut at ``cut_ns`` (time.monotonic_ns); ``sizes`` as
@@ -83,7 +83,7 @@ def judge(
     if disturbance is not None:
         raise DiskError(f"the run is void: a server on an image was disturbed: {disturbance}", detail=log)
     if refused is not None:
-        return Verdict(ImageState.NO_START, refused, torn, 0, None)
+        return ImageVerdict(ImageState.NO_START, refused, torn, 0, None)
     assert books is not None
     if not has_stopped and books.wrong is None:
         # Pages may be half written.
@@ -91,7 +91,7 @@ def judge(
     damaged = damaged_pages(cluster.data) if has_checksums and books.wrong is None else ()
     state, reason = _weigh(books, damaged, own_files)
     window_ms = None if books.oldest_lost_ns is None else max(0.0, (cut_ns - books.oldest_lost_ns) / 1e6)
-    return Verdict(state, reason, torn, books.lost, window_ms)
+    return ImageVerdict(state, reason, torn, books.lost, window_ms)
 
 
 def _disturbance(cluster: Cluster, *, is_cut_off: bool) -> str | None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from walproof.advise.server.advice import Absent, Advice, Figure, Fine, Sure, Unseen, Weight
+from walproof.advise.server.advice import Absent, Advice, AdvisedFigure, Fine, Sure, Unseen, Weight
 from walproof.advise.server.rules import Advised, rule_texts
 from walproof.advise.server.wasted import statistics_age
 from walproof.advise.wording import say_list
 from walproof.errors import SettingError, UnitError
 from walproof.facts.server import ServerWindow
-from walproof.platforms.platform import Lines, Platform, Refusal, Target
+from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
 from walproof.platforms.wal_access import wal_access
 from walproof.report.advice.curve import curve_json, curve_section
 from walproof.report.blocks import (
@@ -172,7 +172,7 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
     )
 
 
-def target_of(advised: Advised) -> Target:
+def target_of(advised: Advised) -> PlatformTarget:
     """The server as platforms have to know it."""
     window = advised.case.window
     before = {
@@ -183,10 +183,10 @@ def target_of(advised: Advised) -> Target:
         )
         for name, setting in window.settings.items()
     }
-    return Target(window.version_num, before)
+    return PlatformTarget(window.version_num, before)
 
 
-def _item(advice: Advice, platform: Platform, target: Target) -> Item:
+def _item(advice: Advice, platform: Platform, target: PlatformTarget) -> Item:
     answers = [(change, platform.refuse(change, target)) for change in advice.changes]
     kept = [change for change, refusal in answers if refusal is None]
     contexts = dict.fromkeys(_context(change, target) for change in advice.changes)
@@ -222,7 +222,7 @@ def _surer(advice: Advice, window: ServerWindow) -> str | None:
     return f"To be surer, measure it under a load like yours: {measure}"
 
 
-def _context(change: Change, target: Target) -> str:
+def _context(change: Change, target: PlatformTarget) -> str:
     try:
         return Catalogue.for_version(target.version_num).get(change.name).context.value
     except SettingError:
@@ -294,7 +294,7 @@ def _blocks(item: Item) -> list[Block]:
     return blocks
 
 
-def _figures(figures: Sequence[Figure]) -> Table:
+def _figures(figures: Sequence[AdvisedFigure]) -> Table:
     columns = (
         Column("figure"), Column("now", numeric=True), Column("after the change", numeric=True),
         Column("expected between", numeric=True), Column("change", numeric=True),

@@ -12,7 +12,7 @@ from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.lines import LineVerdict
 from walproof.facts.tuning import DEFAULT, Promises, TuningFacts
-from walproof.platforms.platform import Lines, Platform, Refusal, Target
+from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
 from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
 from walproof.report.tune.figures import line_figure, race_blocks
@@ -98,7 +98,7 @@ class TuneView:
 
 def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> TuneView:
     """Lay out everything that is shown of a tuning."""
-    target = Target(asked.version_num, asked.before)
+    target = PlatformTarget(asked.version_num, asked.before)
     changes = [Change(name, value) for name, value in answer.conf.settings]
     refused = [found for change in changes if (found := platform.refuse(change, target)) is not None]
     taken = [change for change in changes if change not in [refusal.change for refusal in refused]]

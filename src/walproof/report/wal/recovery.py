@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walproof.analysis.forecast import Forecast
-from walproof.analysis.recovery import TERMS, Prediction
+from walproof.analysis.recovery import TERMS, RecoveryPrediction
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent
 from walproof.report.wal.view import WalView
@@ -33,7 +33,7 @@ def recovery_view(forecast: Forecast) -> WalView:
     )
 
 
-def _size(prediction: Prediction) -> str:
+def _size(prediction: RecoveryPrediction) -> str:
     """The size as SHOW shared_buffers prints it."""
     kilobytes = prediction.buffers * PAGE_BYTES >> 10
     for factor, unit in ((1 << 20, "GB"), (1 << 10, "MB")):

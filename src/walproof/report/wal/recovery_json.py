@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from walproof.analysis.forecast import Forecast
-from walproof.analysis.recovery import ColdRedo, Prediction
+from walproof.analysis.recovery import ColdRedo, RecoveryPrediction
 from walproof.wal.recovery import PAGE_BYTES
 
 
@@ -46,7 +46,7 @@ def recovery_json(forecast: Forecast) -> str:
     return json.dumps(data, indent=2) + "\n"
 
 
-def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
+def _predictions(predictions: Sequence[RecoveryPrediction]) -> list[dict[str, Any]]:
     return [
         {
             "shared_buffers_bytes": prediction.buffers * PAGE_BYTES,

@@ -10,7 +10,7 @@ from walproof.report.blocks import Column, Section, Table, text_cells
 from walproof.report.plaintext import one_line
 from walproof.report.wal.verify_verdict import moment, verdict
 from walproof.units import format_bytes
-from walproof.wal.verify.problems import KINDS, Problem, Severity
+from walproof.wal.verify.problems import KINDS, Problem, ProblemSeverity
 from walproof.wal.verify.verify import Verification, VerifiedArchive
 
 if TYPE_CHECKING:
@@ -125,11 +125,11 @@ def problem_lines(problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
     """(line, style): by severity and kind, each with its places, then what it means and what to do."""
     order = list(KINDS)
     ranked = sorted(
-        problems, key=lambda problem: (problem.severity is Severity.note, order.index(problem.kind))
+        problems, key=lambda problem: (problem.severity is ProblemSeverity.note, order.index(problem.kind))
     )
     for kind, several in groupby(ranked, key=lambda problem: problem.kind):
         group, about = list(several), KINDS[kind]
-        is_note = about.severity is Severity.note
+        is_note = about.severity is ProblemSeverity.note
         style = "dim" if is_note else "red"
         for problem in group[:_PROBLEMS_MOST]:
             yield f"{about.severity.value}: {kind}: {problem.message}", style

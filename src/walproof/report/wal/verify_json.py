@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from walproof.report.wal.verify_verdict import verdict
-from walproof.wal.verify.backups import BaseBackup
+from walproof.wal.verify.backups import ArchivedBackup
 from walproof.wal.verify.chain import Ending
 from walproof.wal.verify.problems import KINDS, Problem
 from walproof.wal.verify.verify import Verification, VerifiedArchive
@@ -54,7 +54,7 @@ def _archive(archive: VerifiedArchive) -> dict[str, Any]:
     }
 
 
-def _backup(backup: BaseBackup) -> dict[str, Any]:
+def _backup(backup: ArchivedBackup) -> dict[str, Any]:
     return {
         "name": backup.name,
         "tool": backup.tool,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from walproof.report.wal.verify_verdict import spans
-from walproof.wal.verify.problems import KINDS, Severity
+from walproof.wal.verify.problems import KINDS, ProblemSeverity
 from walproof.wal.verify.verify import Verification, VerifiedArchive
 
 _Value = Callable[[VerifiedArchive], float | None]
@@ -59,7 +59,7 @@ def _lines(found: Verification) -> Iterator[str]:
     yield from _heading("walproof_archive_problems", "Problems by kind.")
     for archive in found.archives:
         for kind, about_kind in KINDS.items():
-            if about_kind.severity is not Severity.note:
+            if about_kind.severity is not ProblemSeverity.note:
                 count = sum(problem.kind == kind for problem in archive.problems)
                 yield f'walproof_archive_problems{{{_labels(archive)},kind="{kind}"}} {count}'
     yield from _heading("walproof_archive_verified_timestamp_seconds", "When this run ended.")

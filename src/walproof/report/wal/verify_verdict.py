@@ -15,7 +15,7 @@ _SPANS_MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RestorableSpan:
     """Moments that can be restored without a gap, from one backup or from the next."""
 
     start: Lsn
@@ -32,24 +32,24 @@ def moment(unix_s: float | None) -> str:
     return text.removesuffix(".000000") + "+00"
 
 
-def spans(archive: VerifiedArchive) -> tuple[Span, ...]:
+def spans(archive: VerifiedArchive) -> tuple[RestorableSpan, ...]:
     """What can be restored along the newest timeline that each backup leads to, in order of place."""
     newest: dict[str, RestoreWindow] = {}
     for window in archive.windows:
         known = newest.get(window.backup.name)
         if known is None or (window.timeline, window.end) > (known.timeline, known.end):
             newest[window.backup.name] = window
-    found: list[Span] = []
+    found: list[RestorableSpan] = []
     for window in sorted(newest.values(), key=lambda window: (window.backup.stop, window.end)):
         start, start_time = window.backup.stop, window.start_time
         last = found[-1] if found else None
         if last is not None and start <= last.end:
             times = [time for time in (last.end_time, window.end_time) if time is not None]
-            found[-1] = Span(
+            found[-1] = RestorableSpan(
                 last.start, max(last.end, window.end), last.start_time, max(times) if times else None
             )
         else:
-            found.append(Span(start, window.end, start_time, window.end_time))
+            found.append(RestorableSpan(start, window.end, start_time, window.end_time))
     return tuple(found)
 
 
@@ -76,7 +76,7 @@ def verdict(archive: VerifiedArchive) -> str:
     return f"whole: the WAL goes from {start} to {end} without a break{found}{unread}"
 
 
-def _lost(archive: VerifiedArchive, found: Sequence[Span]) -> str:
+def _lost(archive: VerifiedArchive, found: Sequence[RestorableSpan]) -> str:
     """Moments for which there was WAL, and that no restore reaches, as the sentence's beginning."""
     parts = [
         f"between {_place(before.end, before.end_time)} and {_place(after.start, after.start_time)}"
@@ -96,7 +96,7 @@ def _place(lsn: Lsn, unix_s: float | None) -> str:
     return f"{time} ({lsn})" if time else str(lsn)
 
 
-def _moments(found: Sequence[Span]) -> str:
+def _moments(found: Sequence[RestorableSpan]) -> str:
     parts = [
         f"from {_place(span.start, span.start_time)} to {_place(span.end, span.end_time)}"
         for span in found[:_SPANS_MOST]

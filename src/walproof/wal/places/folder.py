@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from walproof.errors import WalError
-from walproof.wal.places.place import MOST_FOLDERS, Place, Source, Status
+from walproof.wal.places.place import MOST_FOLDERS, FileStatus, Place, Source
 from walproof.wal.places.regular import open_regular
 
 _PIECE_BYTES = 1 << 20
@@ -22,18 +22,18 @@ class FileEntry:
     def __init__(self, path: str, name: str, *, is_folder: bool) -> None:
         self.path, self.name, self.is_folder = path, name, is_folder
 
-    def status(self) -> Status | None:
+    def status(self) -> FileStatus | None:
         """The file's status now."""
         return file_status(self.path)
 
 
-def file_status(path: str) -> Status | None:
+def file_status(path: str) -> FileStatus | None:
     """Size and time of change; only zeros for a link that leads nowhere, None for what is gone."""
     try:
         status = Path(path).stat()
     except OSError:
-        return Status(0, 0) if os.path.lexists(path) else None
-    return Status(status.st_size, status.st_mtime_ns)
+        return FileStatus(0, 0) if os.path.lexists(path) else None
+    return FileStatus(status.st_size, status.st_mtime_ns)
 
 
 class Folder(Place):

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from walproof.errors import WalError
 from walproof.wal.places.failures import ObjectError
-from walproof.wal.places.place import MOST_FOLDERS, Objects, Place, Status
-from walproof.wal.places.store import Listed, Store
+from walproof.wal.places.place import MOST_FOLDERS, FileStatus, Objects, Place
+from walproof.wal.places.store import Listed, ObjectStore
 from walproof.wal.places.window import PIECE_BYTES, Window
 from walproof.wal.verify.names import history_timeline, is_segment
 
@@ -21,7 +21,7 @@ class ObjectEntry:
 
     __slots__ = ("_status", "is_folder", "path", "reader")
 
-    def __init__(self, path: str, reader: Window, status: Status | None) -> None:
+    def __init__(self, path: str, reader: Window, status: FileStatus | None) -> None:
         """``status``: None for a folder."""
         self.path, self.reader, self._status = path, reader, status
         self.is_folder = status is None
@@ -31,7 +31,7 @@ class ObjectEntry:
         """What follows the last slash."""
         return self.path.rpartition("/")[2]
 
-    def status(self) -> Status | None:
+    def status(self) -> FileStatus | None:
         """The object's status as it was listed."""
         return self._status
 
@@ -41,11 +41,11 @@ class ObjectPlace(Place):
 
     __slots__ = ("_key", "_store", "_window")
 
-    def __init__(self, store: Store, window: Window, key: str = "") -> None:
+    def __init__(self, store: ObjectStore, window: Window, key: str = "") -> None:
         self._store, self._window, self._key = store, window, key
 
     @property
-    def connection(self) -> Store:
+    def connection(self) -> ObjectStore:
         """The store."""
         return self._store
 

@@ -61,10 +61,10 @@ def _open_object(scheme: str, rest: str, stack: ExitStack) -> Place:
             hint="Credentials and servers are named in the environment; docs/object-stores.md says how.",
         )
     from walproof.wal.places.objects import ObjectPlace
-    from walproof.wal.places.store import Store
+    from walproof.wal.places.store import ObjectStore
     from walproof.wal.places.window import Window
 
-    store = Store(scheme, bucket)
+    store = ObjectStore(scheme, bucket)
     stack.callback(store.close)
     return ObjectPlace(store, Window(store), "/".join(filter(None, key.split("/"))))
 

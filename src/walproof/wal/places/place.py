@@ -15,7 +15,7 @@ MOST_FOLDERS = 8
 """How deep folders are searched."""
 
 
-class Status(NamedTuple):
+class FileStatus(NamedTuple):
     """What tells whether a file is still the same."""
 
     size: int
@@ -27,7 +27,7 @@ class Status(NamedTuple):
 class Reader(Protocol):
     """Reads files that are not in the file system; called by the native module on its threads."""
 
-    def expect(self, files: Iterable[tuple[str, Status]], /) -> None:
+    def expect(self, files: Iterable[tuple[str, FileStatus]], /) -> None:
         """Files that will be read, in this order."""
 
     def piece(self, path: str, number: int, /) -> bytes:
@@ -39,7 +39,7 @@ class Reader(Protocol):
     def small(self, path: str, /) -> bytes:
         """A small file as a whole, kept in case it is asked for again; empty if there is none."""
 
-    def status(self, path: str, /) -> Status | None:
+    def status(self, path: str, /) -> FileStatus | None:
         """The file's status now; None when it is gone."""
 
 
@@ -80,7 +80,7 @@ class Entry(Protocol):
     def reader(self) -> Reader | None:
         """None if the file system reads it."""
 
-    def status(self) -> Status | None:
+    def status(self) -> FileStatus | None:
         """Size and time of change; None for a file that is gone."""
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from walproof.errors import WalError
 from walproof.wal.places.client import open_client
 from walproof.wal.places.failures import ObjectError, failure
-from walproof.wal.places.place import Status
+from walproof.wal.places.place import FileStatus
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -40,10 +40,10 @@ class Listed:
     """An object in a listing."""
 
     key: str
-    status: Status
+    status: FileStatus
 
 
-class Store:
+class ObjectStore:
     """An open bucket. Once ``failure`` is set, everything fails with it."""
 
     def __init__(self, scheme: str, bucket: str) -> None:
@@ -107,11 +107,11 @@ class Store:
 
         return self.wait(self.start(ask))
 
-    def head(self, key: str) -> Status | None:
+    def head(self, key: str) -> FileStatus | None:
         """An object's status now; None when there is no such object. Raises WalError."""
         import obstore
 
-        def ask() -> Status | None:
+        def ask() -> FileStatus | None:
             try:
                 with _translated(self.root, self.path(key)):
                     return _listed(obstore.head(self._client, key)).status
@@ -155,7 +155,7 @@ def _limit_arenas() -> None:
 def _listed(meta: ObjectMeta) -> Listed:
     at = meta["last_modified"]
     mtime_ns = int(at.timestamp()) * 1_000_000_000 + at.microsecond * 1000
-    return Listed(meta["path"], Status(meta["size"], mtime_ns, _quoted(meta["e_tag"] or "")))
+    return Listed(meta["path"], FileStatus(meta["size"], mtime_ns, _quoted(meta["e_tag"] or "")))
 
 
 def _quoted(etag: str) -> str:

@@ -15,8 +15,8 @@ from itertools import islice
 
 from walproof.errors import WalError
 from walproof.wal.places.failures import ObjectError
-from walproof.wal.places.place import Status
-from walproof.wal.places.store import Store
+from walproof.wal.places.place import FileStatus
+from walproof.wal.places.store import ObjectStore
 
 PIECE_BYTES = 4 << 20
 """``PIECE_SIZE`` of crates/walproof-wal."""
@@ -42,11 +42,11 @@ _Key = tuple[str, int]
 class Window:
     """Reads objects of one store, for the native module (``place.Reader``)."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._ahead_each = AHEAD
         self._lock = threading.Lock()
-        self._order: list[tuple[str, Status]] = []
+        self._order: list[tuple[str, FileStatus]] = []
         self._places: dict[str, int] = {}
         self._ahead: OrderedDict[_Key, Future[bytes]] = OrderedDict()
         """Not asked for yet."""
@@ -66,7 +66,7 @@ class Window:
         self._ahead_each = max(1, AHEAD // threads)
         return threads
 
-    def expect(self, objects: Iterable[tuple[str, Status]]) -> None:
+    def expect(self, objects: Iterable[tuple[str, FileStatus]]) -> None:
         """Note the objects that will be read, in this order. What is held of an object that has changed is
         dropped."""
         with self._lock:
@@ -146,7 +146,7 @@ class Window:
             self._small[path] = found
         return found
 
-    def status(self, path: str) -> Status | None:
+    def status(self, path: str) -> FileStatus | None:
         """The object's status now. Raises WalError."""
         return self._store.head(self._key(path))
 

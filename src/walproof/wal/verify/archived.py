@@ -15,7 +15,7 @@ from walproof.wal.places.place import FileSource, file_path
 from walproof.wal.segment import segment_name
 from walproof.wal.verify.names import WalFile
 from walproof.wal.verify.problems import Problem
-from walproof.wal.verify.reading import Reading, Segment
+from walproof.wal.verify.reading import ArchiveReading, Segment
 from walproof.wal.verify.timelines import Timelines
 
 _PROGRAMS = {
@@ -25,7 +25,7 @@ _PROGRAMS = {
 """What writes a file with that ending to standard output."""
 
 
-def set_aside_unarchived(reading: Reading, timelines: Timelines) -> None:
+def set_aside_unarchived(reading: ArchiveReading, timelines: Timelines) -> None:
     """Move the segments that are in pg_wal alone, though later ones are archived, from ``segments`` to
     ``unarchived``."""
     if not reading.archive.live:
@@ -52,14 +52,14 @@ def set_aside_unarchived(reading: Reading, timelines: Timelines) -> None:
             del reading.segments[timeline]
 
 
-def _is_archived(reading: Reading, segment: Segment) -> bool:
+def _is_archived(reading: ArchiveReading, segment: Segment) -> bool:
     """Whether its file is in the archive and of this system. (Of several, an archive's file comes first.)"""
     identifier = None if segment.facts is None else segment.facts.system_identifier
     is_foreign = identifier is not None and identifier != reading.reference.system_identifier
     return not is_foreign and not reading.archive.is_live(segment.file.path)
 
 
-def _newest(reading: Reading, timelines: Timelines, archived: dict[int, set[int]]) -> dict[int, int]:
+def _newest(reading: ArchiveReading, timelines: Timelines, archived: dict[int, set[int]]) -> dict[int, int]:
     """Of each timeline, the number of the newest segment that the archive has; at least that of the segment
     in which an archived timeline left it."""
     newest = {timeline: max(numbers, default=-1) for timeline, numbers in archived.items()}
@@ -70,7 +70,9 @@ def _newest(reading: Reading, timelines: Timelines, archived: dict[int, set[int]
     return newest
 
 
-def unarchived_gap(reading: Reading, timeline: int, first: int, last: int) -> Iterator[tuple[bool, int, int]]:
+def unarchived_gap(
+    reading: ArchiveReading, timeline: int, first: int, last: int
+) -> Iterator[tuple[bool, int, int]]:
     """A gap in parts: (whether pg_wal has it, first, last)."""
     here = reading.unarchived.get(timeline, {})
     for is_here, several in groupby(range(first, last + 1), key=here.__contains__) if here else ():
@@ -80,7 +82,7 @@ def unarchived_gap(reading: Reading, timeline: int, first: int, last: int) -> It
         yield False, first, last
 
 
-def not_archived(reading: Reading, timeline: int, first: int, last: int) -> Problem:
+def not_archived(reading: ArchiveReading, timeline: int, first: int, last: int) -> Problem:
     """The problem that segments are in pg_wal only. ``last``: the last of them."""
     size = reading.segment_size
     segments = [reading.unarchived[timeline][number] for number in range(first, last + 1)]
@@ -101,7 +103,7 @@ def not_archived(reading: Reading, timeline: int, first: int, last: int) -> Prob
     )  # fmt: skip
 
 
-def unarchived_histories(reading: Reading, timelines: Timelines) -> Iterator[Problem]:
+def unarchived_histories(reading: ArchiveReading, timelines: Timelines) -> Iterator[Problem]:
     """The problem that a timeline's history is in pg_wal only, though its WAL is archived: a restore from the
     archive does not find its way there."""
     listed: dict[int, list[FileSource]] = {}
@@ -134,7 +136,7 @@ def _history_command(file: FileSource, beside: WalFile) -> str | None:
     return f"cp -p {shlex.quote(file_path(file))} {shlex.quote(f'{folder}/')}"
 
 
-def _later(reading: Reading, timeline: int, number: int) -> list[WalFile]:
+def _later(reading: ArchiveReading, timeline: int, number: int) -> list[WalFile]:
     """Archived files after a segment: of its timeline, else of newer ones."""
     found = [
         (other != timeline, other, later, segment.file)
@@ -146,7 +148,7 @@ def _later(reading: Reading, timeline: int, number: int) -> list[WalFile]:
     return [file for *_, file in sorted(found, key=lambda item: item[:3])]
 
 
-def _waiting(reading: Reading, segments: Sequence[Segment]) -> str:
+def _waiting(reading: ArchiveReading, segments: Sequence[Segment]) -> str:
     """Those that the server still marks for its archiver, for a message; empty where it holds all for
     archived."""
     ready: set[str] = set()

@@ -22,7 +22,7 @@ _TAIL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class BaseBackup:
+class ArchivedBackup:
     """A base backup."""
 
     name: str
@@ -50,7 +50,7 @@ class BrokenBackup:
     reason: str
 
 
-Found = BaseBackup | BrokenBackup
+Found = ArchivedBackup | BrokenBackup
 
 
 def read_label(file: FileSource) -> Found:
@@ -67,7 +67,9 @@ def read_label(file: FileSource) -> Found:
     except (KeyError, IndexError, ValueError, UnitError):
         return BrokenBackup(path, "it has no start, stop or timeline")
     name = lines.get("LABEL", "").strip() or path.rpartition("/")[2]
-    return BaseBackup(name, "label", path, timeline, start, stop, _server_time(lines.get("STOP TIME", "")))
+    return ArchivedBackup(
+        name, "label", path, timeline, start, stop, _server_time(lines.get("STOP TIME", ""))
+    )
 
 
 def _server_time(text: str) -> float | None:
@@ -112,7 +114,7 @@ def read_manifest(path: Place) -> list[Found]:
     timeline, start = min((span[0], span[1]) for span in spans)
     stop = max(span[2] for span in spans)
     name = path.parent.name or str(path.parent)
-    return [BaseBackup(name, "pg_basebackup", str(path.parent), timeline, start, stop, None, identifier)]
+    return [ArchivedBackup(name, "pg_basebackup", str(path.parent), timeline, start, stop, None, identifier)]
 
 
 def _ends(path: Place) -> tuple[str, str, str]:

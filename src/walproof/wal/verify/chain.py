@@ -13,11 +13,11 @@ from walproof._native import wal_join
 from walproof.units import Lsn
 from walproof.wal.segment import segment_name
 from walproof.wal.verify.archived import not_archived, unarchived_gap
-from walproof.wal.verify.backups import BaseBackup
+from walproof.wal.verify.backups import ArchivedBackup
 from walproof.wal.verify.facts import Begun, Stretch
 from walproof.wal.verify.files import damage
 from walproof.wal.verify.problems import Problem
-from walproof.wal.verify.reading import Reading, Segment
+from walproof.wal.verify.reading import ArchiveReading, Segment
 from walproof.wal.verify.timelines import Timelines
 
 
@@ -81,7 +81,7 @@ class Chains:
         return run if lsn <= run.end or run.carry is not None else None
 
 
-def build_chains(reading: Reading, timelines: Timelines, backups: Sequence[BaseBackup]) -> Chains:
+def build_chains(reading: ArchiveReading, timelines: Timelines, backups: Sequence[ArchivedBackup]) -> Chains:
     """Join the segments of an archive."""
     chains = Chains()
     for timeline in sorted(reading.segments):
@@ -90,7 +90,7 @@ def build_chains(reading: Reading, timelines: Timelines, backups: Sequence[BaseB
 
 
 def gap(
-    reading: Reading, timeline: int, first: int, last: int, backups: Sequence[BaseBackup] = ()
+    reading: ArchiveReading, timeline: int, first: int, last: int, backups: Sequence[ArchivedBackup] = ()
 ) -> list[Problem]:
     """The problems that segments are missing, in order of place. ``last``: the last of them."""
     whole = _missing(reading, timeline, first, last, backups)
@@ -103,7 +103,7 @@ def gap(
 
 
 def _missing(
-    reading: Reading, timeline: int, first: int, last: int, backups: Sequence[BaseBackup] = ()
+    reading: ArchiveReading, timeline: int, first: int, last: int, backups: Sequence[ArchivedBackup] = ()
 ) -> Problem:
     size = reading.segment_size
     start, end = reading.start_of(first), reading.start_of(last + 1)
@@ -127,10 +127,10 @@ class _Builder:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: ArchiveReading,
         timelines: Timelines,
         chains: Chains,
-        backups: Sequence[BaseBackup],
+        backups: Sequence[ArchivedBackup],
         timeline: int,
     ) -> None:
         self._reading, self._chains, self._backups = reading, chains, backups
@@ -363,7 +363,7 @@ def _no_history(timeline: int, older: int) -> Problem:
     )
 
 
-def partial_ends(reading: Reading) -> Iterator[tuple[int, int, Lsn, str]]:
+def partial_ends(reading: ArchiveReading) -> Iterator[tuple[int, int, Lsn, str]]:
     """(timeline, number, where its last record ends, path) of partial segments that hold records."""
     for (timeline, number), segment in sorted(reading.partials.items()):
         if segment.facts is not None and segment.is_usable and segment.facts.stretches:

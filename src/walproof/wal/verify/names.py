@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from walproof.wal.places.place import FileSource, Reader, Status, file_source
+from walproof.wal.places.place import FileSource, FileStatus, Reader, file_source
 
 _ENDINGS = "gz|lz4|zstd|zst|xz|bz2|lzma|br"
 _AFTER = (
@@ -24,7 +24,7 @@ _LABEL = re.compile(
     rf"(?P<name>[0-9A-F]{{24}})\.[0-9A-F]{{8}}\.backup(?:-[0-9a-f]{{40}})?(?:\.(?:{_ENDINGS}))?"
 )
 
-_UNKNOWN = Status(0, 0)
+_UNKNOWN = FileStatus(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class WalFile:
         return file_source(self.path, self.size, self.reader)
 
     @property
-    def status(self) -> Status:
+    def status(self) -> FileStatus:
         """What tells whether it changed."""
-        return Status(self.size, self.mtime_ns, self.etag)
+        return FileStatus(self.size, self.mtime_ns, self.etag)
 
     @property
     def timeline(self) -> int:
@@ -67,7 +67,7 @@ class WalFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ArchiveListing:
     """Files of an archive."""
 
     segments: tuple[WalFile, ...]
@@ -83,7 +83,7 @@ def is_segment(name: str) -> bool:
 
 
 def segment_file(
-    path: str, name: str, status: Status = _UNKNOWN, reader: Reader | None = None
+    path: str, name: str, status: FileStatus = _UNKNOWN, reader: Reader | None = None
 ) -> WalFile | None:
     """The segment that a file with that ``name`` holds; None for any other name."""
     match = _SEGMENT.fullmatch(name)

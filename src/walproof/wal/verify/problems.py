@@ -8,7 +8,7 @@ from enum import Enum
 from walproof.units import Lsn
 
 
-class Severity(Enum):
+class ProblemSeverity(Enum):
     """How bad it is."""
 
     error = "error"
@@ -22,7 +22,7 @@ class Kind:
     """A kind of problem."""
 
     name: str
-    severity: Severity
+    severity: ProblemSeverity
     meaning: str
     advice: str
 
@@ -40,7 +40,7 @@ _SIZE = (
     "PostgreSQL refuses a segment of another size: a restore ends before it, and some records earlier if "
     "recovery_prefetch reads ahead."
 )
-_ERROR, _NOTE = Severity.error, Severity.note
+_ERROR, _NOTE = ProblemSeverity.error, ProblemSeverity.note
 
 _KINDS = (
     Kind("missing", _ERROR, "No restore gets past these segments.", _COPY),
@@ -177,6 +177,6 @@ class Problem:
     """What puts it right, for a shell."""
 
     @property
-    def severity(self) -> Severity:
+    def severity(self) -> ProblemSeverity:
         """The severity of its kind."""
         return KINDS[self.kind].severity

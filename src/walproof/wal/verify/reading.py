@@ -14,7 +14,7 @@ from walproof._native import wal_probe, wal_verify
 from walproof.units import Lsn
 from walproof.wal.places.folder import file_status
 from walproof.wal.places.opened import attempt, call
-from walproof.wal.places.place import Status
+from walproof.wal.places.place import FileStatus
 from walproof.wal.progress import Observe
 from walproof.wal.verify.facts import FileFacts
 from walproof.wal.verify.files import ExpectedSystem, file_problems
@@ -56,7 +56,7 @@ class Segment:
 
 
 @dataclass(slots=True)
-class Reading:
+class ArchiveReading:
     """Everything that the files of one archive say by themselves."""
 
     archive: Archive
@@ -85,7 +85,7 @@ class Reading:
 
 def read_archive(
     archive: Archive, since: Since | None, kept: KeptResults, verifier: Verifier, observe: Observe | None
-) -> Reading:
+) -> ArchiveReading:
     """Verify every file that has to be verified. Raises WalError if not even the size of segments can be
     told."""
     files = archive.listing.segments
@@ -126,7 +126,7 @@ def read_archive(
             break
     gone |= _newest([file for file, _ in changing], files, gone, size)
     skipped += len(changing)
-    reading = Reading(archive, size, _reference(archive, facts.values()))
+    reading = ArchiveReading(archive, size, _reference(archive, facts.values()))
     reading.files, reading.read_files, reading.kept_files = len(files), len(wanted), kept_files
     reading.read_bytes, reading.skipped_files = sum(file.size for file, _ in wanted), skipped
     _sort_out(reading, facts, gone)
@@ -210,7 +210,7 @@ def _verified(
             yield wanted_file, None if facts is None else FileFacts.of_plain(facts)
 
 
-def _status(file: WalFile) -> Status | None:
+def _status(file: WalFile) -> FileStatus | None:
     """The file's status now; None when it is gone."""
     return file_status(file.path) if file.reader is None else file.reader.status(file.path)
 
@@ -272,7 +272,7 @@ def _reference(archive: Archive, facts: Iterable[FileFacts]) -> ExpectedSystem:
     return ExpectedSystem(identifier, archive.version or (versions[0] if versions else None))
 
 
-def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> None:
+def _sort_out(reading: ArchiveReading, facts: dict[str, FileFacts], gone: set[str]) -> None:
     """Put each file in its segment's place; if there are several, the best one of the archive: a restore does
     not look into pg_wal for what it finds there."""
     candidates: dict[tuple[int, int, bool], list[tuple[Segment, list[Problem]]]] = {}

@@ -11,7 +11,7 @@ from walproof.units import Lsn
 from walproof.wal.places.opened import call
 from walproof.wal.places.place import FileSource, file_path
 from walproof.wal.verify.problems import Problem
-from walproof.wal.verify.reading import Reading, Segment
+from walproof.wal.verify.reading import ArchiveReading, Segment
 
 _PAGE = 8192
 
@@ -48,7 +48,7 @@ class Timelines:
         return next(end for ancestor, end in self.ancestors[child] if ancestor == timeline)
 
 
-def read_timelines(reading: Reading) -> Timelines:
+def read_timelines(reading: ArchiveReading) -> Timelines:
     """Read all histories of an archive, and compare them with each other and with the WAL."""
     found = Timelines()
     paths: dict[int, str] = {}
@@ -118,7 +118,9 @@ def _disagreements(found: Timelines, timeline: int, paths: Mapping[int, str]) ->
     ]  # fmt: skip
 
 
-def _switch(reading: Reading, found: Timelines, timeline: int, paths: Mapping[int, str]) -> list[Problem]:
+def _switch(
+    reading: ArchiveReading, found: Timelines, timeline: int, paths: Mapping[int, str]
+) -> list[Problem]:
     """Check that the WAL switches to a timeline where its history says."""
     parent, end = found.ancestors[timeline][-1]
     segment = reading.segments.get(timeline, {}).get(end // reading.segment_size)

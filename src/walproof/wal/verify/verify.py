@@ -20,15 +20,15 @@ from walproof.wal.places.opened import Path, call, open_places
 from walproof.wal.progress import Observe
 from walproof.wal.segment import segment_name
 from walproof.wal.verify.archived import set_aside_unarchived, unarchived_histories
-from walproof.wal.verify.backups import BaseBackup, BrokenBackup, read_label
+from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, read_label
 from walproof.wal.verify.chain import build_chains
 from walproof.wal.verify.files import condensed
 from walproof.wal.verify.kept import KeptResults
 from walproof.wal.verify.layouts.archive import Archive
 from walproof.wal.verify.layouts.find import find_archives
 from walproof.wal.verify.names import segment_file
-from walproof.wal.verify.problems import Problem, Severity
-from walproof.wal.verify.reading import Reading, Since, Verifier, read_archive, verify_here
+from walproof.wal.verify.problems import Problem, ProblemSeverity
+from walproof.wal.verify.reading import ArchiveReading, Since, Verifier, read_archive, verify_here
 from walproof.wal.verify.timelines import read_timelines
 from walproof.wal.verify.windows import ArchiveRange, RestoreWindow, ranges, windows
 
@@ -62,7 +62,7 @@ class VerifiedArchive:
     """Files of a server's pg_wal that wait to be written."""
     wal_bytes: int
     """Bytes of segments, unpacked."""
-    backups: tuple[BaseBackup, ...]
+    backups: tuple[ArchivedBackup, ...]
     windows: tuple[RestoreWindow, ...]
     ranges: tuple[ArchiveRange, ...]
     problems: tuple[Problem, ...]
@@ -71,7 +71,7 @@ class VerifiedArchive:
     @property
     def faults(self) -> tuple[Problem, ...]:
         """Problems without notes."""
-        return tuple(problem for problem in self.problems if problem.severity is not Severity.note)
+        return tuple(problem for problem in self.problems if problem.severity is not ProblemSeverity.note)
 
     @property
     def is_whole(self) -> bool:
@@ -170,7 +170,7 @@ def _verified(
     )
 
 
-_ORDER = list(Severity)
+_ORDER = list(ProblemSeverity)
 
 
 def _ordered(problems: Iterable[Problem]) -> list[Problem]:
@@ -181,18 +181,18 @@ def _ordered(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems), key=place)
 
 
-def _backups(archive: Archive, reading: Reading) -> tuple[tuple[BaseBackup, ...], list[Problem]]:
+def _backups(archive: Archive, reading: ArchiveReading) -> tuple[tuple[ArchivedBackup, ...], list[Problem]]:
     """Backups with what their labels add, and what is wrong with descriptions. If no backup was found, those
     that only left their label in the archive are taken: they are elsewhere."""
-    labels: list[BaseBackup] = []
+    labels: list[ArchivedBackup] = []
     problems: list[Problem] = []
     for file in archive.listing.labels:
         label = call(archive.places, read_label, file)
-        if isinstance(label, BaseBackup):
+        if isinstance(label, ArchivedBackup):
             labels.append(label)
         else:
             problems.append(Problem("backup unreadable", f"label of a backup: {label.reason}", label.path))
-    described: list[BaseBackup] = []
+    described: list[ArchivedBackup] = []
     for backup in archive.backups:
         if isinstance(backup, BrokenBackup):
             problems.append(Problem("backup unreadable", backup.reason, backup.path))
@@ -214,13 +214,13 @@ def _backups(archive: Archive, reading: Reading) -> tuple[tuple[BaseBackup, ...]
     return tuple(sorted(described, key=lambda backup: (backup.stop, backup.name))), problems
 
 
-def _is_of_another(backup: BaseBackup, reading: Reading) -> bool:
+def _is_of_another(backup: ArchivedBackup, reading: ArchiveReading) -> bool:
     """Whether it is a backup of an earlier cluster at this place (Barman keeps both in one folder)."""
     identifier = reading.reference.system_identifier
     return None not in (identifier, backup.system_identifier) and identifier != backup.system_identifier
 
 
-def _with_label(backup: BaseBackup, labels: Sequence[BaseBackup]) -> BaseBackup:
+def _with_label(backup: ArchivedBackup, labels: Sequence[ArchivedBackup]) -> ArchivedBackup:
     if backup.stopped_at is not None:
         return backup
     label = next(
@@ -233,13 +233,13 @@ def _with_label(backup: BaseBackup, labels: Sequence[BaseBackup]) -> BaseBackup:
     )
     if label is None:
         return backup
-    return BaseBackup(
+    return ArchivedBackup(
         backup.name, backup.tool, backup.path, backup.timeline, backup.start, backup.stop, label.stopped_at,
         backup.system_identifier, backup.version,
     )  # fmt: skip
 
 
-def _not_there(archive: Archive, reading: Reading, known: Sequence[Problem]) -> Iterator[Problem]:
+def _not_there(archive: Archive, reading: ArchiveReading, known: Sequence[Problem]) -> Iterator[Problem]:
     """Problems of segments that the tool's catalogue names, if names alone do not tell that they are
     missing."""
     size = reading.segment_size

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from walproof.units import Lsn
-from walproof.wal.verify.backups import BaseBackup
+from walproof.wal.verify.backups import ArchivedBackup
 from walproof.wal.verify.chain import Chains, Ending, SegmentRun, gap, partial_ends
 from walproof.wal.verify.problems import Problem
-from walproof.wal.verify.reading import Reading
+from walproof.wal.verify.reading import ArchiveReading
 from walproof.wal.verify.timelines import Timelines
 
 
@@ -17,7 +17,7 @@ from walproof.wal.verify.timelines import Timelines
 class RestoreWindow:
     """What can be restored from one backup along one timeline."""
 
-    backup: BaseBackup
+    backup: ArchivedBackup
     timeline: int
     """``recovery_target_timeline``."""
     start: Lsn
@@ -71,7 +71,7 @@ def _seconds(time_us: int | None) -> float | None:
 
 
 def windows(
-    reading: Reading, timelines: Timelines, chains: Chains, backups: Sequence[BaseBackup]
+    reading: ArchiveReading, timelines: Timelines, chains: Chains, backups: Sequence[ArchivedBackup]
 ) -> tuple[tuple[RestoreWindow, ...], tuple[Problem, ...]]:
     """A window for each backup and timeline that it can be restored along; backups that cannot be
     restored."""
@@ -86,10 +86,10 @@ def windows(
 
 
 def _windows(
-    reading: Reading,
+    reading: ArchiveReading,
     timelines: Timelines,
     chains: Chains,
-    backup: BaseBackup,
+    backup: ArchivedBackup,
     partials: dict[tuple[int, int], tuple[str, Lsn]],
 ) -> Iterator[RestoreWindow | Problem]:
     targets = [backup.timeline] + [
@@ -128,7 +128,12 @@ class _Way:
     """The WAL from a backup's start along the path to one timeline."""
 
     def __init__(
-        self, reading: Reading, timelines: Timelines, chains: Chains, backup: BaseBackup, target: int
+        self,
+        reading: ArchiveReading,
+        timelines: Timelines,
+        chains: Chains,
+        backup: ArchivedBackup,
+        target: int,
     ) -> None:
         self._reading, self._timelines, self._chains = reading, timelines, chains
         self._backup, self._target = backup, target

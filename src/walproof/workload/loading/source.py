@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from walproof.errors import WorkloadError
-from walproof.workload.loading.table import Column, ForeignKey, Session, Table, read_table
+from walproof.workload.loading.table import ForeignKey, LoadedColumn, LoadedTable, Session, read_table
 
 SOURCE = "walproof_source"
 NUMBER = "walproof_row"
@@ -27,14 +27,14 @@ _READ_BYTES = 1 << 18
 _BITS = "('x' || substr({hash}, 1, {digits}))::bit({bits})::{integer}"
 
 
-def fill_source(session: Session, table: Table, rows: int, seed: int) -> None:
+def fill_source(session: Session, table: LoadedTable, rows: int, seed: int) -> None:
     """Make the source table with ``rows`` generated rows. Raises WorkloadError, as for an unknown type."""
     _make_source(session, table)
     fill_referenced(session, table, seed)
     _fill(session, table, SOURCE, rows, seed)
 
 
-def fill_table(session: Session, table: Table, rows: int) -> None:
+def fill_table(session: Session, table: LoadedTable, rows: int) -> None:
     """Copy the source's first ``rows`` into ``table``, and VACUUM it. Raises WorkloadError."""
     if not rows:
         return
@@ -52,7 +52,7 @@ def fill_table(session: Session, table: Table, rows: int) -> None:
         ) from error
 
 
-def fill_referenced(session: Session, table: Table, seed: int, depth: int = 0) -> None:
+def fill_referenced(session: Session, table: LoadedTable, seed: int, depth: int = 0) -> None:
     """Put rows into the tables that foreign keys of ``table`` point at, if they have none."""
     for key in table.foreign_keys:
         if key.target == table.name or _has_rows(session, key.target):
@@ -66,7 +66,7 @@ def fill_referenced(session: Session, table: Table, seed: int, depth: int = 0) -
         _fill(session, other, other.name, _REFERENCED_ROWS, seed)
 
 
-def read_source(session: Session, table: Table, file: Path) -> int:
+def read_source(session: Session, table: LoadedTable, file: Path) -> int:
     """Make the source table of a CSV file with a header line; return its rows.
 
     Raises WorkloadError with the server's own complaint, its line and column.
@@ -114,7 +114,7 @@ def read_source(session: Session, table: Table, file: Path) -> int:
     return int(row[0])
 
 
-def loaded_columns(session: Session, table: Table) -> tuple[Column, ...]:
+def loaded_columns(session: Session, table: LoadedTable) -> tuple[LoadedColumn, ...]:
     """The columns of ``table`` that the source has, in the source's order."""
     rows = session.execute(
         "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
@@ -125,7 +125,9 @@ def loaded_columns(session: Session, table: Table) -> tuple[Column, ...]:
     return tuple(known[str(name)] for (name,) in rows)
 
 
-def _make_source(session: Session, table: Table, columns: tuple[Column, ...] | None = None) -> None:
+def _make_source(
+    session: Session, table: LoadedTable, columns: tuple[LoadedColumn, ...] | None = None
+) -> None:
     listed = ", ".join(column.name for column in columns or table.columns)
     session.execute(f"CREATE TABLE {SOURCE} AS SELECT {listed} FROM {table.name} LIMIT 0".encode())
     session.execute(
@@ -133,7 +135,7 @@ def _make_source(session: Session, table: Table, columns: tuple[Column, ...] | N
     )
 
 
-def _fill(session: Session, table: Table, into: str, rows: int, seed: int) -> None:
+def _fill(session: Session, table: LoadedTable, into: str, rows: int, seed: int) -> None:
     unique = {name for key in table.keys for name in key[:1]}
     foreign: dict[str, tuple[ForeignKey, int]] = {
         name: (key, position)
@@ -179,7 +181,9 @@ def _join(alias: str, key: ForeignKey, salt: str) -> str:
     )
 
 
-def _expression(session: Session, table: Table, column: Column, seed: int, *, is_unique: bool) -> str:
+def _expression(
+    session: Session, table: LoadedTable, column: LoadedColumn, seed: int, *, is_unique: bool
+) -> str:
     """SQL of a value of the column in row ``i``. Raises WorkloadError for a type that is not known."""
     hash_ = f"md5({_literal(f'{seed}/{column.name}/')} || i)"
     if column.kind == "e":
@@ -187,7 +191,7 @@ def _expression(session: Session, table: Table, column: Column, seed: int, *, is
         listed = f"enum_range(NULL::{column.type})"
         return f"({listed})[1 + {bits} % array_length({listed}, 1)]"
     if column.base.startswith("_") and column.kind == "b":
-        element = Column(column.name, column.type.removesuffix("[]"), column.base[1:], "b", -1, True)
+        element = LoadedColumn(column.name, column.type.removesuffix("[]"), column.base[1:], "b", -1, True)
         item = _expression(session, table, element, seed, is_unique=False)
         return f"ARRAY[{item}, {item}]::{column.type}"
     length = column.modifier - 4 if column.base in ("varchar", "bpchar") and column.modifier > 4 else None
@@ -200,7 +204,7 @@ def _expression(session: Session, table: Table, column: Column, seed: int, *, is
     return f"({value})::{column.type}"
 
 
-def _unique(column: Column, hash_: str, length: int | None) -> str | None:
+def _unique(column: LoadedColumn, hash_: str, length: int | None) -> str | None:
     """A value that no other row has."""
     match column.base:
         case "int2" | "int4" | "int8" | "numeric" | "float8":
@@ -218,7 +222,7 @@ def _unique(column: Column, hash_: str, length: int | None) -> str | None:
     return None
 
 
-def _usual(column: Column, hash_: str, length: int | None) -> str | None:
+def _usual(column: LoadedColumn, hash_: str, length: int | None) -> str | None:
     bits = _BITS.format(hash=hash_, digits=7, bits=28, integer="int")
     match column.base:
         case "int2":
@@ -267,7 +271,7 @@ _BOUNDS = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)")
 _LIST = re.compile(r"FOR VALUES IN \((.+)\)")
 
 
-def _partition_values(session: Session, table: Table) -> dict[str, str]:
+def _partition_values(session: Session, table: LoadedTable) -> dict[str, str]:
     """Column -> SQL of values that its partitions take in turn, if the table is partitioned by one column.
     Hash partitions take any value. Raises WorkloadError if values cannot be found."""
     found = session.execute(
@@ -304,7 +308,7 @@ def _partition_values(session: Session, table: Table) -> dict[str, str]:
     return {column.name: f"(ARRAY[{listed}])[1 + i % {len(values)}]"}
 
 
-def _values_within(bound: str, column: Column | None) -> list[str]:
+def _values_within(bound: str, column: LoadedColumn | None) -> list[str]:
     assert column is not None
     listed = _LIST.match(bound)
     if listed:
@@ -320,7 +324,7 @@ def _values_within(bound: str, column: Column | None) -> list[str]:
     return [f"({low})::{column.type}"]
 
 
-def _less(high: str, column: Column) -> str:
+def _less(high: str, column: LoadedColumn) -> str:
     step = "interval '1 s'" if column.base.startswith("timestamp") else "1"
     return f"(({high})::{column.type} - {step})::{column.type}"
 
@@ -341,7 +345,7 @@ def _has_rows(session: Session, table: str) -> bool:
     return session.execute(f"SELECT 1 FROM {table} LIMIT 1".encode()).fetchone() is not None
 
 
-def _has_default(session: Session, table: Table, column: Column) -> bool:
+def _has_default(session: Session, table: LoadedTable, column: LoadedColumn) -> bool:
     row = session.execute(
         "SELECT atthasdef OR attidentity <> '' FROM pg_attribute"
         " WHERE attrelid = %s::regclass AND quote_ident(attname) = %s",

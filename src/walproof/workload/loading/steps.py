@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from walproof.facts import LoadMethod, LoadStep
 from walproof.workload.loading import arrow
 from walproof.workload.loading.load_target import NATIVE
-from walproof.workload.loading.table import Column, Table
+from walproof.workload.loading.table import LoadedColumn, LoadedTable
 
 _MERGE_FROM = 150000
 _NOT_VALID_FROM = 180000
@@ -28,7 +28,7 @@ class Around:
     is_frozen: bool
 
 
-def around(table: Table, steps: Sequence[LoadStep], replay: str | None, version_num: int) -> Around:
+def around(table: LoadedTable, steps: Sequence[LoadStep], replay: str | None, version_num: int) -> Around:
     """The statements of these steps for ``table``."""
     before: list[str] = []
     after: list[str] = []
@@ -81,8 +81,8 @@ def unavailable(method: LoadMethod, version_num: int) -> str | None:
 
 
 def obstacle(
-    table: Table,
-    columns: Sequence[Column],
+    table: LoadedTable,
+    columns: Sequence[LoadedColumn],
     method: LoadMethod,
     version_num: int,
     replay: str | None,

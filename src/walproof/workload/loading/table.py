@@ -14,7 +14,7 @@ Session = psycopg.Connection[TupleRow]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LoadedColumn:
     """One column that a load fills."""
 
     name: str
@@ -50,12 +50,12 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LoadedTable:
     """A table into which rows are loaded. Names are quoted where SQL needs it."""
 
     name: str
     """With its schema."""
-    columns: tuple[Column, ...]
+    columns: tuple[LoadedColumn, ...]
     """Without generated columns and identities that are always generated, which a load cannot set."""
     keys: tuple[tuple[str, ...], ...]
     """The columns of each unique index without expressions and predicates, the primary key first."""
@@ -127,7 +127,7 @@ SELECT quote_ident(tgname) FROM pg_trigger
 """
 
 
-def read_table(session: Session, name: str) -> Table:
+def read_table(session: Session, name: str) -> LoadedTable:
     """What the catalogs say about the table that SQL calls ``name``. Raises WorkloadError, also for names
     with control characters, because no script could hold them."""
     try:
@@ -141,10 +141,10 @@ def read_table(session: Session, name: str) -> Table:
         raise WorkloadError(
             f'"{name}" is not a table', detail=f"pg_class.relkind is {kind}; expected r or p."
         )
-    columns = tuple(Column(*row) for row in session.execute(_COLUMNS, (oid,)))
+    columns = tuple(LoadedColumn(*row) for row in session.execute(_COLUMNS, (oid,)))
     if not columns:
         raise WorkloadError(f'table "{name}" has no column that a load could fill')
-    table = Table(
+    table = LoadedTable(
         name=str(full),
         columns=columns,
         keys=tuple(tuple(row[0]) for row in session.execute(_KEYS, (oid,)) if row[0]),
@@ -162,7 +162,7 @@ def read_table(session: Session, name: str) -> Table:
     return table
 
 
-def _check(table: Table) -> None:
+def _check(table: LoadedTable) -> None:
     """Raises WorkloadError for names and definitions that no script for psql can hold."""
     definitions = [*table.indexes, *table.key_constraints, *(key.constraint for key in table.foreign_keys)]
     named = [("table", table.name), *(("column", column.name) for column in table.columns)]

@@ -18,7 +18,7 @@ from walproof.facts.kinds import (
     BackupMode,
 )
 from walproof.lab.asked import Asked
-from walproof.lab.studyfile import Duration, StudyFile, Table, VariantTable
+from walproof.lab.studyfile import Duration, StudyFile, StudyTable, VariantTable
 from walproof.settings.catalogue import normalise
 from walproof.units import parse_bytes
 
@@ -41,7 +41,7 @@ def _rate(value: object) -> int:
     return rate
 
 
-class BackupTable(Table):
+class BackupTable(StudyTable):
     """``[backup]``: each trial takes a base backup and restores it."""
 
     after: Duration = 5.0
@@ -49,7 +49,7 @@ class BackupTable(Table):
     quick_after: Duration = 2.0
 
 
-class BackupOptions(Table):
+class BackupOptions(StudyTable):
     """``[variant.backup]``: how a variant's backup is taken."""
 
     mode: BackupMode = "full"

@@ -15,7 +15,7 @@ from walproof.disk.device import parse_device
 from walproof.errors import StudyError, UnitError
 from walproof.facts import Failover, FailoverConditions, StandbysLayout, Variant, Workload
 from walproof.lab.between import DISTANCE, HOSTS
-from walproof.lab.studyfile import Duration, StudyFile, Table
+from walproof.lab.studyfile import Duration, StudyFile, StudyTable
 from walproof.units import parse_bytes, parse_duration_s
 
 BANDWIDTH, STANDBY_DEVICE = "bandwidth", "standby_device"
@@ -26,7 +26,7 @@ _FARTHEST_S = 1.0
 _NARROWEST_BYTES_PER_S = 16 * 1024
 
 
-class FailoverTable(Table):
+class FailoverTable(StudyTable):
     """``[failover]``: each trial is a pair that loses its primary."""
 
     load: Duration = 5.0

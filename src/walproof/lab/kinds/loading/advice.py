@@ -18,7 +18,7 @@ from walproof.lab.studyfile import StudyFile
 from walproof.settings.durability import DurabilityClass
 from walproof.workload.loading.ddl import statements
 from walproof.workload.loading.steps import obstacle
-from walproof.workload.loading.table import Table
+from walproof.workload.loading.table import LoadedTable
 
 EVERY_STEP = "every step"
 _SETTINGS = {"max_wal_size": "16GB", "maintenance_work_mem": "512MB"}
@@ -69,7 +69,7 @@ def only_table(ddl: str) -> str:
     return names[0]
 
 
-def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
+def advice_study(wanted: Wanted, table: LoadedTable, install: Install) -> StudyFile:
     """The study for ``table``, whose definition ``install`` has read. Raises StudyError."""
     possible = {
         name: steps
@@ -147,7 +147,7 @@ def _plain(wanted: Wanted) -> list[dict[str, object]]:
     return plain
 
 
-def _allows(table: Table, install: Install, steps: tuple[LoadStep, ...], wanted: Wanted) -> bool:
+def _allows(table: LoadedTable, install: Install, steps: tuple[LoadStep, ...], wanted: Wanted) -> bool:
     method = LoadMethod(steps=steps)
     return (
         obstacle(

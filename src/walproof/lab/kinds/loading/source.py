@@ -45,7 +45,7 @@ from walproof.workload.loading.owner import (
 )
 from walproof.workload.loading.rows import OUTPUT_SETTINGS, TEXT_FILE, read_values, value_loaders
 from walproof.workload.loading.steps import obstacle
-from walproof.workload.loading.table import Column, Session, Table, read_table
+from walproof.workload.loading.table import LoadedColumn, LoadedTable, Session, read_table
 
 _FACTS_FILE = "load.json"
 _FORMAT = 4
@@ -136,7 +136,7 @@ def table_of(
     *,
     as_superuser: bool = False,
     say: Callable[[str], None] | None = None,
-) -> Table:
+) -> LoadedTable:
     """What the catalogs of ``install`` say of the table that ``ddl`` makes in a cluster, removed at once.
 
     ``say`` is told what will run as superuser, before anything does.
@@ -160,7 +160,9 @@ def table_of(
         workspace.remove_folder(folder)
 
 
-def _check_methods(plan: Plan, load: Load, install: Install, prepared: PreparedLoad, table: Table) -> None:
+def _check_methods(
+    plan: Plan, load: Load, install: Install, prepared: PreparedLoad, table: LoadedTable
+) -> None:
     columns = [column for column in table.columns if column.name in prepared.columns]
     bad = [
         f"{variant.name}: {reason}"
@@ -238,7 +240,7 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
 
 
 def _expect(
-    session: Session, table: Table, columns: tuple[Column, ...], counts: list[int], filled: int
+    session: Session, table: LoadedTable, columns: tuple[LoadedColumn, ...], counts: list[int], filled: int
 ) -> dict[str, object]:
     """What the table holds after plain INSERTs of so many rows, each load rolled back.
 
@@ -274,7 +276,7 @@ def _expect(
     return {"compared": compared, "differing": differing, "expected": expected}
 
 
-def _write(session: Session, columns: tuple[Column, ...], folder: Path, filled: int) -> int:
+def _write(session: Session, columns: tuple[LoadedColumn, ...], folder: Path, filled: int) -> int:
     """Write the rows as a file; return its bytes."""
     listed = ", ".join(column.name for column in columns)
     text_bytes = 0
@@ -291,7 +293,7 @@ def _write(session: Session, columns: tuple[Column, ...], folder: Path, filled: 
     return text_bytes
 
 
-def _check_values(cluster: Cluster, columns: tuple[Column, ...], count: int) -> None:
+def _check_values(cluster: Cluster, columns: tuple[LoadedColumn, ...], count: int) -> None:
     """Raises WorkloadError if one of the first ``count`` rows holds something that Python has no value
     for."""
     try:

@@ -11,14 +11,14 @@ from pydantic import Field, PositiveInt
 
 from walproof.errors import StudyError
 from walproof.facts import Install, Load, LoadFeed, LoadMethod, LoadStep, Workload
-from walproof.lab.studyfile import StudyFile, Table, VariantTable
+from walproof.lab.studyfile import StudyFile, StudyTable, VariantTable
 from walproof.workload.loading.steps import unavailable
 
 _READ_BYTES = 1 << 20
 _COPIES = ("copy", "copy rows", "copy binary")
 
 
-class LoadTable(Table):
+class LoadTable(StudyTable):
     """``[load]``: each trial loads rows into a table."""
 
     table: str
@@ -35,7 +35,7 @@ class LoadTable(Table):
     power_cut: Annotated[int, Field(ge=0, le=16)] = 0
 
 
-class MethodTable(Table):
+class MethodTable(StudyTable):
     """``[variant.load]``: how a variant loads."""
 
     feed: LoadFeed = "copy"

@@ -33,7 +33,7 @@ from walproof.workload.loading.owner import loader_conninfo
 from walproof.workload.loading.rows import rows_done_at_half
 from walproof.workload.loading.sessions import LoadSessions
 from walproof.workload.loading.steps import Around, around
-from walproof.workload.loading.table import Session, Table, read_table
+from walproof.workload.loading.table import LoadedTable, Session, read_table
 
 _WATCHING = ("waits", "cpu", "io", "disk")
 """Probes that have something to say about a load; its WAL is measured by locations."""
@@ -47,7 +47,7 @@ _DRIVER_CPU = "cpu_s.pgbench"
 class BrokenOffLoad:
     """A load that was ended in the middle."""
 
-    table: Table
+    table: LoadedTable
     """The table's definition before the load."""
     acknowledged: int
     """Rows whose commit the clients had been told of."""
@@ -152,7 +152,7 @@ class TableLoad:
         )
         return BrokenOffLoad(table, acknowledged)
 
-    def left_in(self, cluster: Cluster, table: Table) -> tuple[int, int]:
+    def left_in(self, cluster: Cluster, table: LoadedTable) -> tuple[int, int]:
         """(loaded rows, parts of its definition that it lacks) of the table in a cluster after recovery.
 
         Reads every row. Raises ClusterError or psycopg.Error.
@@ -167,10 +167,10 @@ class TableLoad:
                 session, table
             )
 
-    def _around(self, table: Table) -> Around:
+    def _around(self, table: LoadedTable) -> Around:
         return around(table, self._method.steps, self._load.replay, self._cluster.install.version_num)
 
-    def _orders(self, table: Table, about: Around, *, is_broken_off: bool = False) -> list[Order]:
+    def _orders(self, table: LoadedTable, about: Around, *, is_broken_off: bool = False) -> list[Order]:
         known = {column.name: column for column in table.columns}
         columns = [known[name] for name in self._prepared.columns]
         target = LoadTarget(
@@ -247,7 +247,7 @@ class TableLoad:
             raise WorkloadError(f"the server ended during the load: {self._cluster.last_complaint()}")
         return Observation(found, series, tuple(warnings))
 
-    def _check(self, session: Session, table: Table) -> None:
+    def _check(self, session: Session, table: LoadedTable) -> None:
         """Raises WorkloadError when the table is not what plain INSERTs would have made of it."""
         expected = self._prepared.expected[self._rows]
         found = contents_of(session, table.name, self._prepared.compared)
@@ -312,7 +312,7 @@ def _lsn(session: Session) -> Lsn:
     return Lsn.parse(str(row[0]))
 
 
-def _table_bytes(session: Session, table: Table) -> float:
+def _table_bytes(session: Session, table: LoadedTable) -> float:
     row = session.execute(
         "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(%s::regclass)", (table.name,)
     ).fetchone()
@@ -322,14 +322,14 @@ def _table_bytes(session: Session, table: Table) -> float:
     return float(str(row[0]))
 
 
-def _is_unlogged(session: Session, table: Table) -> bool:
+def _is_unlogged(session: Session, table: LoadedTable) -> bool:
     row = session.execute(
         "SELECT relpersistence = 'u' FROM pg_class WHERE oid = %s::regclass", (table.name,)
     ).fetchone()
     return row is not None and bool(row[0])
 
 
-def _parts(table: Table) -> set[str]:
+def _parts(table: LoadedTable) -> set[str]:
     """Everything of the definition that a step takes away and brings back."""
     definitions = [*table.key_constraints, *table.indexes, *(key.constraint for key in table.foreign_keys)]
     return {f"{definition.name}: {definition.sql}" for definition in definitions} | {

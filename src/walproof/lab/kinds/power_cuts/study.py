@@ -9,10 +9,10 @@ from pydantic import PositiveInt
 
 from walproof.errors import StudyError
 from walproof.facts import CutConditions, CutEvent, NameRule, UnitBytes
-from walproof.lab.studyfile import Duration, Table
+from walproof.lab.studyfile import Duration, StudyTable
 
 
-class CutTable(Table):
+class CutTable(StudyTable):
     """``[variant.cut]``: the simulated disk and the cluster of the variant's power cuts."""
 
     unit: Literal["512B", "4kB", "8kB"] | None = None
@@ -24,7 +24,7 @@ class CutTable(Table):
     event: CutEvent | None = None
 
 
-class PowerCutTable(Table):
+class PowerCutTable(StudyTable):
     """``[power_cut]``: power cuts in each trial."""
 
     images: PositiveInt = 4

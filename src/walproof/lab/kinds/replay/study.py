@@ -14,7 +14,7 @@ from pydantic import PositiveInt
 
 from walproof.errors import StudyError
 from walproof.facts import KernelAuditLevel, Replay, ReplayConditions, Variant, Workload
-from walproof.lab.studyfile import StudyFile, Table
+from walproof.lab.studyfile import StudyFile, StudyTable
 
 CHECKSUMS, CACHE, KERNEL_AUDIT = "data_checksums", "cache", "kernel_audit"
 LEVELS: Mapping[str, tuple[str, ...]] = {
@@ -24,7 +24,7 @@ LEVELS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class ReplayTable(Table):
+class ReplayTable(StudyTable):
     """``[replay]``: each trial replays the WAL of that many inserted rows."""
 
     rows: PositiveInt = 200_000

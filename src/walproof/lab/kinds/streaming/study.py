@@ -16,7 +16,7 @@ from walproof.errors import StudyError
 from walproof.facts import Install, Streaming, StreamingConditions, Variant, Workload
 from walproof.lab.kinds.failover import study as failover
 from walproof.lab.kinds.replay import study as replay
-from walproof.lab.studyfile import StudyFile, Table
+from walproof.lab.studyfile import StudyFile, StudyTable
 
 REPLAY_CPU = "replay_cpu"
 _LEAST_SHARE = 0.01
@@ -24,7 +24,7 @@ _PIPELINES_SINCE = 140000
 """pgbench's \\startpipeline."""
 
 
-class StreamingTable(Table):
+class StreamingTable(StudyTable):
     """``[streaming]``: each trial loads a primary while its standby streams."""
 
     preloaded_rows: PositiveInt = 300_000

@@ -10,7 +10,7 @@ from walproof.probe.slices import Counted, Edge
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SliceSeen:
     """A slice, before its transactions are counted."""
 
     pass_number: int
@@ -26,7 +26,9 @@ class Seen:
         return self.end.at - self.begin.at
 
 
-def stored(seen: Sequence[Seen], counted: Sequence[Counted], *, has_latencies: bool) -> tuple[Slice, ...]:
+def stored(
+    seen: Sequence[SliceSeen], counted: Sequence[Counted], *, has_latencies: bool
+) -> tuple[Slice, ...]:
     """The slices of a start in order, each with what was counted in it."""
     before = [None, *(slice_.variant for slice_ in seen)]
     return tuple(

@@ -19,7 +19,7 @@ import psycopg
 
 from walproof.errors import WalproofError, WorkloadError
 from walproof.facts import Slice
-from walproof.lab.kinds.throughput.seen import Seen, stored
+from walproof.lab.kinds.throughput.seen import SliceSeen, stored
 from walproof.lab.kinds.throughput.toggled import wait_until_connected
 from walproof.lab.pgbench_tables import open_server
 from walproof.lab.pgbench_target import target_of
@@ -87,7 +87,7 @@ class _Server:
 class _Turn:
     """A slice, and what went on at the same time."""
 
-    slice: Seen
+    slice: SliceSeen
     waiting_cpu_s: float
     """CPU of all other servers."""
     waiting_wal_bytes: int
@@ -188,7 +188,7 @@ def _turn(
         server.load.finish(_PATIENCE_S)  # says why, where pgbench does
         raise WorkloadError(f"pgbench of {name} ended before the slices did")
     server.stop()
-    seen = Seen(number, place, name, begin, end, spent_s)
+    seen = SliceSeen(number, place, name, begin, end, spent_s)
     return _Turn(seen, sum(cpu_s or 0.0 for cpu_s in used), waited_wal, sum(wrote))
 
 
@@ -196,7 +196,7 @@ def _grown(before: Mapping[int, int], after: Mapping[int, int]) -> int:
     return sum(value - before.get(pid, 0) for pid, value in after.items())
 
 
-def _counted(seen: Sequence[Seen], servers: Mapping[str, _Server]) -> tuple[Slice, ...]:
+def _counted(seen: Sequence[SliceSeen], servers: Mapping[str, _Server]) -> tuple[Slice, ...]:
     """Slices without latencies, because those of a stopped load include the time for which it was stopped."""
     counts = {
         name: iter(

@@ -8,10 +8,10 @@ from walproof.errors import StudyError
 from walproof.facts import Crash, PowerCut
 from walproof.lab.asked import Asked
 from walproof.lab.kinds.power_cuts.study import PowerCutTable
-from walproof.lab.studyfile import Table
+from walproof.lab.studyfile import StudyTable
 
 
-class CrashTable(Table):
+class CrashTable(StudyTable):
     """``[crash]``: each trial's server is killed when its load ends, and recovered."""
 
     cold: bool = False

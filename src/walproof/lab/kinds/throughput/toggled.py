@@ -16,7 +16,7 @@ import psycopg
 
 from walproof.errors import WorkloadError
 from walproof.facts import Toggling, Variant
-from walproof.lab.kinds.throughput.seen import Seen, stored
+from walproof.lab.kinds.throughput.seen import SliceSeen, stored
 from walproof.lab.pgbench_tables import open_server, watching_settings
 from walproof.lab.pgbench_target import target_of
 from walproof.lab.slice_order import slice_orders
@@ -89,7 +89,7 @@ def _slice(
     variant: Variant,
     pass_number: int,
     position: int,
-) -> Seen:
+) -> SliceSeen:
     marker = f"{pass_number}.{position}"
     settings: Mapping[str, str] = {
         **watching_settings(bench.plan, cluster),
@@ -107,7 +107,7 @@ def _slice(
     if load.poll():
         load.finish(_PATIENCE_S)  # says why, where pgbench does
         raise WorkloadError("pgbench ended before the slices did")
-    return Seen(pass_number, position, variant.name, begin, end, spent_s)
+    return SliceSeen(pass_number, position, variant.name, begin, end, spent_s)
 
 
 def wait_until_connected(connection: Connection, load: PgbenchRun, clients: int) -> None:

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from walproof.wal.places.place import MOST_FOLDERS, Entry, FileSource, Place, entry_source
 from walproof.wal.verify.backups import Found
-from walproof.wal.verify.names import Listing, WalFile, history_timeline, is_label, is_segment, segment_file
+from walproof.wal.verify.names import (
+    ArchiveListing,
+    WalFile,
+    history_timeline,
+    is_label,
+    is_segment,
+    segment_file,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +26,7 @@ class Archive:
     layout: str
     """``pgBackRest``, ``WAL-G``, ``Barman``, ``pg_wal``, ``folder``."""
     path: str
-    listing: Listing
+    listing: ArchiveListing
     backups: tuple[Found, ...] = ()
     system_identifier: int | None = None
     """The system identifier in the tool's own catalogue."""
@@ -37,12 +44,12 @@ class Archive:
         return path.rpartition("/")[0] in self.live
 
 
-def list_files(folder: Place, depth: int = MOST_FOLDERS) -> Listing:
+def list_files(folder: Place, depth: int = MOST_FOLDERS) -> ArchiveListing:
     """Files of WAL in a folder and the folders in it. Links to folders are not followed. Raises WalError."""
     return listing_of(folder.files(depth))
 
 
-def listing_of(found: Iterable[Entry]) -> Listing:
+def listing_of(found: Iterable[Entry]) -> ArchiveListing:
     """The files that belong to an archive. One that vanishes meanwhile is not listed."""
     segments: list[WalFile] = []
     histories: list[tuple[int, FileSource]] = []
@@ -55,13 +62,13 @@ def listing_of(found: Iterable[Entry]) -> Listing:
             labels.append(entry_source(entry))
         elif (file := segment_of(entry)) is not None:
             segments.append(file)
-    return Listing(tuple(segments), tuple(histories), tuple(labels))
+    return ArchiveListing(tuple(segments), tuple(histories), tuple(labels))
 
 
-def joined(listings: Iterable[Listing]) -> Listing:
+def joined(listings: Iterable[ArchiveListing]) -> ArchiveListing:
     """All files of several listings."""
     several = list(listings)
-    return Listing(
+    return ArchiveListing(
         tuple(file for listing in several for file in listing.segments),
         tuple(file for listing in several for file in listing.histories),
         tuple(file for listing in several for file in listing.labels),

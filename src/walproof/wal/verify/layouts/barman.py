@@ -13,7 +13,7 @@ from datetime import datetime
 from walproof.errors import UnitError
 from walproof.units import Lsn
 from walproof.wal.places.place import Place, read_text
-from walproof.wal.verify.backups import BaseBackup, BrokenBackup, Found
+from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found
 from walproof.wal.verify.layouts.archive import Archive, joined, list_files
 from walproof.wal.verify.names import is_segment
 
@@ -33,7 +33,7 @@ def archives(folder: Place) -> Iterator[Archive]:
     known = [
         backup.system_identifier
         for backup in backups
-        if isinstance(backup, BaseBackup) and backup.system_identifier
+        if isinstance(backup, ArchivedBackup) and backup.system_identifier
     ]
     catalogued = tuple(_catalogue(folder))
     yield Archive(
@@ -83,7 +83,7 @@ def _backup(name: str, path: Place) -> Found | None:
         return None
     system = fields.get("systemid", "")
     try:
-        return BaseBackup(
+        return ArchivedBackup(
             name,
             "Barman",
             str(path.parent),

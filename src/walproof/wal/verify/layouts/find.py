@@ -13,16 +13,16 @@ from walproof._native import wal_probe
 from walproof.errors import WalError
 from walproof.wal.places.opened import call
 from walproof.wal.places.place import MOST_FOLDERS, Place
-from walproof.wal.verify.backups import BaseBackup, BrokenBackup, Found, read_manifest
+from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found, read_manifest
 from walproof.wal.verify.layouts import barman, pgbackrest, walg
 from walproof.wal.verify.layouts.archive import Archive, joined, listing_of, segment_of
-from walproof.wal.verify.names import Listing
+from walproof.wal.verify.names import ArchiveListing
 
 _SAMPLE = 8
 """How many files of a folder are asked whose WAL they hold."""
 
 
-_Folder = tuple[Place, Listing, bool]
+_Folder = tuple[Place, ArchiveListing, bool]
 """A folder without a tool: its files, and whether it is a pg_wal."""
 
 
@@ -106,7 +106,7 @@ def _add_file(path: Place, found: _Found) -> None:
             f'file "{path}" is not a WAL segment',
             hint="WAL segments have names of 24 hexadecimal digits; a server's are in pg_wal.",
         )
-    found.folders.append((path.absolute().parent, Listing((file,), (), ()), False))
+    found.folders.append((path.absolute().parent, ArchiveListing((file,), (), ()), False))
 
 
 def _clusters(folders: Iterable[_Folder]) -> Iterator[Archive]:
@@ -140,7 +140,7 @@ def _top(paths: Sequence[str]) -> str:
     return " and ".join(dict.fromkeys(paths))
 
 
-def _whose(places: Sequence[Place], listing: Listing) -> int | None:
+def _whose(places: Sequence[Place], listing: ArchiveListing) -> int | None:
     """The system identifier that most of a few files have."""
     files = [segment for segment in listing.segments if not segment.is_partial] or list(listing.segments)
     step = max(1, len(files) // _SAMPLE)
@@ -158,7 +158,7 @@ def _with_backups(archives: Sequence[Archive], backups: Sequence[Found]) -> Iter
         for archive in archives
     ]
     for backup in backups:
-        identifier = backup.system_identifier if isinstance(backup, BaseBackup) else None
+        identifier = backup.system_identifier if isinstance(backup, ArchivedBackup) else None
         place = systems.index(identifier) if identifier in systems and identifier is not None else None
         if place is None and (identifier is None or len(archives) == 1):
             place = 0

@@ -17,7 +17,7 @@ from walproof.errors import UnitError, WalError
 from walproof.units import Lsn
 from walproof.wal.places.opened import call
 from walproof.wal.places.place import Place, entry_source
-from walproof.wal.verify.backups import BaseBackup, BrokenBackup, Found
+from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found
 from walproof.wal.verify.layouts.archive import Archive, list_files
 
 _ARCHIVE_ID = re.compile(r"(\d+(?:\.\d+)?)-(\d+)")
@@ -76,7 +76,7 @@ def _backups(folder: Place) -> Iterator[tuple[int | None, Found]]:
         place = folder / label
         try:
             number = int(entry["db-id"])
-            backup = BaseBackup(
+            backup = ArchivedBackup(
                 label,
                 f"pgBackRest {entry['backup-type']}",
                 str(place),

@@ -11,7 +11,7 @@ from typing import Any
 
 from walproof.units import Lsn
 from walproof.wal.places.place import Place
-from walproof.wal.verify.backups import BaseBackup, BrokenBackup, Found, iso_time, json_object
+from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found, iso_time, json_object
 from walproof.wal.verify.layouts.archive import Archive, list_files
 
 _WAL, _BACKUPS = "wal_005", "basebackups_005"
@@ -26,7 +26,7 @@ def is_prefix(names: set[str]) -> bool:
 def archives(folder: Place) -> Iterator[Archive]:
     """The archive below one prefix. Raises WalError."""
     backups = tuple(_backups(folder / _BACKUPS)) if (folder / _BACKUPS).is_folder() else ()
-    known = {backup.system_identifier for backup in backups if isinstance(backup, BaseBackup)} - {None}
+    known = {backup.system_identifier for backup in backups if isinstance(backup, ArchivedBackup)} - {None}
     identifier = known.pop() if len(known) == 1 else None
     yield Archive(
         folder.name, "WAL-G", str(folder), list_files(folder / _WAL), backups, identifier, places=(folder,)
@@ -57,7 +57,7 @@ def _backup(
     system = _number(sentinel.get("SystemIdentifier"), metadata.get("system_identifier"))
     version = _number(sentinel.get("PgVersion"), metadata.get("pg_version"))
     major = None if version is None else version // 10000
-    return BaseBackup(name, "WAL-G", path, timeline, Lsn(start), Lsn(stop), finished, system, major)
+    return ArchivedBackup(name, "WAL-G", path, timeline, Lsn(start), Lsn(stop), finished, system, major)
 
 
 def _number(*values: object) -> int | None:
