@@ -235,7 +235,7 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
         tempfile.TemporaryDirectory() as parent,
         made.server(
             load.pg, {**BEFORE, "max_wal_size": "4GB"},
-            *(_sized(statement, effort) for statement in load.prepare),
+            *(sized(statement, effort) for statement in load.prepare),
             initdb=(f"--wal-segsize={effort.segment_mb}",),
         ) as base,
     ):  # fmt: skip
@@ -254,7 +254,7 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
         base.sql(_USE_UP_SEGMENTS, "CHECKPOINT")
         base.cluster.stop("fast")
         with made.server(load.pg, before_all, like=base) as server:
-            _looked_at(load, server, kept, effort)
+            looked_at(load, server, kept, effort)
         if keep is not None:
             shutil.copytree(kept, keep / load.name.replace(" ", "-"))
         case = read_kept(kept)
@@ -263,10 +263,11 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
         hours = case.whatif.hours
         assert hours is not None
         each = hours / case.wal.commits
-        before = _measured(kept, case.whatif.found.start)
-        for told in _advised(kept, f"{3 * effort.max_wal_size_mb}MB")["advice"]:
+        before = measured(kept, case.whatif.found.start)
+        for told in advised(kept, f"{3 * effort.max_wal_size_mb}MB")["advice"]:
             wal = next((figure for figure in told["figures"] if figure["name"] == "WAL"), None)
-            if wal is None:
+            if wal is None or not told["apply"]:
+                # Without lines (new keys in order of time) there is nothing to carry out here.
                 continue
             printed = {figure["name"]: figure["then"] for figure in told["figures"]}
             with made.server(load.pg, before_all, like=base) as server:
@@ -274,7 +275,7 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
                 server.sql(*told["apply"].splitlines())
                 time.sleep(0.5)
                 assert _settings(server) != as_it_was, "the lines change something"
-                found, pg_wal = _worked(load, server, effort)
+                found, pg_wal = worked(load, server, effort)
                 back = _crashed(load, server, effort)
                 server.sql(*told["undo"].splitlines())
                 time.sleep(0.5)
@@ -289,13 +290,14 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
             )  # fmt: skip
 
 
-def _sized(text: str, effort: Effort) -> str:
+def sized(text: str, effort: Effort) -> str:
+    """The text with its number of rows."""
     return text.replace("{rows}", f"{1_500_000 * effort.share:.0f}")
 
 
 def script(load: Load, server: Server, effort: Effort) -> tuple[str, ...]:
     """What pgbench is told to do."""
-    return load.work + (() if load.sql is None else server.script(_sized(load.sql, effort)))
+    return load.work + (() if load.sql is None else server.script(sized(load.sql, effort)))
 
 
 def _pace(load: Load, server: Server, effort: Effort) -> tuple[str, ...]:
@@ -325,7 +327,7 @@ def _crashed(load: Load, server: Server, effort: Effort) -> RecoveryTimes:
     return read_recovery_log(server.cluster.log_text())
 
 
-def _looked_at(load: Load, server: Server, kept: Path, effort: Effort) -> None:
+def looked_at(load: Load, server: Server, kept: Path, effort: Effort) -> None:
     """Let walproof look at the load, in the middle of it."""
     program = str(Path(sys.executable).with_name("walproof"))
     command = [program, "advise", f"{server.cluster.conninfo} user={LOOKER}", "--json",
@@ -338,7 +340,7 @@ def _looked_at(load: Load, server: Server, kept: Path, effort: Effort) -> None:
         raise SystemExit(f"walproof advise failed: {done.stderr}")
 
 
-def _worked(load: Load, server: Server, effort: Effort) -> tuple[Measured, float]:
+def worked(load: Load, server: Server, effort: Effort) -> tuple[Measured, float]:
     """Go on until whole cycles are over; what they wrote, and the most that pg_wal took meanwhile."""
     redo = "SELECT redo_lsn - '0/0' FROM pg_control_checkpoint()"
     size = "SELECT sum(size) FROM pg_ls_waldir()"
@@ -363,12 +365,12 @@ def _worked(load: Load, server: Server, effort: Effort) -> tuple[Measured, float
                         raise SystemExit(f"{load.name}: {len(redos)} redo points in {3 * effort.most_s:g} s")
             server.sql("SELECT pg_switch_wal()")
             time.sleep(2)
-        found = _measured(Path(folder), Lsn(int(redos[0]) + 1))
+        found = measured(Path(folder), Lsn(int(redos[0]) + 1))
     assert found is not None
     return found, max(sizes)
 
 
-def _measured(folder: Path, start: Lsn) -> Measured | None:
+def measured(folder: Path, start: Lsn) -> Measured | None:
     """Whole cycles of WAL after ``start``; None where there is none."""
     found = simulate(folder, targets=[Target()], start=start)
     redos = [checkpoint.redo for checkpoint in found.recorded.checkpoints if checkpoint.redo > start]
@@ -395,7 +397,7 @@ def _settings(server: Server) -> Mapping[str, tuple[object, ...]]:
         return {str(row[0]): row[1:] for row in session.execute(query.encode())}
 
 
-def _advised(kept: Path, wal_disk: str) -> Any:
+def advised(kept: Path, wal_disk: str) -> Any:
     """What ``walproof advise`` says of what was kept."""
     program = str(Path(sys.executable).with_name("walproof"))
     command = [program, "advise", str(kept), "--json", "--wal-disk", wal_disk]

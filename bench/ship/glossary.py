@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from bench.ship import schemas
@@ -44,6 +45,7 @@ def ordinary() -> list[str]:
     return (Path(__file__).parent / "ordinary_words.txt").read_text(encoding="utf-8").split()
 
 
+@cache
 def used() -> dict[str, str]:
     """Each word that needs a line or is ordinary, with a place where it stands."""
     return {word: place for text, place in _texts() for word in re.findall(r"[a-z]{3,}", text.lower())}

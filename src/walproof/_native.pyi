@@ -107,6 +107,8 @@ class WhatIfRequest(TypedDict):
     """Location, us since 1970."""
     most_pages: int | None
     samples: _GivenSamples
+    ordered: Sequence[int]
+    """Relfilenodes."""
 
 def wal_last_checkpoint(
     paths: Sequence[Source],

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 
 import pytest
 
 from tests.advise.server.stored import PROVOKED, read
-from walproof.advise.server.advice import Advice
+from walproof.advise.server.advice import Advice, Fine
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, rule_texts
 
@@ -37,3 +38,25 @@ def test_a_rule_fires_on_the_provoked_server_and_not_on_its_neighbour(rule: str)
     assert isinstance(fired, Advice), fired
     assert fired.rule == rule
     assert not isinstance(RULES[rule](_cases()[f"{rule}/neighbour"]), Advice)
+
+
+def test_the_saving_of_ordered_keys_is_printed_where_it_was_simulated() -> None:
+    case = _cases()["random keys/provoked"]
+    assert case.whatif is not None
+    present = case.whatif.present
+    asked = dataclasses.replace(case.whatif.question.present, ordered_keys=True)
+
+    def found(share: float) -> object:
+        ordered = dataclasses.replace(present, target=asked, wal_bytes=share * present.wal_bytes)
+        predictions = {**case.whatif.predictions, asked: ordered} if case.whatif else {}
+        simulated = dataclasses.replace(case.whatif, predictions=predictions)  # type: ignore[type-var]
+        return RULES["random keys"](dataclasses.replace(case, whatif=simulated))
+
+    advice = found(0.4)
+    assert isinstance(advice, Advice)
+    (wal,) = advice.figures
+    assert (wal.now, wal.then) == (present.wal_bytes, 0.4 * present.wal_bytes)
+    assert advice.benefit == pytest.approx(0.6 * present.wal_bytes)
+    fine = found(0.95)
+    assert isinstance(fine, Fine)
+    assert "keys in order would save 5.0 %" in fine.sentence

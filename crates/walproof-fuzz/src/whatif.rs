@@ -20,6 +20,7 @@ pub fn whatif(input: &[u8]) {
         full_page_writes: true,
         compression: ImageCompression::AsRecorded,
         hint_records: options & 2 == 0,
+        ordered_keys: options & 16 != 0,
         phase: if options & 4 != 0 { 0.5 } else { 0.0 },
         late_segments: u64::from(late >> 6),
     };
@@ -31,7 +32,7 @@ pub fn whatif(input: &[u8]) {
     ];
     let times = [(wal.start, 0), (wal.end, i64::from(late) * 60_000_000)];
     let times: &[(Lsn, i64)] = if options & 8 != 0 { &times } else { &[] };
-    let request = Request { times, ..Request::new(&targets) };
+    let request = Request { times, ordered: &[1, 2, 3], ..Request::new(&targets) };
     let found = simulate(Segments::from_memory(wal.segments.clone()), range, &request);
     let counted = Stats::read(Segments::from_memory(wal.segments.clone()), range, 1);
     let (found, stats) = match (found, counted) {

@@ -24,6 +24,7 @@ pub struct RawTarget {
     full_page_writes: bool,
     wal_compression: String,
     hint_records: bool,
+    ordered_keys: bool,
     phase: f64,
     late_segments: u64,
 }
@@ -40,6 +41,8 @@ pub struct RawRequest {
     pub(crate) most_pages: Option<u64>,
     #[pyo3(item)]
     pub(crate) samples: Samples,
+    #[pyo3(item)]
+    pub(crate) ordered: Vec<u32>,
 }
 
 /// Simulates servers with other settings; see `_native.pyi` for the shape of the result.
@@ -64,11 +67,11 @@ pub fn wal_whatif<'py>(
     let clock = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let (rows, nanoseconds) = request.samples;
     let samples = fork_samples(&rows);
-    let most_pages = request.most_pages;
+    let (most_pages, ordered) = (request.most_pages, request.ordered);
     let watch = Watch::default();
     let found = watched(py, &watch, observe.as_ref(), || {
         let samples = (samples.as_slice(), nanoseconds);
-        let request = Request { targets: &targets, times: &times, most_pages, samples, clock: &clock };
+        let request = Request { targets: &targets, times: &times, most_pages, samples, ordered: &ordered, clock: &clock };
         simulate(segments(paths, &watch)?, range, &request)
     })?;
     whatif_dict(py, &found)
@@ -119,6 +122,7 @@ pub(crate) fn target(raw: RawTarget) -> PyResult<Target> {
         full_page_writes: raw.full_page_writes,
         compression,
         hint_records: raw.hint_records,
+        ordered_keys: raw.ordered_keys,
         phase: raw.phase,
         late_segments: raw.late_segments,
     })

@@ -39,6 +39,7 @@ mod growth;
 mod images;
 mod knowledge;
 mod lane;
+mod ordered;
 mod outcome;
 mod pages;
 mod pglz;

@@ -18,6 +18,8 @@ pub struct Request<'a> {
     /// What images told before they were blanked out, and nanoseconds that each method took for them: of recordings
     /// without contents.
     pub samples: (&'a [ForkSample], [u64; 3]),
+    /// Numbers of the relations (relfilenodes) that are B-trees whose keys come in order where a target says so.
+    pub ordered: &'a [u32],
     /// Gives nanoseconds; only tells how long compressing took.
     pub clock: &'a (dyn Fn() -> u64 + Sync),
 }
@@ -26,7 +28,7 @@ impl<'a> Request<'a> {
     /// These servers, with the time that transactions tell.
     #[must_use]
     pub fn new(targets: &'a [Target]) -> Request<'a> {
-        Request { targets, times: &[], most_pages: None, samples: (&[], [0; 3]), clock: &|| 0 }
+        Request { targets, times: &[], most_pages: None, samples: (&[], [0; 3]), ordered: &[], clock: &|| 0 }
     }
 }
 

@@ -5,7 +5,8 @@
 //! for all, in bytes of the recording; only their redo points differ. (A record that sets a hint bit exists only
 //! where it carries an image. Where a target has none, its page was touched since the redo point, and still
 //! is.) That is why one small table of pages serves any number of targets. Targets that log no hint bits at all
-//! have a table of their own, since hint bits do not touch their pages.
+//! have a table of their own, since hint bits do not touch their pages; so do those whose keys come in order, since
+//! these touch the last page of an index instead of any (`ordered`).
 
 use std::sync::Arc;
 
@@ -19,13 +20,14 @@ use crate::growth::{followed_size, size_after, tuple_bytes};
 use crate::images::HOLE_LENGTH_BYTES;
 use crate::knowledge::{has_image, is_hint, ImageSample, Knowledge};
 use crate::lane::{Cause, Lane, Now};
+use crate::ordered::Ordered;
 use crate::outcome::Outcome;
 use crate::pages::{Page, Pages};
 use crate::position::Positions;
 use crate::recorded::{role, Recorded, Role, SourceCheckpoint};
 use crate::request::Request;
 use crate::sampler::{Sampler, Weight};
-use crate::target::ImageCompression;
+use crate::target::{ImageCompression, Target};
 
 /// Bytes of the recording that are read before the simulation, to learn from.
 const LEARN_BYTES: u64 = 64 << 20;
@@ -184,6 +186,8 @@ struct Want {
     touched: i64,
     /// The same of targets that log no hint bits.
     touched_unhinted: i64,
+    /// The same of targets whose keys come in order.
+    touched_ordered: i64,
     /// Whether the image's size is that of others.
     is_guess: bool,
     /// Bytes that the record is longer with the image than without, by way of storing it.
@@ -208,6 +212,8 @@ pub(crate) struct Simulation {
     pages: Pages,
     /// When pages were touched but for hint bits; for targets that do not log these.
     unhinted: Option<Pages>,
+    /// The same where keys come in order.
+    ordered: Option<Ordered>,
     /// None where all pages are held.
     sampler: Option<Sampler>,
     /// None where ends of transactions tell the time.
@@ -255,6 +261,7 @@ impl Simulation {
             next_us: i64::MAX,
             pages: Pages::new(is_sample),
             unhinted: targets.iter().any(|target| !target.hint_records).then(|| Pages::new(is_sample)),
+            ordered: Ordered::new(request),
             sampler: request.most_pages.map(Sampler::new),
             clock: Clock::new(start, request.times),
             wants: Vec::new(),
@@ -388,6 +395,10 @@ impl Simulation {
                     std::mem::replace(page, Page::new(offset, None)).touched()
                 }
             };
+            let touched_ordered = match &mut self.ordered {
+                None => touched,
+                Some(ordered) => ordered.touch(record, block, fork, offset),
+            };
             if touched == 0 {
                 self.count_page(fork);
             }
@@ -416,10 +427,10 @@ impl Simulation {
                     self.recorded.agreement.found_bytes += u64::from(image.uncompressed_length());
                 }
             }
-            let (touched, touched_unhinted) =
-                if is_forced { (FORCED, FORCED) } else { (touched, touched_unhinted) };
+            let (touched, touched_unhinted, touched_ordered) =
+                if is_forced { (FORCED, FORCED, FORCED) } else { (touched, touched_unhinted, touched_ordered) };
             if block.will_init && !is_imaged
-                || touched.min(touched_unhinted) >= self.limit_most.max(NO_IMAGES)
+                || touched.min(touched_unhinted).min(touched_ordered) >= self.limit_most.max(NO_IMAGES)
             {
                 continue;
             }
@@ -433,6 +444,7 @@ impl Simulation {
                 weight,
                 touched,
                 touched_unhinted,
+                touched_ordered,
                 is_guess: !is_imaged && after.is_none(),
                 bytes: [0; ImageCompression::COUNT],
                 image_bytes: [0; ImageCompression::COUNT],
@@ -468,6 +480,9 @@ impl Simulation {
         if let Some(unhinted) = &mut self.unhinted {
             unhinted.retain(full, |block| sampler.holds(full, block));
         }
+        if let Some(ordered) = &mut self.ordered {
+            ordered.retain(full, |block| sampler.holds(full, block));
+        }
         sampler.thinned(full, left);
     }
 
@@ -492,7 +507,11 @@ impl Simulation {
             let at = lane.target.compression.index();
             let (mut more, mut any) = (0i64, false);
             for want in &self.wants {
-                let touched = if lane.target.hint_records { want.touched } else { want.touched_unhinted };
+                let touched = match lane.target {
+                    Target { ordered_keys: true, .. } => want.touched_ordered,
+                    Target { hint_records: false, .. } => want.touched_unhinted,
+                    _ => want.touched,
+                };
                 if touched >= *limit {
                     continue;
                 }
@@ -628,7 +647,8 @@ impl Simulation {
     }
 
     fn pages_bytes(&self) -> u64 {
-        self.pages.memory_bytes() + self.unhinted.as_ref().map_or(0, Pages::memory_bytes)
+        let ordered = self.ordered.as_ref().map_or(0, Ordered::memory_bytes);
+        self.pages.memory_bytes() + self.unhinted.as_ref().map_or(0, Pages::memory_bytes) + ordered
     }
 
     /// Bytes that it takes, roughly.

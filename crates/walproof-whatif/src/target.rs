@@ -49,6 +49,8 @@ pub struct Target {
     /// Whether setting a hint bit writes WAL, as with checksums or `wal_log_hints`. A recording without such
     /// records cannot tell what they would be: then it makes no difference.
     pub hint_records: bool,
+    /// Whether the keys of [`crate::Request::ordered`] come in order, each larger than those before.
+    pub ordered_keys: bool,
     /// Share of the first cycle that was over when the recording began: 0 for a checkpoint right there.
     pub phase: f64,
     /// Segments by which a checkpoint begins late, because the one before is not yet complete.
@@ -66,6 +68,7 @@ impl Default for Target {
             full_page_writes: true,
             compression: ImageCompression::AsRecorded,
             hint_records: true,
+            ordered_keys: false,
             phase: 0.0,
             late_segments: 0,
         }

@@ -243,3 +243,34 @@ fn blocks_of_the_visibility_map_do_not_change_what_a_record_does_to_its_page() {
         assert_eq!(agreement.expected_bytes, 1000 + 108 + 108 + 108, "{version}");
     }
 }
+
+const BTREE: u8 = 11;
+const INSERT_LEAF: u8 = 0x00;
+const INSERT_UPPER: u8 = 0x10;
+const VACUUM: u8 = 0xC0;
+
+#[test]
+fn keys_in_order_touch_the_last_leaf_and_its_parent() {
+    let mut forge = Forge::new(PgVersion::V15, 1);
+    let start = forge.position();
+    for block in 0..500 {
+        forge.record(BTREE, INSERT_LEAF, 7, &content(block * 7 % 500, true));
+        forge.record(HEAP, LOCK, 7, &content(1000 + block, true));
+    }
+    forge.record(BTREE, INSERT_UPPER, 7, &content(900, true));
+    // What else changes an index stays where it is.
+    forge.record(BTREE, VACUUM, 7, &content(3, true));
+    let random = Target { max_wal_size_mb: None, checkpoint_timeout_s: None, ..Target::default() };
+    let ordered = Target { ordered_keys: true, ..random };
+    let images = |relations: &[u32]| {
+        let segments = Segments::from_memory(forge.segments());
+        let range = Range { start: Some(start), ..Range::default() };
+        let targets = [random, ordered];
+        let request = Request { ordered: relations, ..Request::new(&targets) };
+        let found = simulate(segments, range, &request).unwrap();
+        found.outcomes.iter().map(|outcome| outcome.images).collect::<Vec<u64>>()
+    };
+    // One of the leaves, one of the parent, one of VACUUM, and those of the other relation.
+    assert_eq!(images(&[16384]), [1001, 503]);
+    assert_eq!(images(&[16385]), [1001, 1001]);
+}

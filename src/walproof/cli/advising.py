@@ -271,6 +271,9 @@ def case_of(
     # What hint bits cost is asked only where they are logged: it needs a table of pages of its own.
     is_hinted = "on" in (window.value("data_checksums"), window.value("wal_log_hints"))
     asked = (replace(target, hint_records=False),) if target.hint_records and is_hinted else ()
+    # The same holds for ordered keys.
+    uuids = [index.filenode for index in window.indexes if index.has_uuid and index.filenode]
+    asked += (replace(target, ordered_keys=True),) if uuids else ()
     question = Question(target, True, asked, recorded=recorded_versions([folder]))
     from walproof.analysis.forecast import forecast_distances, of_minors
     from walproof.cli.costs import find_costs
@@ -279,7 +282,7 @@ def case_of(
     times = forecast_distances(
         folder, full_page_writes=target.full_page_writes, start=start, costs=costs, observe=observe
     )
-    simulated = simulate(folder, targets=question.targets(), start=start, observe=observe)
+    simulated = simulate(folder, targets=question.targets(), start=start, ordered=uuids, observe=observe)
     found = study(simulated, question, times.longest_s)
     wal = stats(folder, start=start, observe=observe)
     return replace(unread, wal=wal, whatif=found, recovery_band=costs.coefficients.band)

@@ -58,6 +58,9 @@ class Target:
     it."""
     late_segments: int = 0
     """Number of segments by which each checkpoint begins late, because the previous one is not complete."""
+    ordered_keys: bool = False
+    """Whether the keys of the B-trees that are named (`simulate`) come in order, each larger than those
+    before."""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -306,7 +309,7 @@ class SimulationOrder(NamedTuple):
     timeline: int | None
     allow_gaps: bool
     request: WhatIfRequest
-    """Targets, times, the most pages to hold, samples of images."""
+    """Targets, times, the most pages to hold, samples of images, B-trees whose keys may be ordered."""
 
 
 Simulator = Callable[[SimulationOrder, Observe | None], Mapping[str, Any]]
@@ -334,6 +337,7 @@ def simulate(
     timeline: int | None = None,
     allow_gaps: bool = False,
     most_pages: int | None = None,
+    ordered: Sequence[int] = (),
     simulator: Callable[[Sequence[Place]], Simulator] = simulate_here,
     observe: Observe | None = None,
 ) -> WhatIf:
@@ -343,6 +347,7 @@ def simulate(
     capture`` wrote down, or with the times of the segment files, if these can be the WAL's own.
 
     At most ``most_pages`` are held in memory: of more pages, a sample by relation, whose error is reported.
+    ``ordered``: relfilenodes of the B-trees of `Target.ordered_keys`.
     ``simulator``: what reads the WAL. ``observe`` is told how far each reading has come.
 
     Raises WalError as ``walproof.wal.stats``.
@@ -359,7 +364,7 @@ def simulate(
 
         def run(clock: Clock, times: Sequence[tuple[Lsn, int]] = ()) -> WhatIf:
             request: WhatIfRequest = {"targets": targets, "times": times, "most_pages": most_pages,
-                       "samples": (told.forks, told.nanoseconds)}  # fmt: skip
+                       "samples": (told.forks, told.nanoseconds), "ordered": list(ordered)}  # fmt: skip
             raw = reads(SimulationOrder(start, end, timeline, allow_gaps, request), observe)
             return whatif_of(raw, targets, clock)
 

@@ -62,18 +62,13 @@ def wal_compression(case: ServerCase) -> Found | None:
     saved = 1 - chosen.wal_bytes / present.wal_bytes
     if saved < WORTH:
         return Fine("wal_compression", f"{best} would save {say_percent(max(0.0, saved))} of the WAL.")
-    unit = "bytes/h" if study.hours is not None else "bytes"
     return Advice(
         "wal_compression",
         Weight.GAIN,
         f"Set wal_compression = {_word(case, best)}",
         evidence,
         (Change("wal_compression", _word(case, best)),),
-        figures=(
-            AdvisedFigure(
-                "WAL", unit, present.wal_bytes, chosen.wal_bytes, chosen.wal_span.low, chosen.wal_span.high
-            ),
-        ),
+        figures=(_wal_figure(case, chosen),),
         costs=costs,
         sure=_sure(chosen, present.wal_bytes),
         unknown=()
@@ -84,6 +79,14 @@ def wal_compression(case: ServerCase) -> Found | None:
         ),
         benefit=present.wal_bytes - chosen.wal_bytes,
     )
+
+
+def _wal_figure(case: ServerCase, chosen: ServerPrediction) -> AdvisedFigure:
+    """The WAL of now beside that of the simulated server."""
+    assert case.whatif is not None, "the server was simulated"
+    unit = "bytes/h" if case.whatif.hours is not None else "bytes"
+    present, span = case.whatif.present.wal_bytes, chosen.wal_span
+    return AdvisedFigure("WAL", unit, present, chosen.wal_bytes, span.low, span.high)
 
 
 def _methods(case: ServerCase) -> tuple[Compression, ...]:
@@ -132,6 +135,15 @@ def random_keys(case: ServerCase) -> Found | None:
     if share < UUID_SHARE:
         return Fine("random keys", f"Images of indexes on uuid columns make {say_percent(share)} of the WAL.")
     named = say_list([f"{name} ({say_percent(costs[name] / total)})" for name in costly[:3]])
+    ordered = _with_ordered_keys(case)
+    if ordered is not None and case.whatif is not None:
+        present = case.whatif.present.wal_bytes
+        if (saved := 1 - ordered.wal_bytes / present) < WORTH:
+            return Fine(
+                "random keys",
+                f"Images of indexes on uuid columns make {say_percent(share)} of the WAL, and keys in order "
+                f"would save {say_percent(max(0.0, saved))}.",
+            )
     return Advice(
         "random keys",
         Weight.GAIN,
@@ -141,13 +153,24 @@ def random_keys(case: ServerCase) -> Found | None:
             "Keys in random order (uuid v4) touch another page with nearly every row, and after each "
             "checkpoint every page that is touched causes a full-page image.",
         ),
+        figures=() if ordered is None else (_wal_figure(case, ordered),),
         costs=("New keys tell when they were made. Old ones stay.",),
-        sure=Sure.MEDIUM,
+        sure=Sure.MEDIUM if ordered is None or ordered.has_whole_cycles else Sure.LOW,
         unknown=(
             "whether the keys are random: a uuid that refers to old rows has such images with ordered keys, "
             "too",
         ),
-        benefit=sum(costs.values()) / max(case.hours, 1e-9),
+        benefit=sum(costs.values()) / max(case.hours, 1e-9)
+        if ordered is None or case.whatif is None
+        else case.whatif.present.wal_bytes - ordered.wal_bytes,
+    )
+
+
+def _with_ordered_keys(case: ServerCase) -> ServerPrediction | None:
+    """The present server if the keys of these indexes came in order; None if that was not simulated."""
+    study = case.whatif
+    return (
+        None if study is None else study.predictions.get(replace(study.question.present, ordered_keys=True))
     )
 
 
