@@ -62,7 +62,7 @@ def both(
     with open_places([folder]) as places:
         asked = SimulationOrder(
             start, end, None, False,
-            {"targets": TARGETS, "times": (), "most_pages": pages, "samples": ((), (0, 0, 0))},
+            {"targets": TARGETS, "times": (), "most_pages": pages, "samples": ((), (0, 0, 0)), "ordered": ()},
         )  # fmt: skip
         archive = list_archive(places, start, end, None)
         assert archive is not None

@@ -549,6 +549,10 @@ impl Simulation {
             let page = self.pages.page(fork, block.block);
             let touched = page.touched();
             *page = Page::new(self.now.offset, Some(image.uncompressed_length().max(1)));
+            let touched_ordered = match &mut self.ordered {
+                None => touched,
+                Some(ordered) => ordered.touch(record, block, fork, self.now.offset),
+            };
             if touched > 0 {
                 self.compare(block, touched, true, weight);
             } else {
@@ -556,6 +560,7 @@ impl Simulation {
             }
             let bare = total - i64::from(image.length) - i64::from(image_header(image));
             for (lane, limit) in self.lanes.iter_mut().zip(&self.limits) {
+                let touched = if lane.target.ordered_keys { touched_ordered } else { touched };
                 if !lane.target.hint_records {
                     // Neither the record nor the touch of its page.
                 } else if touched < *limit {

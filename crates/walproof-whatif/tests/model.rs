@@ -248,6 +248,8 @@ const BTREE: u8 = 11;
 const INSERT_LEAF: u8 = 0x00;
 const INSERT_UPPER: u8 = 0x10;
 const VACUUM: u8 = 0xC0;
+const XLOG: u8 = 0;
+const FPI_FOR_HINT: u8 = 0xA0;
 
 #[test]
 fn keys_in_order_touch_the_last_leaf_and_its_parent() {
@@ -258,6 +260,9 @@ fn keys_in_order_touch_the_last_leaf_and_its_parent() {
         forge.record(HEAP, LOCK, 7, &content(1000 + block, true));
     }
     forge.record(BTREE, INSERT_UPPER, 7, &content(900, true));
+    // Hint bits touch pages for everybody: the next change of that page has no image.
+    forge.record(XLOG, FPI_FOR_HINT, 7, &content(2000, true));
+    forge.record(HEAP, LOCK, 7, &content(2000, false));
     // What else changes an index stays where it is.
     forge.record(BTREE, VACUUM, 7, &content(3, true));
     let random = Target { max_wal_size_mb: None, checkpoint_timeout_s: None, ..Target::default() };
@@ -270,7 +275,7 @@ fn keys_in_order_touch_the_last_leaf_and_its_parent() {
         let found = simulate(segments, range, &request).unwrap();
         found.outcomes.iter().map(|outcome| outcome.images).collect::<Vec<u64>>()
     };
-    // One of the leaves, one of the parent, one of VACUUM, and those of the other relation.
-    assert_eq!(images(&[16384]), [1001, 503]);
-    assert_eq!(images(&[16385]), [1001, 1001]);
+    // One of the leaves, one of the parent, one of VACUUM, one of the hint, and those of other records.
+    assert_eq!(images(&[16384]), [1002, 504]);
+    assert_eq!(images(&[16385]), [1002, 1002]);
 }
