@@ -77,7 +77,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[type[Any], Any]:
     totals = wal_stats(paths, None, None, None, allow_gaps=False, partial=False, threads=1)
     simulated = wal_whatif(
         paths, None, None, None, allow_gaps=False,
-        request={"targets": [Target()], "times": [], "most_pages": None, "samples": ([], (0, 0, 0)), "ordered": []},
+        request={"targets": [Target()], "times": [], "most_pages": None, "samples": ([], (0, 0, 0)),
+                 "ordered": []},
     )  # fmt: skip
     recovery = wal_recovery(
         paths, None, None, None, allow_gaps=False, buffers=[64], concurrency=None, marks=[],

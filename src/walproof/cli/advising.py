@@ -270,11 +270,12 @@ def case_of(
     target = target_of(version, segment_size, [present])
     # What hint bits cost is asked only where they are logged: it needs a table of pages of its own.
     is_hinted = "on" in (window.value("data_checksums"), window.value("wal_log_hints"))
-    asked = (replace(target, hint_records=False),) if target.hint_records and is_hinted else ()
+    asked = [replace(target, hint_records=False)] if target.hint_records and is_hinted else []
     # The same holds for ordered keys.
     uuids = [index.filenode for index in window.indexes if index.has_uuid and index.filenode]
-    asked += (replace(target, ordered_keys=True),) if uuids else ()
-    question = Question(target, True, asked, recorded=recorded_versions([folder]))
+    if uuids:
+        asked.append(replace(target, ordered_keys=True))
+    question = Question(target, True, tuple(asked), recorded=recorded_versions([folder]))
     from walproof.analysis.forecast import forecast_distances, of_minors
     from walproof.cli.costs import find_costs
 

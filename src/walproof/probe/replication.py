@@ -134,10 +134,10 @@ class ReplicationStream:
             length, message = self._connection.get_copy_data(1)
             deadline = time.monotonic() + patience_s
             if length == 0:
+                length, message = self._take()
+            if length == 0:
                 time.sleep(min(_GATHER_S, patience_s))
-                # Before waiting, because what TLS has already decrypted makes no socket readable.
-                self._connection.consume_input()
-                length, message = self._connection.get_copy_data(1)
+                length, message = self._take()
             # A message of 128 kB arrives in parts: as long as some come, it is not late.
             is_coming = True
             while length == 0 and is_coming:
@@ -158,6 +158,16 @@ class ReplicationStream:
             end, _, wants_reply = _KEEPALIVE.unpack_from(view)
             return Keepalive(end, bool(wants_reply))
         raise StreamEnd(f"the server sent a message of unknown type {view[0]}")
+
+    def _take(self) -> tuple[int, memoryview]:
+        """The next message of what has arrived; a length of 0 if that is no whole one."""
+        while True:
+            # Before looking at the socket, because what TLS has already decrypted does not make it readable.
+            self._connection.consume_input()
+            length, message = self._connection.get_copy_data(1)
+            # libpq takes no more than fits its buffer, and makes that larger for a message that does not.
+            if length != 0 or not self._poll.poll(0):
+                return length, message
 
     def confirm(self, written: int, flushed: int, *, wants_reply: bool) -> None:
         """Tell the server what has arrived, and what it may recycle. Raises StreamEnd."""
