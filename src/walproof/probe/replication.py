@@ -39,6 +39,9 @@ _COMMAND_PATIENCE_S = 30.0
 _GATHER_S = 0.05
 """How long WAL gathers in the network's buffers before it is read. A server sends at every flush, and
 waking up for each takes processors from a server on the same machine."""
+_LEAST_GATHER_S = 0.001
+_BURST_BYTES = 64 << 10
+"""What may gather: less than the buffers of a Unix-domain socket hold, or the server would wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class ReplicationStream:
                 or "The role needs REPLICATION, and pg_hba.conf a line for the database replication.",
             )
         self._connection.nonblocking = 1
+        self._gather_s = _GATHER_S
+        self._burst_bytes = 0
         self._poll = select.poll()
         self._poll.register(self._connection.socket, select.POLLIN)
 
@@ -136,7 +141,7 @@ class ReplicationStream:
             if length == 0:
                 length, message = self._take()
             if length == 0:
-                time.sleep(min(_GATHER_S, patience_s))
+                self._let_gather(patience_s)
                 length, message = self._take()
             # A message of 128 kB arrives in parts: as long as some come, it is not late.
             is_coming = True
@@ -151,6 +156,7 @@ class ReplicationStream:
             return None
         if length < 0:
             raise self._end()
+        self._burst_bytes += length
         view = memoryview(message)
         if view[0] == _DATA:
             return WalData(_DATA_HEAD.unpack_from(view)[0], view[_DATA_HEAD.size :])
@@ -158,6 +164,16 @@ class ReplicationStream:
             end, _, wants_reply = _KEEPALIVE.unpack_from(view)
             return Keepalive(end, bool(wants_reply))
         raise StreamEnd(f"the server sent a message of unknown type {view[0]}")
+
+    def _let_gather(self, patience_s: float) -> None:
+        """Sleep while WAL gathers; the shorter, the more has come since the last time."""
+        if self._burst_bytes > _BURST_BYTES:
+            self._gather_s /= 2
+        elif self._burst_bytes < _BURST_BYTES / 4:
+            self._gather_s = min(_GATHER_S, max(_LEAST_GATHER_S, 2 * self._gather_s))
+        self._burst_bytes = 0
+        if self._gather_s >= _LEAST_GATHER_S:
+            time.sleep(min(self._gather_s, patience_s))
 
     def _take(self) -> tuple[int, memoryview]:
         """The next message of what has arrived; a length of 0 if that is no whole one."""
