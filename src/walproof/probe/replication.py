@@ -39,9 +39,8 @@ _COMMAND_PATIENCE_S = 30.0
 _GATHER_S = 0.05
 """How long WAL gathers in the network's buffers before it is read. A server sends at every flush, and
 waking up for each takes processors from a server on the same machine."""
-_LEAST_GATHER_S = 0.001
-_BURST_BYTES = 64 << 10
-"""What may gather: less than the buffers of a Unix-domain socket hold, or the server would wait."""
+_LAG_BYTES = 256 << 10
+"""A server that has so much more WAL than it has sent is not waited for: its buffers are full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +101,7 @@ class ReplicationStream:
                 or "The role needs REPLICATION, and pg_hba.conf a line for the database replication.",
             )
         self._connection.nonblocking = 1
-        self._gather_s = _GATHER_S
-        self._burst_bytes = 0
+        self._lag_bytes = 0
         self._poll = select.poll()
         self._poll.register(self._connection.socket, select.POLLIN)
 
@@ -141,7 +139,8 @@ class ReplicationStream:
             if length == 0:
                 length, message = self._take()
             if length == 0:
-                self._let_gather(patience_s)
+                if self._lag_bytes < _LAG_BYTES:
+                    time.sleep(min(_GATHER_S, patience_s))
                 length, message = self._take()
             # A message of 128 kB arrives in parts: as long as some come, it is not late.
             is_coming = True
@@ -156,24 +155,16 @@ class ReplicationStream:
             return None
         if length < 0:
             raise self._end()
-        self._burst_bytes += length
         view = memoryview(message)
         if view[0] == _DATA:
-            return WalData(_DATA_HEAD.unpack_from(view)[0], view[_DATA_HEAD.size :])
+            start, end, _ = _DATA_HEAD.unpack_from(view)
+            data = view[_DATA_HEAD.size :]
+            self._lag_bytes = end - start - len(data)
+            return WalData(start, data)
         if view[0] == _KEEP:
             end, _, wants_reply = _KEEPALIVE.unpack_from(view)
             return Keepalive(end, bool(wants_reply))
         raise StreamEnd(f"the server sent a message of unknown type {view[0]}")
-
-    def _let_gather(self, patience_s: float) -> None:
-        """Sleep while WAL gathers; the shorter, the more has come since the last time."""
-        if self._burst_bytes > _BURST_BYTES:
-            self._gather_s /= 2
-        elif self._burst_bytes < _BURST_BYTES / 4:
-            self._gather_s = min(_GATHER_S, max(_LEAST_GATHER_S, 2 * self._gather_s))
-        self._burst_bytes = 0
-        if self._gather_s >= _LEAST_GATHER_S:
-            time.sleep(min(self._gather_s, patience_s))
 
     def _take(self) -> tuple[int, memoryview]:
         """The next message of what has arrived; a length of 0 if that is no whole one."""
