@@ -71,7 +71,14 @@ pub fn wal_whatif<'py>(
     let watch = Watch::default();
     let found = watched(py, &watch, observe.as_ref(), || {
         let samples = (samples.as_slice(), nanoseconds);
-        let request = Request { targets: &targets, times: &times, most_pages, samples, ordered: &ordered, clock: &clock };
+        let request = Request {
+            targets: &targets,
+            times: &times,
+            most_pages,
+            samples,
+            ordered: &ordered,
+            clock: &clock,
+        };
         simulate(segments(paths, &watch)?, range, &request)
     })?;
     whatif_dict(py, &found)

@@ -36,7 +36,13 @@ impl Ordered {
     }
 
     /// Touches the page that the record would change; when it was last touched before.
-    pub(crate) fn touch(&mut self, record: &Record<'_>, block: &BlockRef, fork: ForkNumber, offset: u64) -> i64 {
+    pub(crate) fn touch(
+        &mut self,
+        record: &Record<'_>,
+        block: &BlockRef,
+        fork: ForkNumber,
+        offset: u64,
+    ) -> i64 {
         let number = self.place(record, block);
         std::mem::replace(self.pages.page(fork, number), Page::new(offset, None)).touched()
     }

@@ -427,8 +427,11 @@ impl Simulation {
                     self.recorded.agreement.found_bytes += u64::from(image.uncompressed_length());
                 }
             }
-            let (touched, touched_unhinted, touched_ordered) =
-                if is_forced { (FORCED, FORCED, FORCED) } else { (touched, touched_unhinted, touched_ordered) };
+            let (touched, touched_unhinted, touched_ordered) = if is_forced {
+                (FORCED, FORCED, FORCED)
+            } else {
+                (touched, touched_unhinted, touched_ordered)
+            };
             if block.will_init && !is_imaged
                 || touched.min(touched_unhinted).min(touched_ordered) >= self.limit_most.max(NO_IMAGES)
             {
