@@ -22,7 +22,7 @@ from walproof.report.advice.json import to_json
 from walproof.report.advice.page import to_html, to_markdown
 from walproof.report.advice.since import since
 from walproof.report.advice.terminal import print_advice
-from walproof.report.advice.view import AdviceView, advice_view
+from walproof.report.advice.view import AdviceView, advice_view, amount, change
 
 
 def _advised(**settings: str) -> Advised:
@@ -202,3 +202,12 @@ def test_what_is_no_earlier_answer_is_refused(tmp_path: Path, text: str) -> None
     with pytest.raises(ReportError):
         since(path, ())
     assert json.loads(to_json(advice_view(_advised(), platform("conf"))))["advice"] == []
+
+
+def test_large_figures_can_be_read() -> None:
+    assert amount(5_469_210.2, "/h") == "5,469,210/h"
+    assert amount(9_999.0, "/h") == "9999/h"
+    assert amount(43.0, "s") == "43 s"
+    assert change(100.0, 60.0) == "-40 %"
+    assert change(100.0, 250.0) == "+150 %"
+    assert change(16.0, 4096.0) == "256 times"

@@ -32,6 +32,10 @@ from walproof.settings.catalogue import Catalogue
 from walproof.settings.change import Before, Change
 from walproof.units import format_bytes, format_duration, parse_duration_s
 
+_TIMES_FROM = 10
+"""From here on a change is told as a factor: nobody sees at once that +25500 % are 256 times."""
+_LONG = 10_000
+"""From here on digits stand in groups."""
 _ENDINGS = {Weight.DANGER: "dangerous", Weight.GAIN: "a gain", Weight.EVIDENCE: "missing evidence"}
 
 
@@ -307,7 +311,7 @@ def _figures(figures: Sequence[AdvisedFigure]) -> Table:
                 amount(figure.then, figure.unit),
                 UNKNOWN if figure.low is None or figure.high is None
                 else f"{amount(figure.low, figure.unit)} and {amount(figure.high, figure.unit)}",
-                UNKNOWN if not figure.now else _difference(figure.now, figure.then),
+                UNKNOWN if not figure.now else change(figure.now, figure.then),
             )
         )
         for figure in figures
@@ -315,19 +319,23 @@ def _figures(figures: Sequence[AdvisedFigure]) -> Table:
     return Table("What would change", columns, tuple(rows))
 
 
-def _difference(now: float, then: float) -> str:
+def change(now: float, then: float) -> str:
+    """By how much a figure changes: ``-40 %``, ``256 times``."""
+    if then >= _TIMES_FROM * now:
+        return f"{number(then / now)} times"
     return f"{'-' if then < now else '+'}{percent(abs(1 - then / now))}"
 
 
 def amount(value: float | None, unit: str) -> str:
-    """A figure with its unit: ``3.1 GB/h``, ``43 s``, ``120/h``."""
+    """A figure with its unit: ``3.1 GB/h``, ``43 s``, ``120/h``, ``5,469,210/h``."""
     if value is None:
         return UNKNOWN
     if unit.startswith("bytes"):
         return format_bytes(value) + unit.removeprefix("bytes")
     if unit == "s":
         return format_duration(value)
-    return f"{number(value)}{unit}" if unit.startswith("/") or not unit else f"{number(value)} {unit}"
+    text = f"{value:,.0f}" if abs(value) >= _LONG else number(value)
+    return f"{text}{unit}" if unit.startswith("/") or not unit else f"{text} {unit}"
 
 
 def _lines(lines: Lines) -> list[Block]:
