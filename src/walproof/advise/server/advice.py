@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from walproof.advise.server.case import ServerCase
+from walproof.analysis.whatif import ServerPrediction, Study
 from walproof.settings.change import Change
 from walproof.settings.durability import DurabilityClass
 
@@ -46,6 +47,13 @@ class AdvisedFigure:
     then: float
     low: float | None = None
     high: float | None = None
+
+
+def wal_figure(study: Study, chosen: ServerPrediction) -> AdvisedFigure:
+    """The WAL of now beside that of a simulated server."""
+    unit = "bytes" if study.hours is None else "bytes/h"
+    span = chosen.wal_span
+    return AdvisedFigure("WAL", unit, study.present.wal_bytes, chosen.wal_bytes, span.low, span.high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight
+from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight, wal_figure
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_percent
 from walproof.analysis.whatif import ServerLimits, ServerPrediction, Study
@@ -68,15 +68,12 @@ def _from_curve(case: ServerCase, study: Study) -> Found:
         for cliff in study.cliffs()[:1]
     ]
     title = " and ".join(f"{change.name} = {change.value}" for change in changes)
-    unit = "bytes/h" if study.hours is not None else "bytes"
     # A size that was not simulated may be filled completely.
     is_simulated = size_mb == chosen.target.max_wal_size_mb
     room = chosen.pg_wal_most if is_simulated else max(chosen.pg_wal_most, (size_mb or 0) << 20)
     distance = chosen.distance_most if is_simulated else max(chosen.distance_most, (size_mb or 0) << 20)
     figures = [
-        AdvisedFigure(
-            "WAL", unit, present.wal_bytes, chosen.wal_bytes, chosen.wal_span.low, chosen.wal_span.high
-        ),
+        wal_figure(study, chosen),
         AdvisedFigure(
             "full-page images", "/h" if study.hours is not None else "", present.images, chosen.images
         ),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight
+from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight, wal_figure
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_list, say_percent
-from walproof.analysis.whatif import ServerPrediction
+from walproof.analysis.whatif import ServerPrediction, Study
 from walproof.settings.change import Change
 from walproof.units import format_bytes
 from walproof.wal.whatif import Compression
@@ -68,7 +68,7 @@ def wal_compression(case: ServerCase) -> Found | None:
         f"Set wal_compression = {_word(case, best)}",
         evidence,
         (Change("wal_compression", _word(case, best)),),
-        figures=(_wal_figure(case, chosen),),
+        figures=(wal_figure(study, chosen),),
         costs=costs,
         sure=_sure(chosen, present.wal_bytes),
         unknown=()
@@ -79,14 +79,6 @@ def wal_compression(case: ServerCase) -> Found | None:
         ),
         benefit=present.wal_bytes - chosen.wal_bytes,
     )
-
-
-def _wal_figure(case: ServerCase, chosen: ServerPrediction) -> AdvisedFigure:
-    """The WAL of now beside that of the simulated server."""
-    assert case.whatif is not None, "the server was simulated"
-    unit = "bytes/h" if case.whatif.hours is not None else "bytes"
-    present, span = case.whatif.present.wal_bytes, chosen.wal_span
-    return AdvisedFigure("WAL", unit, present, chosen.wal_bytes, span.low, span.high)
 
 
 def _methods(case: ServerCase) -> tuple[Compression, ...]:
@@ -135,15 +127,18 @@ def random_keys(case: ServerCase) -> Found | None:
     if share < UUID_SHARE:
         return Fine("random keys", f"Images of indexes on uuid columns make {say_percent(share)} of the WAL.")
     named = say_list([f"{name} ({say_percent(costs[name] / total)})" for name in costly[:3]])
-    ordered = _with_ordered_keys(case)
-    if ordered is not None and case.whatif is not None:
-        present = case.whatif.present.wal_bytes
-        if (saved := 1 - ordered.wal_bytes / present) < WORTH:
+    figures: tuple[AdvisedFigure, ...] = ()
+    sure, benefit = Sure.MEDIUM, sum(costs.values()) / max(case.hours, 1e-9)
+    if (study := case.whatif) is not None and (ordered := _with_ordered_keys(study)) is not None:
+        benefit = study.present.wal_bytes - ordered.wal_bytes
+        if (saved := benefit / study.present.wal_bytes) < WORTH:
             return Fine(
                 "random keys",
                 f"Images of indexes on uuid columns make {say_percent(share)} of the WAL, and keys in order "
                 f"would save {say_percent(max(0.0, saved))}.",
             )
+        figures = (wal_figure(study, ordered),)
+        sure = Sure.MEDIUM if ordered.has_whole_cycles else Sure.LOW
     return Advice(
         "random keys",
         Weight.GAIN,
@@ -153,25 +148,20 @@ def random_keys(case: ServerCase) -> Found | None:
             "Keys in random order (uuid v4) touch another page with nearly every row, and after each "
             "checkpoint every page that is touched causes a full-page image.",
         ),
-        figures=() if ordered is None else (_wal_figure(case, ordered),),
+        figures=figures,
         costs=("New keys tell when they were made. Old ones stay.",),
-        sure=Sure.MEDIUM if ordered is None or ordered.has_whole_cycles else Sure.LOW,
+        sure=sure,
         unknown=(
             "whether the keys are random: a uuid that refers to old rows has such images with ordered keys, "
             "too",
         ),
-        benefit=sum(costs.values()) / max(case.hours, 1e-9)
-        if ordered is None or case.whatif is None
-        else case.whatif.present.wal_bytes - ordered.wal_bytes,
+        benefit=benefit,
     )
 
 
-def _with_ordered_keys(case: ServerCase) -> ServerPrediction | None:
+def _with_ordered_keys(study: Study) -> ServerPrediction | None:
     """The present server if the keys of these indexes came in order; None if that was not simulated."""
-    study = case.whatif
-    return (
-        None if study is None else study.predictions.get(replace(study.question.present, ordered_keys=True))
-    )
+    return study.predictions.get(replace(study.question.present, ordered_keys=True))
 
 
 def hint_images(case: ServerCase) -> Found | None:
