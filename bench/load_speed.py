@@ -66,7 +66,7 @@ WAIT_SHOWN = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one load, or one computation, took."""
+    """What a load or a computation took."""
 
     seconds: float
     client_cpu_s: float = 0.0
@@ -117,12 +117,12 @@ def main() -> None:
 
 
 def name_of(table: str, sessions: int) -> str:
-    """How a way is called."""
+    """The name of a way of loading."""
     return f"{table}, {sessions} session{'s' if sessions > 1 else ''}"
 
 
 def show(taken: dict[str, list[Taken]], rows: int) -> None:
-    """Rates, CPU, others, waits; then the ratios."""
+    """Print rates, CPU, what others used and waits; then the ratios."""
     cores = os.cpu_count() or 1
     print(f"{'':22}{'rows/s':>12}  CPU s/M rows: client server  others' cores  waits")
     for name, found in taken.items():
@@ -170,7 +170,7 @@ def say(base: Sequence[Taken], other: Sequence[Taken]) -> str:
 
 
 def by_psql(psql: Path, cluster: Cluster, folder: Path) -> Taken:
-    """What psql takes with \\copy less what it takes of psql with an empty statement."""
+    """Seconds of psql with \\copy, less those of psql with an empty statement."""
     timed = []
     for command in ("SELECT 1", f"\\copy bare FROM '{folder / TEXT_FILE}'"):
         began = time.monotonic()
@@ -184,7 +184,7 @@ def by_psql(psql: Path, cluster: Cluster, folder: Path) -> Taken:
 
 
 def by_client(cluster: Cluster, folder: Path, table: str, rows: int, sessions: int) -> Taken:
-    """From the first session's begin to the last one's end."""
+    """Seconds from the begin of the first session to the end of the last one."""
     feed: LoadFeed = "copy"
     target = LoadTarget(table, COLUMNS, TYPES, BASES)
     bounds = [rows * number // sessions for number in range(sessions + 1)]
@@ -221,7 +221,7 @@ def by_client(cluster: Cluster, folder: Path, table: str, rows: int, sessions: i
 
 
 def compute(processes: int) -> Taken:
-    """So many processes at once that do the same computation each."""
+    """Run this many processes at once, each with the same computation."""
     began = time.monotonic()
     started = [
         subprocess.Popen(

@@ -20,7 +20,7 @@ _MARKS = {Form.METRIC: "", Form.SERIES: " *series*", Form.BOTH: " *and series*"}
 
 
 def places(page: str) -> tuple[str, ...]:
-    """Writers that the page has a place for, in its order."""
+    """The writers for which the page has a place, in its order."""
     return tuple(match[2] for match in _PLACE.finditer(page))
 
 

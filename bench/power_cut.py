@@ -76,7 +76,7 @@ def run(
     moment: tuple[CutEvent, int] | None = None,
     builtins: Sequence[str] = BUILTINS,
 ) -> Campaign:
-    """Carry out so many cuts."""
+    """Carry out this many cuts."""
     found = Campaign()
     began = time.monotonic()
     for number in range(cuts):
@@ -112,7 +112,7 @@ def run(
 
 
 def row(install: Install, name: str, found: Campaign) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     counts = " | ".join(str(found.images[state]) for state in ImageState)
     per_minute = 60 * found.cuts / found.seconds
     return (

@@ -90,7 +90,7 @@ def main() -> None:
 def throughput(
     pairs: int, seconds: int, settings: dict[str, str], order: tuple[str, str]
 ) -> tuple[list[float], int]:
-    """Ratio of tps with and without in each pair; bytes of the undo log at most."""
+    """Ratio of tps with and without the library in each pair; the largest size of the undo log in bytes."""
     workload = Workload("w", "tpcb-like", (), SCALE, CLIENTS, 2, seconds, None, None, "prepared", 0.0)
     user = server_user()
     install = reachable_install(find("embedded"), user)
@@ -136,7 +136,7 @@ def throughput(
 
 
 def calls(every: int) -> tuple[float, float]:
-    """CPU microseconds per call without the library and with it."""
+    """CPU microseconds per call, without the library and with it."""
     folder = STATE_FOLDER / f"walproof-overhead-{os.getpid()}"
     (folder / "disk").mkdir(parents=True)
     found = {}

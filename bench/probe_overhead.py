@@ -148,7 +148,7 @@ def _slice(
 
 
 def _whole(watched: list[Slice], base: list[Slice]) -> float:
-    """Log ratio of the totals of a start."""
+    """Logarithm of the ratio of the totals of a start."""
     first, second = (
         sum(slice_.transactions for slice_ in side) / sum(slice_.length_s for slice_ in side)
         for side in (watched, base)

@@ -175,7 +175,7 @@ def ask(install: Install, data: Path, name: str, value: str, options: dict[str, 
 def server(
     install: Install, folder: Path, options: dict[str, Any]
 ) -> Iterator[psycopg.Connection[dict[str, object]]]:
-    """A connection to a server that runs meanwhile."""
+    """Start a server, and yield a connection to it."""
     command = [f"{install.bindir}/postgres", "-D", f"{folder}/data", "-k", str(folder), "-h", ""]
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",

@@ -1,4 +1,4 @@
-"""CPU seconds (user and system) of short commands: what everybody waits for before anything happens.
+"""CPU seconds (user and system) of short commands: the wait before anything happens.
 
 python bench/start_up.py [SOURCE...]
 

@@ -1,4 +1,4 @@
-"""Is what `walproof.wal.stream` says while WAL arrives what the same WAL says that was cut there?
+"""Does `walproof.wal.stream` say the same while WAL arrives as a reading of the WAL that ends there?
 
     python bench/stream_equality.py            # recordings of 15 to 18 in tests/golden, 250 moments each
     python bench/stream_equality.py --moments 1000 FOLDER ...
@@ -42,7 +42,7 @@ def cut(folder: Path, end: Lsn) -> tuple[Lsn, RecoveryWork] | None:
 
 
 def compare(folder: Path, count: int, seed: int) -> tuple[Counter[str], int]:
-    """What the moments were, and how many differed."""
+    """How many moments were compared, and how many differed."""
     written = stats(folder)
     size = written.segment_size
     files = sorted(path for path in folder.iterdir() if len(path.name) == 24)
@@ -76,7 +76,7 @@ def compare(folder: Path, count: int, seed: int) -> tuple[Counter[str], int]:
 
 
 def main() -> int:
-    """Compare, print; the status."""
+    """Compare and print; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--moments", type=int, default=250, help="of each recording")
     parser.add_argument("--seed", type=int, default=1)

@@ -79,7 +79,7 @@ def follow(folder: Path) -> None:
 
 
 def name_pages(count: int, spread: int) -> None:
-    """Memory of WAL that names so many pages, each one of ``spread`` at random."""
+    """Memory for WAL that names this many pages, each drawn from ``spread``."""
     chosen = random.Random(1)
     blocks = chosen.sample(range(count * spread), count) if spread > 1 else list(range(count))
     wal = pages_of(records_of(blocks))
@@ -114,7 +114,7 @@ def records_of(blocks: list[int]) -> list[bytes]:
 
 
 def pages_of(bodies: list[bytes]) -> bytes:
-    """WAL that holds them, from the first page of a segment on."""
+    """Return WAL that holds the records, from the first page of a segment on."""
     wal, previous = bytearray(), 0
     for body in bodies:
         if len(wal) % PAGE == 0:
@@ -135,7 +135,7 @@ def pages_of(bodies: list[bytes]) -> bytes:
 
 
 def page_header(at: int, left: int) -> bytes:
-    """Of the page at that offset, with so many bytes of a record to go on with."""
+    """Header of the page at that offset, on which a record continues with this many bytes."""
     is_long = at % SEGMENT == 0
     info = (2 if is_long else 0) | (1 if left > 0 else 0)
     header = struct.pack("<HHIQII", MAGIC, info, 1, SEGMENT + at, max(0, left), 0)

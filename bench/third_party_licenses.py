@@ -42,7 +42,7 @@ _HEAD = """Software of others in a wheel of walproof, and its licences. Each tex
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is linked: a crate, or Rust's library."""
+    """A linked part: a crate, or Rust's library."""
 
     name: str
     version: str
@@ -52,7 +52,7 @@ class Part:
 
 
 def metadata(triple: str) -> dict[str, Any]:
-    """What cargo knows of the workspace and all its crates for one target."""
+    """Cargo's metadata of the workspace and all its crates, for one target."""
     command = ["cargo", "metadata", "--format-version=1", "--locked", f"--filter-platform={triple}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
@@ -157,7 +157,7 @@ def _read(file: Path) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Equal texts should be found equal: without what no one sees."""
+    """Normalise white space, so that equal texts are found equal."""
     return "\n".join(line.rstrip() for line in text.strip("\n\r \ufeff").splitlines())
 
 

@@ -60,7 +60,7 @@ MB = 1024 * 1024
 
 @dataclass
 class Installs:
-    """Where the binaries are, by major version."""
+    """The folder of the binaries, by major version."""
 
     bindirs: dict[int, Path] = field(default_factory=lambda: {int(v): path for v, path in BINDIRS.items()})
     waldumps: dict[int, list[str]] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Row:
 
 
 def run_version(major: int, installs: Installs, chosen: Sequence[Configuration]) -> Row:
-    """All configurations of one version."""
+    """Check all configurations of one version."""
     bindir = installs.bindirs[major]
     said = subprocess.run([bindir / "postgres", "--version"], capture_output=True, text=True, check=True)
     row = Row(major, said.stdout.split()[2])
@@ -107,7 +107,7 @@ def run_configuration(
     command: list[str] | None,
     borrowed: list[str] | None,
 ) -> None:
-    """One server, one load, each stretch of WAL compared."""
+    """Run one load on one server, and compare each stretch of WAL."""
     with configuration.server(bindir) as server:
         stretches = write(server, configuration, row.found)
         oracle = Oracle(command, server.wal) if command else None
@@ -138,7 +138,7 @@ def run_configuration(
 
 
 def write(server: Server, configuration: Configuration, found: Comparison) -> list[tuple[Lsn, Lsn, int]]:
-    """Runs the load; the stretches that it wrote: start, end, timeline."""
+    """Run the load; return the stretches that it wrote: start, end, timeline."""
     start = server.insert_lsn()
     counted = server.major >= 14
     before = server.quiet_reading() if counted else None
@@ -161,18 +161,18 @@ def write(server: Server, configuration: Configuration, found: Comparison) -> li
 
 
 def progress(text: str) -> None:
-    """For people, on stderr."""
+    """Tell people on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def print_head() -> None:
-    """What the columns are."""
+    """Print the head of the table."""
     heads = f"{'records':>10} {'blocks':>10} {'images':>9} {'differences':>12} {'operations':>11}"
     print(f"{'':>4} {'binaries':<9} {heads}", flush=True)
 
 
 def print_row(row: Row) -> None:
-    """One line, then the configurations, what was not reached and what differed."""
+    """Print a line, then the configurations, what was not reached and what differed."""
     known = operations_of(row.major)
     found, reached = row.found, row.found.operations.keys() & known
     print(
@@ -192,7 +192,7 @@ def print_row(row: Row) -> None:
 
 
 def main() -> int:
-    """Runs what the command line asks for; 1 on a difference."""
+    """Run what the command line asks for; return 1 on a difference."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--install", action="append", default=[], metavar="MAJOR=BINDIR")
     parser.add_argument("--waldump", action="append", default=[], metavar="MAJOR='COMMAND'")

@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def make(wal: Path, bindir: Path, kind: str) -> None:
-    """WAL of one kind, whole segments only."""
+    """WAL of one kind, in whole segments."""
     settings = {
         "wal_level": "replica", "track_commit_timestamp": "off", "shared_buffers": "512MB",
         "wal_keep_size": "10GB", "max_wal_size": "64MB" if kind == "images" else "100GB",
@@ -82,7 +82,7 @@ def make(wal: Path, bindir: Path, kind: str) -> None:
 
 
 def measure(wal: Path, bindir: Path, version: str, kind: str, rounds: int) -> None:
-    """Interleaved rounds; medians with the lowest and highest."""
+    """Run interleaved rounds; return medians with the lowest and highest."""
     names = sorted(file.name for file in wal.iterdir())
     cpu: dict[str, list[float]] = {"pg_waldump": [], "one core": [], "two cores": []}
     wall: dict[str, list[float]] = {name: [] for name in cpu}
@@ -127,13 +127,13 @@ def print_ratio(what: str, slow: list[float], fast: list[float]) -> None:
 
 
 def own_stats(wal: Path, threads: int) -> tuple[int, int]:
-    """(LSN distance, records)."""
+    """Return (LSN distance, records)."""
     stats = wal_stats([str(wal)], None, None, None, allow_gaps=False, partial=False, threads=threads)
     return stats["end"] - stats["start"], sum(columns[0] for _, columns in stats["rmgrs"])
 
 
 def cpu_of_children(command: list[str]) -> float:
-    """Seconds of CPU that a command takes, user and system."""
+    """Run a command; return its seconds of CPU, user and system."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=False, capture_output=True)  # ends with an error at the end of the WAL
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -141,7 +141,7 @@ def cpu_of_children(command: list[str]) -> float:
 
 
 def limits(wal: Path) -> list[tuple[str, int, float]]:
-    """(name, bytes, seconds of CPU) of crates/walproof-wal/examples/limits.rs."""
+    """Return (name, bytes, seconds of CPU) of crates/walproof-wal/examples/limits.rs."""
     command = [
         "cargo",
         "run",

@@ -136,7 +136,7 @@ def assessor(room_bytes: int | None = None) -> Assessor:
 
 
 def assessed(server: Server, seconds: int = 30, room_bytes: int | None = None) -> Assessment:
-    """What is known of a server that was watched for so long."""
+    """What is known about a server that was watched for so long."""
     found = assessor(room_bytes)
     found.see([server.look(second) for second in range(seconds + 1)])
     return found.assess(float(seconds), BEGAN + seconds)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Work whose every part is like any other, once it is warm."""
+    """Work that stays the same from cycle to cycle once it is warm."""
 
     name: str
     pg: str

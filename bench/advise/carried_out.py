@@ -36,7 +36,7 @@ from scipy.stats import t as student
 
 from bench.advise.carried_loads import LOADS, Load
 from bench.advise.servers import LOOKER, Laboratory, Server, laboratory, read_kept
-from walproof.facts.recovery import RecoveryTimes, read_recovery_log
+from walproof.facts.recovery_log import RecoveryTimes, read_recovery_log
 from walproof.units import Lsn
 from walproof.wal import stats
 from walproof.wal.whatif import Target, simulate
@@ -84,7 +84,7 @@ class Measured:
 
     @property
     def half_width(self) -> float | None:
-        """Of a 95 % interval of ``all``, from how cycles differ; None of a single one."""
+        """Half-width of a 95 % interval of ``all``, from how cycles differ; None for a single cycle."""
         count = len(self.of_cycles)
         if count < 2:
             return None
@@ -127,7 +127,7 @@ class Outcome:
 
     @property
     def error(self) -> float:
-        """Of the prediction."""
+        """Relative error of the prediction."""
         return self.predicted / self.found - 1
 
     @property
@@ -137,7 +137,7 @@ class Outcome:
 
     @property
     def has_room(self) -> bool | None:
-        """Whether pg_wal stayed within a segment, or 5 %, of what was printed; None where nothing is."""
+        """Whether pg_wal stayed within a segment, or 5 %, of the printed size; None where none is."""
         if self.pg_wal_most is None:
             return None
         segment = (QUICK if self.is_quick else FULL).segment_mb * MB
@@ -145,7 +145,7 @@ class Outcome:
 
     @property
     def is_back_in_time(self) -> bool | None:
-        """Whether the recovery read no more WAL, and took no longer, than was printed."""
+        """Whether the recovery read no more WAL and took no longer than the printed figures."""
         if self.recovery_most_bytes is None:
             return None
         is_short = self.crashed_bytes <= self.recovery_most_bytes
@@ -296,7 +296,7 @@ def sized(text: str, effort: Effort) -> str:
 
 
 def script(load: Load, server: Server, effort: Effort) -> tuple[str, ...]:
-    """What pgbench is told to do."""
+    """Arguments of pgbench for the work."""
     return load.work + (() if load.sql is None else server.script(sized(load.sql, effort)))
 
 
@@ -318,7 +318,7 @@ def _crashed(load: Load, server: Server, effort: Effort) -> RecoveryTimes:
 
     def is_late() -> bool:
         seen.append(_number(server, behind))
-        # A fall is a checkpoint's completion: from then on the longest distance of a cycle is known.
+        # The distance falls when a checkpoint completes: then the longest distance of a cycle is known.
         falls = [at for at, (distance, later) in enumerate(pairwise(seen)) if later < distance]
         longest = max(seen[: falls[0] + 1]) if falls else math.inf
         return seen[-1] > 0.8 * longest or time.monotonic() > until
@@ -341,7 +341,7 @@ def looked_at(load: Load, server: Server, kept: Path, effort: Effort) -> None:
 
 
 def worked(load: Load, server: Server, effort: Effort) -> tuple[Measured, float]:
-    """Go on until whole cycles are over; what they wrote, and the most that pg_wal took meanwhile."""
+    """Go on until whole cycles are over; return what they wrote and the largest pg_wal meanwhile."""
     redo = "SELECT redo_lsn - '0/0' FROM pg_control_checkpoint()"
     size = "SELECT sum(size) FROM pg_ls_waldir()"
     with tempfile.TemporaryDirectory() as folder:
@@ -371,7 +371,7 @@ def worked(load: Load, server: Server, effort: Effort) -> tuple[Measured, float]
 
 
 def measured(folder: Path, start: Lsn) -> Measured | None:
-    """Whole cycles of WAL after ``start``; None where there is none."""
+    """Whole cycles of WAL after ``start``; None if there is no whole cycle."""
     found = simulate(folder, targets=[Target()], start=start)
     redos = [checkpoint.redo for checkpoint in found.recorded.checkpoints if checkpoint.redo > start]
     cycles = [(last - first, stats(folder, start=first, end=last).commits) for first, last in pairwise(redos)]
@@ -391,14 +391,14 @@ def _number(server: Server, query: str) -> float:
 
 
 def _settings(server: Server) -> Mapping[str, tuple[object, ...]]:
-    """Every row of pg_settings, but for what is of the session."""
+    """Every row of pg_settings except those of the session."""
     query = "SELECT name, setting, source, sourcefile, sourceline, pending_restart FROM pg_settings"
     with server.cluster.connect() as session:
         return {str(row[0]): row[1:] for row in session.execute(query.encode())}
 
 
 def advised(kept: Path, wal_disk: str) -> Any:
-    """What ``walproof advise`` says of what was kept."""
+    """The advice that ``walproof advise`` gives from the stored facts."""
     program = str(Path(sys.executable).with_name("walproof"))
     command = [program, "advise", str(kept), "--json", "--wal-disk", wal_disk]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -42,7 +42,7 @@ LOADS = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Bytes of WAL a transaction."""
+    """Bytes of WAL per transaction."""
 
     load: str
     random: float
@@ -115,7 +115,7 @@ def _compared(name: str, made: Laboratory, effort: Effort) -> Outcome:
 
 @contextmanager
 def _server(name: str, keys: str, made: Laboratory, effort: Effort) -> Iterator[tuple[Load, Server]]:
-    """The load, and a filled server whose new rows have such keys."""
+    """The load, and a filled server whose new rows have keys of this kind."""
     sql, more = LOADS[name]
     prepare = (_TABLE.format(key=KEYS[keys]), _FILL, *more, "VACUUM ANALYZE")
     load = Load(name, "18", prepare, None, (), sql, 1000, 0)

@@ -78,7 +78,7 @@ def main() -> None:  # noqa: D103
 
 
 def _slice(server: Server, seconds: float, *, is_looked_at: bool) -> float:
-    """Transactions a second of a slice."""
+    """Transactions per second of a slice."""
     with _look(server, seconds + 2 * _SETTLE_S) if is_looked_at else _nobody():
         time.sleep(_SETTLE_S)
         began_s, before = time.monotonic(), _commits(server)

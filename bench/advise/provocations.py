@@ -1,4 +1,4 @@
-"""What is done to a server so that a rule fires: a function a rule, and two cases of which one must."""
+"""How a server is provoked so that a rule fires: a function per rule, with a provoked and a calm case."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _setting(name: str, bad: str, good: str) -> Callable[[Laboratory], Pair]:
 def _in_turn(
     made: Laboratory, settings: Mapping[str, str], look: Callable[[Server, bool], ServerCase], *prepare: str
 ) -> Pair:
-    """Two servers alike, of which the first is provoked."""
+    """Two equal servers, of which the first is provoked."""
     with made.server(PG, {**CALM, **settings}, *prepare) as server:
         fires = look(server, True)
     with made.server(PG, {**CALM, **settings}, *prepare) as server:
@@ -51,7 +51,7 @@ def _in_turn(
 
 
 def checksums(made: Laboratory) -> Pair:
-    """A page is damaged while the server is down, and read."""
+    """A page is damaged while the server is down, and is read afterwards."""
 
     def look(server: Server, is_bad: bool) -> ServerCase:
         cluster = server.cluster
@@ -82,7 +82,7 @@ def unlogged(made: Laboratory) -> Pair:
 
 
 def pending(made: Laboratory) -> Pair:
-    """A setting is changed that waits for a restart; the neighbour's took effect."""
+    """A changed setting waits for a restart; the neighbour's has taken effect."""
 
     def look(server: Server, is_bad: bool) -> ServerCase:
         changed = "max_connections = 50" if is_bad else "work_mem = '8MB'"
@@ -117,7 +117,7 @@ def slots(made: Laboratory) -> Pair:
 
 
 def archiver(made: Laboratory) -> Pair:
-    """A command that fails; the neighbour's works."""
+    """The archive command fails; the neighbour's works."""
 
     def looked(command: str) -> ServerCase:
         settings = {**CALM, "archive_mode": "on", "archive_command": command}
@@ -267,7 +267,7 @@ def staging(made: Laboratory) -> Pair:
 
 
 def overrides(made: Laboratory) -> Pair:
-    """A role whose commits do not wait; the neighbour's has another setting."""
+    """The commits of a role do not wait for the disk; the neighbour's role has another setting."""
 
     def look(server: Server, is_bad: bool) -> ServerCase:
         setting = "synchronous_commit = off" if is_bad else "commit_delay = 0"
@@ -278,7 +278,7 @@ def overrides(made: Laboratory) -> Pair:
 
 
 def flushes(made: Laboratory) -> Pair:
-    """Commits alone, of an owner who may lose the last ones; the neighbour reads."""
+    """The load is commits alone, and the owner may lose the last of them; the neighbour's load reads."""
 
     def looked(script: str) -> ServerCase:
         with made.server(PG, CALM) as server:
@@ -290,7 +290,7 @@ def flushes(made: Laboratory) -> Pair:
 
 
 def wal_buffers(made: Laboratory) -> Pair:
-    """Transactions of 40 kB and buffers of 64 kB; the neighbour has 16 MB."""
+    """Transactions of 40 kB meet WAL buffers of 64 kB; the neighbour has 16 MB of buffers."""
 
     def looked(size: str) -> ServerCase:
         settings = {**CALM, "wal_buffers": size, "synchronous_commit": "off"}
@@ -303,7 +303,7 @@ def wal_buffers(made: Laboratory) -> Pair:
 
 
 def commit_delay(made: Laboratory) -> Pair:
-    """One session that commits, and sleeps for nobody; the neighbour does not sleep."""
+    """One session commits, and each commit sleeps although nobody joins it; the neighbour does not sleep."""
 
     def looked(delay: str) -> ServerCase:
         settings = {**CALM, "commit_delay": delay, "commit_siblings": "0"}
@@ -340,7 +340,7 @@ def unused_indexes(made: Laboratory) -> Pair:
 
 
 def startup_budget(made: Laboratory) -> Pair:
-    """A probe that gives up at once; the neighbour's waits for an hour."""
+    """The start-up probe gives up at once; the neighbour's waits for an hour."""
 
     def looked(budget: str) -> ServerCase:
         with made.server(PG, CALM) as server:

@@ -74,7 +74,7 @@ def laboratory(work: Path) -> Iterator[Laboratory]:
 
 
 class Server:
-    """One server and what is done to it."""
+    """One server, and the statements that are executed on it."""
 
     def __init__(self, laboratory: Laboratory, cluster: Cluster, settings: Mapping[str, str]) -> None:
         self.laboratory = laboratory
@@ -82,22 +82,22 @@ class Server:
         self.settings = settings
 
     def sql(self, *statements: str) -> None:
-        """Each in a transaction of its own, by the superuser."""
+        """Execute each statement in its own transaction, as the superuser."""
         with self.cluster.connect() as session:
             for statement in statements:
                 session.execute(statement.encode())
 
     def folder(self, name: str) -> Path:
-        """A new folder of the servers' user."""
+        """Make a new folder that belongs to the servers' user."""
         return self.laboratory.workspace.make_folder(name)
 
     def fill(self, scale: int) -> None:
-        """pgbench's tables."""
+        """Make pgbench's tables."""
         self._pgbench("-i", "-q", "-s", str(scale)).communicate()
 
     @contextmanager
     def beside(self, program: str, *arguments: str) -> Iterator[None]:
-        """A program of the embedded client, such as pg_receivewal, that runs until the block is left."""
+        """Run a program of the embedded client, such as pg_receivewal, until the block is left."""
         path = self.laboratory.pgbench.with_name(program)
         running = subprocess.Popen(
             [str(path), "-d", self.cluster.conninfo, *arguments],
@@ -112,14 +112,14 @@ class Server:
             running.communicate()
 
     def run(self, program: str, *arguments: str) -> None:
-        """A program of the embedded client, to its end."""
+        """Run a program of the embedded client to its end."""
         path = self.laboratory.pgbench.with_name(program)
         command = [str(path), "-d", self.cluster.conninfo, *arguments]
         subprocess.run(command, check=True, capture_output=True, env=child_environment())
 
     @contextmanager
     def load(self, *arguments: str) -> Iterator[None]:
-        """pgbench, with these arguments, until the block is left."""
+        """Run pgbench with these arguments until the block is left."""
         running = self._pgbench("-n", "-T", "3600", *arguments)
         try:
             yield
@@ -130,7 +130,7 @@ class Server:
             running.communicate()
 
     def crash(self, is_time: Callable[[], bool], *arguments: str) -> None:
-        """End the server as a crash does, under pgbench, when it is time; and let it recover."""
+        """Crash the server under pgbench as soon as ``is_time``, and let it recover."""
         running = self._pgbench("-n", "-T", "3600", *arguments)
         try:
             while not is_time() and running.poll() is None:
@@ -144,7 +144,7 @@ class Server:
         self.cluster.start(self.settings)
 
     def work(self, *arguments: str) -> None:
-        """pgbench to its end, such as for a number of transactions (``-t``)."""
+        """Run pgbench to its end, for example for a number of transactions (``-t``)."""
         running = self._pgbench("-n", *arguments)
         said = running.communicate()[1].decode()
         if running.returncode != 0:
@@ -159,7 +159,7 @@ class Server:
         return "-f", f"{file.name}@{weight}"
 
     def look(self, seconds: float, *options: str) -> ServerCase:
-        """As ``walproof advise`` looks, with these options, WAL and all."""
+        """Look as ``walproof advise`` does with these options, WAL included."""
         with tempfile.TemporaryDirectory() as parent:
             folder = Path(parent) / "kept"
             program = str(Path(sys.executable).with_name("walproof"))
@@ -171,7 +171,7 @@ class Server:
             return read_kept(folder, options)
 
     def glance(self, seconds: float = 1.0) -> ServerCase:
-        """Statistics and settings alone."""
+        """Look at statistics and settings alone."""
         with ServerObserver(f"{self.cluster.conninfo} user={LOOKER}") as observer:
             observer.wait(seconds, lambda: False)
             return ServerCase(observer.window())
@@ -184,7 +184,7 @@ class Server:
 
 
 def read_kept(folder: Path, options: Sequence[str] = ()) -> ServerCase:
-    """The case of what ``--save`` kept, as the command reads it."""
+    """Read the facts that ``--save`` kept, as the command does."""
     given = dict(zip(options[::2], options[1::2], strict=True))
     return case_of(
         recorded_window(folder), folder, may_lose(given.get("--may-lose", "nothing")), None, None, None,

@@ -96,7 +96,7 @@ class Compared:
 
 @contextmanager
 def loading(cluster: Cluster) -> Iterator[None]:
-    """Have ``LOAD`` done once the server is asked for its WAL. Raises psycopg.Error where it failed."""
+    """Carry out ``LOAD`` once the server is asked for its WAL. Raises psycopg.Error if it failed."""
     failed: list[Exception] = []
 
     def load() -> None:
@@ -125,7 +125,7 @@ def recorded(cluster: Cluster, conninfo: str, folder: Path, seconds: float) -> N
 
 
 def compared(pg_wal: Path, folder: Path) -> list[Compared]:
-    """Every field that totals and simulations have, of both."""
+    """Every field of totals and simulations, from both readings."""
     made = read_recording(folder)
     start, end = made.began.lsn, made.ended.lsn
     totals = [stats(place, start=start, end=end) for place in (pg_wal, folder)]

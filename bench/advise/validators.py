@@ -78,7 +78,7 @@ def _emitted() -> list[dict[str, Any]]:
 
 
 def _patroni(emitted: list[dict[str, Any]]) -> list[str]:
-    """What Patroni says otherwise."""
+    """Where Patroni disagrees."""
     yaml = import_module("yaml")
     names = import_module("patroni.collections").CaseInsensitiveSet
     options = import_module("patroni.postgresql.config").ConfigHandler.CMDLINE_OPTIONS
@@ -106,7 +106,7 @@ def _patroni(emitted: list[dict[str, Any]]) -> list[str]:
 
 
 def _cnpg(emitted: list[dict[str, Any]], crd: Path) -> list[str]:
-    """What does not fit the schema of the custom resource."""
+    """Where a resource does not fit the schema of the custom resource."""
     jsonschema, yaml = import_module("jsonschema"), import_module("yaml")
     versions = yaml.safe_load(crd.read_text())["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["postgresql"]

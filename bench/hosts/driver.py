@@ -75,7 +75,7 @@ def keep(results: Path, found: dict[str, Any]) -> None:
 
 
 def ranges(count: int) -> Iterator[SegmentRange]:
-    """As many ranges of an archive of segments with names as long as those of a store."""
+    """Ranges of an archive whose segments have names as long as those in a store."""
     archive = ArchiveFiles(
         segments=tuple((f"s3://backups/main/wal_005/{number:024X}.zst",) for number in range(count)),
         starts=tuple(number * SEGMENT for number in range(count)),
@@ -88,20 +88,20 @@ class Simulated:
     """What stands for Ray: every task has ended when it is asked for, and its answer is a number."""
 
     class exceptions:
-        """What may be raised."""
+        """The errors that Ray may raise."""
 
         RayError = RuntimeError
 
     def remote(self, **_: Any) -> Callable[[Any], Any]:
-        """As ``ray.remote`` with options."""
+        """Stands for ``ray.remote`` with options."""
         return lambda work: _Task(work)
 
     def wait(self, references: list[Any], **_: Any) -> tuple[list[Any], list[Any]]:
-        """The first has ended."""
+        """Say that the first task has ended."""
         return references[:1], references[1:]
 
     def get(self, reference: Any) -> Any:
-        """The answer."""
+        """Return the answer of a task."""
         return reference
 
 
@@ -114,7 +114,7 @@ class _Task:
 
 
 def simulated(count: int) -> dict[str, Any]:
-    """The driver's code."""
+    """Measure the driver's code alone."""
     began, wall = time.process_time(), time.monotonic()
     listed = ranges(count)
     first = next(listed)
@@ -137,17 +137,17 @@ def simulated(count: int) -> dict[str, Any]:
 
 
 def answer_of(_: SegmentRange) -> RangeOutcome:
-    """As many bytes as a part has."""
+    """An answer with as many bytes as a part has."""
     return RangeOutcome(os.urandom(PART_BYTES // 2), os.urandom(PART_BYTES // 2), True)
 
 
 def merge_of(*outcomes: RangeOutcome) -> RangeOutcome:
-    """The size stays: sets of blocks are of bounded size."""
+    """A merge, whose size stays: sets of blocks are of bounded size."""
     return outcomes[0]
 
 
 def tasks(count: int) -> dict[str, Any]:
-    """Ray's and the driver's cost of a task."""
+    """Measure what a task costs Ray and the driver."""
     with nodes(("elm",)) as made:
         import ray
 
@@ -172,7 +172,7 @@ def tasks(count: int) -> dict[str, Any]:
 
 
 def speed(wal: Path, rounds: int, results: Path) -> None:
-    """The commands in turn."""
+    """Time the commands in turn."""
     lines = results.read_text().splitlines() if results.exists() else []
     done = [row for row in map(json.loads, lines) if row["what"] == "speed" and row["wal"] == wal.name]
     size = sum(file.stat().st_size for file in wal.iterdir())
@@ -188,7 +188,7 @@ def speed(wal: Path, rounds: int, results: Path) -> None:
                 "cluster": ["--ray", made.cluster.address, *anyway],
             }
             for way in ways.values():
-                once(wal, way)  # warms files and processes
+                once(wal, way)  # warms up files and processes
             for number in missing:
                 order = list(ways)
                 random.Random(number).shuffle(order)
@@ -207,7 +207,7 @@ def speed(wal: Path, rounds: int, results: Path) -> None:
 
 
 def once(wal: Path, options: list[str]) -> float:
-    """Seconds of one command."""
+    """Seconds that one command takes."""
     command = [sys.executable, "-m", "walproof", "wal", "stats", str(wal), "--json", *options]
     began = time.monotonic()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())

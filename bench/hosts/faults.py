@@ -65,7 +65,7 @@ RESULTS = Path(__file__).parent / "faults.jsonl"
 
 
 class Failed(Exception):
-    """Something that must hold did not."""
+    """A condition that must hold did not."""
 
 
 def main() -> None:
@@ -114,7 +114,7 @@ def stage() -> Iterator[Stage]:
 
 
 class Stage:
-    """Where it happens."""
+    """The cluster, the store and the folders of one moment."""
 
     def __init__(self, folder: Path, server: Cluster, cluster: Nodes, by_name: dict[str, Any]) -> None:
         self.folder, self.server, self.cluster, self.by_name = folder, server, cluster, by_name
@@ -122,7 +122,7 @@ class Stage:
         self.host = HOSTS[0]
 
     def try_moment(self, fault: str, moment: int) -> dict[str, Any]:
-        """One moment: what happened, and what was broken."""
+        """Carry out one moment; return what happened and what was broken."""
         dice = random.Random(f"{fault} {moment}")
         out = self.folder / f"{fault}-{moment}"
         out.mkdir()
@@ -193,7 +193,7 @@ class Stage:
             time.sleep(0.2)
 
     def kill_worker(self) -> None:
-        """The process of the host, if it is there."""
+        """Kill the process that carries out the study on the host, if there is one."""
         for process in psutil.process_iter():
             try:
                 is_ours = (process.cmdline() or [""])[0].startswith("ray::carry_out_here")
@@ -203,16 +203,16 @@ class Stage:
                 continue
 
     def remove_node(self) -> None:
-        """The host leaves."""
+        """Take the host out of the cluster."""
         self.cluster.cluster.remove_node(self.by_name[self.host], allow_graceful=False)
 
     def kill_driver(self) -> None:
-        """The command."""
+        """Kill the command."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
 
     def stop_store(self) -> None:
-        """And start it again after a while."""
+        """Stop the store's server and start it again after a while."""
         self.server.stop("immediate")
         time.sleep(AWAY_S)
         self.server.start({})

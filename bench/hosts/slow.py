@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def checked(found: Mapping[str, Any]) -> list[str]:
-    """What does not hold."""
+    """The conditions that do not hold."""
     broken = []
     level = found["levels"][0]
     apart = [host["host"] for host in level["hosts"] if host["is_odd"] or host["is_suspect"]]
@@ -113,7 +113,7 @@ def checked(found: Mapping[str, Any]) -> list[str]:
 
 
 def study(rounds: int, share: float) -> dict[str, Any]:
-    """What the command says as JSON."""
+    """Run the command and return its JSON."""
     with ExitStack() as stack:
         out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="walproof-slow-")))
         workspace = stack.enter_context(Workspace(cache_folder("slow-store"), server_user()))
@@ -175,12 +175,12 @@ def cpu_group(name: str, cpus: float) -> Iterator[Path]:
 
 
 def hosts_of(across: Mapping[str, Any]) -> dict[str, float]:
-    """A value for each host."""
+    """Print a value for each host."""
     return {host["host"]: float(f"{host['value']:.4g}") for host in across["hosts"]}
 
 
 def against(across: Mapping[str, Any]) -> dict[str, float]:
-    """Each host against the others."""
+    """Print the ratio of each host to the others."""
     return {
         host["host"]: round(host["against_others"], 3)
         for host in across["hosts"]
@@ -189,7 +189,7 @@ def against(across: Mapping[str, Any]) -> dict[str, float]:
 
 
 def ends(interval: Mapping[str, float] | None) -> list[float] | None:
-    """Both, rounded."""
+    """Both ends, rounded."""
     return None if interval is None else [round(interval["low"], 3), round(interval["high"], 3)]
 
 

@@ -1,9 +1,10 @@
 """What minors of one major version write for the same work: WAL, block references and images by operation.
 
     walproof pg install 18.4; walproof pg install 18.6
-    PYTHONPATH=. python bench/minors/measure.py 18.4 18.6 > bench/minors/results-18.jsonl
-    PYTHONPATH=. python bench/minors/measure.py --table bench/minors/results-18.jsonl
-    PYTHONPATH=. python bench/minors/measure.py --operations bench/minors/results-18.jsonl
+    PYTHONPATH=. python bench/minors/measure.py 18.4 18.6 > results-18.jsonl
+    PYTHONPATH=. python bench/minors/measure.py --table results-18.jsonl       or --operations
+
+bench/minors/runs has what was measured.
 
 Every phase is the same statements in the same order on the same rows, on one connection, without autovacuum,
 twice: after a checkpoint, and again when every page has been touched since. Before each phase the table
@@ -23,6 +24,7 @@ from typing import Any
 
 import psycopg
 
+from bench.rows import read_rows
 from tests.wal.server import Server
 from walproof.postgres.install import find
 from walproof.units import Lsn
@@ -60,7 +62,7 @@ MANY = "a transaction of an UPDATE and an INSERT"
 
 
 def measure(version: str) -> Iterator[dict[str, Any]]:
-    """A row for each phase and operation of a version's WAL."""
+    """Yield a row for each phase and operation of a version's WAL."""
     install = find(version)
     with Server(Path(install.bindir), SETTINGS) as server, server.connect() as session:
         session.autocommit = True
@@ -84,7 +86,7 @@ def measure(version: str) -> Iterator[dict[str, Any]]:
 
 
 def _prepare(session: psycopg.Connection[Any], state: str) -> None:
-    """Every page in the map; and untouched since a checkpoint, or all of them touched."""
+    """Put every page into the visibility map; in the first state, checkpoint, so that no page is touched."""
     session.execute("VACUUM (FREEZE) t")
     if state == AFTER_CHECKPOINT:
         session.execute("CHECKPOINT")
@@ -101,7 +103,7 @@ def _position(session: psycopg.Connection[Any]) -> Lsn:
 def _rows(
     version: str, phase: str, state: str, transactions: int, wal: Path, begin: Lsn, end: Lsn
 ) -> Iterator[dict[str, Any]]:
-    """Sums of an operation's records, without those that the measuring itself writes."""
+    """Sum the records of each operation, without those that the measuring itself writes."""
     sums: dict[str, Counter[str]] = {}
     for record in records(wal, start=begin, end=end):
         operation = f"{record.rmgr}/{record.operation}"
@@ -123,7 +125,7 @@ def _rows(
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Markdown: bytes, references to the map and images of it, a line a phase and a column a version."""
+    """Markdown: bytes, references to the map and images of it; a line per phase, a column per version."""
     versions = list(dict.fromkeys(row["version"] for row in rows))
     lines = [
         "| work | state | " + " | ".join(f"{v}: bytes" for v in versions) + " | ratio | "
@@ -146,7 +148,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def operations(rows: list[dict[str, Any]]) -> str:
-    """Markdown: of each operation that refers to the map in one of the versions, over all phases."""
+    """Markdown: each operation that refers to the map in one of the versions, over all phases."""
     versions = list(dict.fromkeys(row["version"] for row in rows))
     sums: dict[tuple[str, str], Counter[str]] = {}
     for row in rows:
@@ -179,7 +181,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for path, show in ((arguments.table, table), (arguments.operations, operations)):
         if path is not None:
-            sys.stdout.write(show([json.loads(line) for line in path.read_text().splitlines()]))
+            sys.stdout.write(show(read_rows(path)))
     for version in arguments.versions:
         for row in measure(version):
             print(json.dumps(row), flush=True)

@@ -55,11 +55,11 @@ class Place:
 
     @property
     def package(self) -> Path:
-        """The copy's ``walproof``."""
+        """Path of the copy's package."""
         return self.folder / "src/walproof"
 
     def source(self, rule: Rule) -> Path:
-        """The copy of the rule's file."""
+        """Path of the copy of the rule's file."""
         return self.folder / "crates/walproof-disk/src" / rule.file
 
     def cargo(self, *command: str) -> subprocess.CompletedProcess[str]:
@@ -72,7 +72,7 @@ class Place:
         """The first test that fails with the copy's libraries; None when all pass."""
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
         command = [sys.executable, "-m", "pytest", "-x", "-rfE", "-p", "no:cacheprovider", *what]
-        # That a name is missing proves nothing: what the call does has to be missed.
+        # A missing name proves nothing: a test has to miss what the call does.
         command += ["--deselect", "tests/disk/test_every_call.py::test_there_is_a_call_for_each_function"]
         try:
             done = subprocess.run(
@@ -87,7 +87,7 @@ class Place:
 
 
 def copy_sources(folder: Path, is_offline: bool, is_crate_alone: bool) -> Place:
-    """Copy what is built and run."""
+    """Copy everything that is built and run."""
     for name in ("crates", "src"):
         shutil.copytree(
             ROOT / name, folder / name, ignore=shutil.ignore_patterns("target", "__pycache__", "corpus")
@@ -100,13 +100,13 @@ def copy_sources(folder: Path, is_offline: bool, is_crate_alone: bool) -> Place:
 
 
 def noticed(place: Place) -> str | None:
-    """What fails with the libraries in place; None when nothing does."""
+    """The first failure with the libraries in place; None when nothing fails."""
     stages = (OFFLINE,) if place.is_offline else (OFFLINE, SELF_TEST, ON_SERVERS)
     return next((failed for stage in stages if (failed := place.pytest(*stage))), None)
 
 
 def install(place: Place) -> str | None:
-    """Build the libraries of the copy and put them into its package; what the compiler said if it failed."""
+    """Build the copy's libraries into its package; return the compiler's words if it failed."""
     built = place.cargo("build", "-p", "walproof-preload", "-p", "walproof-python")
     if built.returncode:
         return built.stderr
@@ -120,7 +120,7 @@ def install(place: Place) -> str | None:
 
 
 def without_hooks(place: Place, match: str) -> Iterator[tuple[str, str | None]]:
-    """Each hook, and what notices that it is missing."""
+    """Yield each hook with the test that notices its absence."""
     given = library()
     mutated = place.package / given.name
     for name in exported_functions(given):
@@ -131,7 +131,7 @@ def without_hooks(place: Place, match: str) -> Iterator[tuple[str, str | None]]:
 
 
 def without_rules(place: Place, match: str) -> Iterator[tuple[str, str | None]]:
-    """Each rule, and what notices that it is missing."""
+    """Yield each rule with the test that notices its absence."""
     for rule in RULES:
         if match not in rule.name:
             continue
@@ -145,7 +145,7 @@ def without_rules(place: Place, match: str) -> Iterator[tuple[str, str | None]]:
 
 
 def notice_rule(place: Place) -> str | None:
-    """What fails in the crate's tests, or with libraries that are built of the copy."""
+    """The first failure, in the crate's tests or with libraries built from the copy."""
     tested = place.cargo("test", "-p", "walproof-disk")
     failed = re.search(r"^test (\S+) .*FAILED$", tested.stdout, re.MULTILINE)
     if failed:
@@ -161,7 +161,7 @@ def notice_rule(place: Place) -> str | None:
 
 
 def main() -> None:
-    """Try all of them."""
+    """Try every mutant that was asked for."""
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=["hooks", "rules"])

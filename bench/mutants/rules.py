@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, and what of a file of crates/walproof-disk/src becomes what without it."""
+    """A rule, and the change in a file of crates/walproof-disk/src that switches it off."""
 
     name: str
     file: str
@@ -16,7 +16,7 @@ class Rule:
 
 
 RULES = (
-    # What is kept, and what a flush makes durable.
+    # What is kept, and what becomes durable by a flush.
     Rule(
         "a flush covers only what happened before it began",
         "undo.rs",

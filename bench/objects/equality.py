@@ -36,7 +36,7 @@ PROGRAM = "from walproof.cli import main; main()"
 
 
 def answer(words: tuple[str, ...], root: str, environment: Mapping[str, str]) -> tuple[int, Any]:
-    """Exit status and JSON of a command, but for the place and for times."""
+    """Exit status and JSON of a command, without the place and times."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", PROGRAM, "wal", *words, "--json", root],
         env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=600,
@@ -53,7 +53,7 @@ def answer(words: tuple[str, ...], root: str, environment: Mapping[str, str]) ->
 
 
 def differences(here: Any, there: Any, at: str = "") -> list[str]:
-    """A line for each place at which two answers differ."""
+    """Yield a line for each place at which two answers differ."""
     if isinstance(here, dict) and isinstance(there, dict) and here.keys() == there.keys():
         return [line for key in here for line in differences(here[key], there[key], f"{at}.{key}")]
     if isinstance(here, list | tuple) and isinstance(there, list | tuple) and len(here) == len(there):
@@ -65,7 +65,7 @@ def differences(here: Any, there: Any, at: str = "") -> list[str]:
 def compare(
     served: Served, version: int, scratch: Path, layouts: Sequence[tuple[str, str]] = LAYOUTS
 ) -> tuple[int, int]:
-    """(answers compared, answers that differ)"""
+    """Return (answers compared, answers that differ)."""
     golden = scratch / f"golden{version}"
     golden.mkdir()
     unpack(version, golden)

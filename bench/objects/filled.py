@@ -41,13 +41,13 @@ class Filling:
     """Plain, a record on every page; else packed with gzip, switched after the first record."""
 
     def names(self) -> list[str]:
-        """Names of the files."""
+        """Return the names of the files."""
         ending = "" if self.is_full else ".gz"
         numbers = range(FIRST, FIRST + self.count)
         return [segment_name(Lsn(number * self.size), 1, self.size) + ending for number in numbers]
 
     def files(self) -> Iterator[bytes]:
-        """Their bytes, in the same order."""
+        """Return the bytes of the files, in the same order."""
         rest = gzip.compress(bytes(self.size - PAGE), 1)
         for number in range(FIRST, FIRST + self.count):
             if self.is_full:
@@ -57,7 +57,7 @@ class Filling:
                 yield gzip.compress(_switched(number, self.size), 1) + rest
 
     def write(self, folder: Path) -> None:
-        """The same files in a folder."""
+        """Write the same files into a folder."""
         folder.mkdir()
         for name, data in zip(self.names(), self.files(), strict=True):
             (folder / name).write_bytes(data)
@@ -72,7 +72,7 @@ def _page_header(address: int, size: int) -> bytes:
 
 
 def _record(info: int, previous: int, data: bytes, data_checksum: int) -> bytes:
-    """A record of the resource manager XLOG."""
+    """Bytes of a record of the resource manager XLOG."""
     header = (24 + len(data)).to_bytes(4, "little") + bytes(4) + previous.to_bytes(8, "little")
     header += bytes([info, 0, 0, 0])
     return header + crc32c(header, data_checksum).to_bytes(4, "little") + data
@@ -87,7 +87,7 @@ def _switched(number: int, size: int) -> bytes:
 
 
 def _data(length: int) -> tuple[bytes, int]:
-    """Contents of a record that is so long, with their checksum."""
+    """Contents of a record of this length, with their checksum."""
     contents = bytes(number * 37 % 251 for number in range(length - 24 - 5))
     data = bytes([LONG_DATA]) + len(contents).to_bytes(4, "little") + contents
     return data, crc32c(data)

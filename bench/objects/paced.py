@@ -31,7 +31,7 @@ _CHUNK_BYTES = 512 << 10
 
 @contextmanager
 def paced_server(filling: Filling, folder: Path, mb_per_s: int, delay_ms: int) -> Iterator[S3]:
-    """Run the server, in a process of its own, over an archive that is written below a folder."""
+    """Run the server in its own process, over an archive that is written below a folder."""
     (folder / BUCKET).mkdir(parents=True)
     filling.write(folder / BUCKET / filling.prefix)
     with serving("-m", "bench.objects.paced", str(folder), str(mb_per_s), str(delay_ms)) as server:

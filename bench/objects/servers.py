@@ -49,7 +49,7 @@ class Served:
     """Address, but for the object's name, that objects are posted to where no client writes them."""
 
     def url(self, prefix: str) -> str:
-        """The address of what is below a prefix."""
+        """Return the address of everything below a prefix."""
         return f"{self.scheme}://{BUCKET}/{prefix}"
 
     def put(self, key: str, data: bytes) -> None:
@@ -63,7 +63,7 @@ class Served:
             answer.read()
 
     def upload(self, folder: Path, prefix: str) -> None:
-        """Every file of a folder, below a prefix."""
+        """Store every file of a folder below a prefix."""
         upload(self.put, folder, prefix)
 
 
@@ -73,14 +73,14 @@ Server = Callable[[Path, Path], AbstractContextManager[Served]]
 
 @contextmanager
 def moto(_programs: Path, _objects: Path) -> Iterator[Served]:
-    """The server of the tests."""
+    """Run moto, the server that the tests use."""
     with s3_server() as server:
         yield _s3(server.port)
 
 
 @contextmanager
 def s3proxy(programs: Path, objects: Path) -> Iterator[Served]:
-    """S3Proxy over a folder. Needs java and mvn."""
+    """Run S3Proxy over a folder. Needs java and mvn."""
     jar = programs / f"s3proxy-{S3PROXY}-jar-with-dependencies.jar"
     if not jar.exists():
         artifact = f"org.gaul:s3proxy:{S3PROXY}:jar:jar-with-dependencies"
@@ -101,7 +101,7 @@ def s3proxy(programs: Path, objects: Path) -> Iterator[Served]:
 
 @contextmanager
 def azurite(programs: Path, objects: Path) -> Iterator[Served]:
-    """Azurite's blob service. Needs npm."""
+    """Run Azurite's blob service. Needs npm."""
     program = programs / "azurite" / "node_modules" / ".bin" / "azurite-blob"
     if not program.exists():
         (programs / "azurite").mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def azurite(programs: Path, objects: Path) -> Iterator[Served]:
 
 @contextmanager
 def fake_gcs(programs: Path, objects: Path) -> Iterator[Served]:
-    """fake-gcs-server over a folder. Needs go."""
+    """Run fake-gcs-server over a folder. Needs go."""
     program = programs / "fake-gcs-server"
     if not program.exists():
         _fetch(
@@ -174,7 +174,7 @@ def _s3(port: int) -> Served:
 
 
 def _make_container(endpoint: str) -> None:
-    """Azurite makes containers for signed requests alone, and its client library would be a dependency."""
+    """Make a container by a request that we sign: Azurite's client library would be a dependency."""
     date = formatdate(usegmt=True)
     resource = f"/{_AZURITE_ACCOUNT}/{_AZURITE_ACCOUNT}/{BUCKET}\nrestype:container"
     text = "PUT" + "\n" * 12 + f"x-ms-date:{date}\nx-ms-version:2021-08-06\n{resource}"
@@ -202,7 +202,7 @@ def _free_port() -> int:
 
 @contextmanager
 def _running(command: list[str], address: str) -> Iterator[None]:
-    """A server that answers at ``address``, whatever it answers."""
+    """Run a server until the block is left; it is up when ``address`` gives any answer."""
     with TemporaryFile() as said:
         process = subprocess.Popen(command, stdout=said, stderr=said)
         try:

@@ -100,7 +100,7 @@ Readers = dict[str, tuple[str, list[str]]]
 
 
 def run(program: str, words: list[str], server: S3) -> tuple[float, int]:
-    """Seconds and peak MB."""
+    """Run a reader; return seconds and peak MB."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", _TIMED + program, *words],
         env={**os.environ, **server.environment()}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -143,7 +143,7 @@ def measure(server: S3, filling: Filling, folder: Path, rounds: int, chosen: Seq
 
 
 def served(filling: Filling, folder: Path, paced: Sequence[int]) -> AbstractContextManager[S3]:
-    """The server for an archive."""
+    """Run the server for an archive."""
     if not paced:
         return filled_server([filling])
     return paced_server(filling, folder / f"paced-{filling.prefix}", *paced)

@@ -26,7 +26,7 @@ BUFFERS_MB = 192
 
 
 def main() -> None:
-    """One line for each condition."""
+    """Print a line for each condition."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="embedded")
     parser.add_argument("--rounds", type=int, default=8)
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _apart(image: CrashImage, folder: Path) -> CrashImage:
-    """The image in a folder of its own: the next one takes its place."""
+    """Take the image into its own folder, where the next one takes its place."""
     image.folder.rename(folder)
     return CrashImage(image.install, folder)
 

@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python bench/recovery/prefetch.py [--pg 15 --pg 17.5 ...] [--pages 12000] [--iops 3000]
 
-A table whose every page is changed four times in a row behind a checkpoint: with an image, then without. Its
+A table whose every page is changed four times in a row after a checkpoint: with an image, then without. Its
 WAL is recovered with a cold cache and recovery_prefetch=try and off. With images on, replay needs no page of
 the disk at all; what try reads besides the WAL is fetched for nothing. ``--iops`` (as root) recovers once
 more with so many reads a second.
@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 from walproof.analysis.forecast import Costs, forecast
-from walproof.analysis.recovery import Disk
+from walproof.analysis.recovery_costs import Disk
 from walproof.lab.recovery.crash import Cache, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -30,7 +30,7 @@ QUERY = "SELECT prefetch, hit, skip_init, skip_new, skip_fpw, skip_rep FROM pg_s
 
 
 def main() -> None:
-    """One table row for each version, value of full_page_writes and value of recovery_prefetch."""
+    """Print a row for each version, value of full_page_writes and value of recovery_prefetch."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", action="append")
     parser.add_argument("--pages", type=int, default=12000)

@@ -32,7 +32,7 @@ ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Settings, and what was published."""
+    """The settings of a crash, and the published figures."""
 
     name: str
     settings: dict[str, str]
@@ -53,7 +53,7 @@ CASES = (
 
 
 def main() -> None:
-    """One row of a table for each case."""
+    """Print a row of the table for each case."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="embedded-16")
     parser.add_argument("--seconds", type=int, default=240)

@@ -4,7 +4,7 @@
 
 A load is recorded on a server that never checkpoints. The target is four times the shortest recovery that is
 predicted for any setting; a second server runs the same load under the settings
-that are the answer, and is crashed at moments drawn from a seed, behind its first checkpoint. Every crash is
+that are the answer, and is crashed at moments drawn from a seed, after its first checkpoint. Every crash is
 recovered with a warm cache; printed are the target, the longest recovery predicted and each one measured.
 """
 
@@ -36,7 +36,7 @@ TIMES = 4.0
 
 
 def main() -> None:
-    """One block for each load."""
+    """Print a block for each load."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="embedded")
     parser.add_argument("--only", default="tpcb,orders,toast")
@@ -97,7 +97,7 @@ def _ask(wal: Path, target_s: float, arguments: argparse.Namespace) -> dict[str,
 def crash_often(
     install: Install, workspace: Workspace, workload: Workload, settings: dict[str, str], crashes: int
 ) -> list[float]:
-    """Seconds until connections were accepted, of each crash of one server under its load."""
+    """Seconds until connections were accepted, for each crash of one server under its load."""
     pgbench = reachable_pgbench([install, *discover()], workspace.user)
     rng = random.Random(SEED)
     folder = workspace.make_folder("target")
@@ -145,7 +145,7 @@ def crash_often(
 
 
 def _wait_for_checkpoint(cluster: Cluster, patience_s: float = 150.0) -> None:
-    """Until the server has completed one under the load."""
+    """Wait until the server has completed a checkpoint under the load."""
     deadline = time.monotonic() + patience_s
     before = cluster.log.read_text(errors="replace").count("checkpoint complete")
     while cluster.log.read_text(errors="replace").count("checkpoint complete") == before:

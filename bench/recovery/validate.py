@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 
 from bench.recovery.workloads import WORKLOADS, Workload
-from walproof.analysis.recovery import (
+from bench.rows import read_rows
+from walproof.analysis.recovery_costs import (
     SHIPPED,
     Coefficients,
     Disk,
@@ -93,7 +94,7 @@ _Measured = tuple[Recovery, MeasuredRecovery]
 
 
 def main() -> None:
-    """Run the loads whose name is among some, or sum up a file."""
+    """Run the loads that were named, or sum up a file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="15")
     parser.add_argument("--calibration", type=Path, help='of before; with --summary, "shipped", too')
@@ -111,7 +112,7 @@ def main() -> None:
     if arguments.summary is None:
         rows = run(arguments)
     else:
-        rows = [json.loads(line) for line in arguments.summary.read_text().splitlines()]
+        rows = read_rows(arguments.summary)
         if arguments.calibration is not None:
             is_shipped = str(arguments.calibration) == "shipped"
             coefficients = SHIPPED if is_shipped else fit(read_calibration(arguments.calibration))
@@ -122,7 +123,7 @@ def main() -> None:
 
 
 def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Rows of all rounds, written after each."""
+    """Rows of all rounds; they are written after each round."""
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
     distances = [int(text) << 20 for text in arguments.distances.split(",")]
@@ -170,7 +171,7 @@ def _words(text: str) -> list[str]:
 def filled(
     install: Install, workspace: Workspace, workload: Workload, distances: list[int], home: Path | None
 ) -> Iterator[Case]:
-    """A case at each distance."""
+    """Make a case at each distance."""
     ahead_kb = find_read_ahead_kb(workspace.folder)
     for image in kept_images(install, workspace, workload, distances, home):
         work = _analysed(image, ahead_kb).last
@@ -185,7 +186,7 @@ def _analysed(image: CrashImage, ahead_kb: int, marks: tuple[Lsn, ...] = ()) -> 
 
 
 def ways(install: Install, case: Case, limits: Iterable[int]) -> Iterator[Recovery]:
-    """How a case is recovered in a round; with reads limited, too, where there are limits."""
+    """The ways in which a case is recovered in a round; also with limited reads, where limits are given."""
     prefetches = ("try", "off") if install.version_num >= 150000 else ("try",)
     for buffers in BUFFERS:
         yield Recovery(case, buffers, Cache.WARM, "try")
@@ -318,7 +319,7 @@ def _predicted(
 
 
 def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, Any]:
-    """The row with what other coefficients say of the same work."""
+    """The row with predictions from other coefficients for the same work."""
     work, ending = row["work"], dict(row["checkpoint"])
     terms = redo_terms_s(work, coefficients)
     cpu = sum(terms.values())
@@ -355,7 +356,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def summarise(rows: list[dict[str, Any]]) -> None:
-    """Errors of the median repeat of each case."""
+    """Print errors of the median repeat of each case."""
     for pg in sorted({row["pg"] for row in rows}):
         every = [row for row in rows if row["pg"] == pg]
         unlimited = [row for row in every if row.get("iops") is None]
@@ -408,7 +409,7 @@ def _cases(rows: list[dict[str, Any]], measured: str) -> list[list[dict[str, Any
 
 
 def _repeats(rows: list[dict[str, Any]]) -> list[float]:
-    """By what share the longest of each case is longer than the shortest."""
+    """How much longer the longest repeat of each case is than the shortest, as a share."""
     times = [
         [row["redo_cpu_s"] for row in repeats] for repeats in _cases(rows, "redo_cpu_s") if len(repeats) > 1
     ]
@@ -416,7 +417,7 @@ def _repeats(rows: list[dict[str, Any]]) -> list[float]:
 
 
 def _from_others(rows: list[dict[str, Any]]) -> list[float]:
-    """How wrong the median of a recovery's other repeats is about each: what measuring it again is worth."""
+    """Error of each repeat against the median of the others: how well a second measurement predicts."""
     errors = []
     for repeats in _cases(rows, "redo_cpu_s"):
         times = [row["redo_cpu_s"] for row in repeats]

@@ -43,7 +43,7 @@ WATCHER = "watcher"
 
 
 def main() -> None:
-    """One block of text for each cause."""
+    """Print a block of text for each cause."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="embedded")
     parser.add_argument("--for", dest="for_", default="9s")
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def watched(pg: str, work: Path, watching: list[str]) -> Iterator[str]:
-    """What was done to the pair, the command, and what it printed."""
+    """Text of what was done to the pair, of the command, and of what it printed."""
     user = server_user()
     install = reachable_install(find(pg), user)
     with Workspace(work, user) as workspace:
@@ -110,7 +110,7 @@ def watched(pg: str, work: Path, watching: list[str]) -> Iterator[str]:
 
 @contextmanager
 def _paused(standby: Standby) -> Iterator[None]:
-    """Its replay is paused."""
+    """Pause the standby's replay."""
     with standby.connect() as session:
         session.execute("SELECT pg_wal_replay_pause()")
         try:
@@ -133,7 +133,7 @@ def _quota(standby: Standby) -> Iterator[None]:
 
 @contextmanager
 def _writing(primary: Cluster) -> Iterator[None]:
-    """About 3 MB of WAL a second."""
+    """Write about 3 MB of WAL per second."""
     stopping = threading.Event()
 
     def write() -> None:
@@ -152,7 +152,7 @@ def _writing(primary: Cluster) -> Iterator[None]:
 
 
 def _watch(primary: Cluster, standby: Standby, watching: list[str]) -> str:
-    """The command as one would type it, and its output."""
+    """The command as a user types it, and its output."""
     command = ["replica", "watch"]
     for option, server in (("--primary", primary), ("--standby", standby)):
         command += [option, f"host={server.sockets} port={server.port} user={WATCHER} dbname=postgres"]

@@ -45,7 +45,7 @@ class Command:
 
 
 def commands() -> list[Command]:
-    """The program itself first, each group before its commands."""
+    """Yield every command: the program itself first, each group before its commands."""
     return list(_walk(get_command(app), ("walproof",), None))
 
 

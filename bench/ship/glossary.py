@@ -30,24 +30,24 @@ its manual says. `make docs` writes this page from `bench/ship/glossary.csv`.
 
 
 def rows() -> list[dict[str, str]]:
-    """Term, meaning, and the word that loses."""
+    """A term, its meaning, and the words that it replaces."""
     with (Path(__file__).parent / "glossary.csv").open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
 
 
 def page() -> str:
-    """The page, terms in the order of the alphabet."""
+    """Return the page, with terms in alphabetical order."""
     return _HEAD + "".join(f"| {row['word']} | {row['meaning']} | {row['not'] or ''} |\n" for row in rows())
 
 
 def ordinary() -> list[str]:
-    """Words that need no line."""
+    """Return the words that need no line."""
     return (Path(__file__).parent / "ordinary_words.txt").read_text(encoding="utf-8").split()
 
 
 @cache
 def used() -> dict[str, str]:
-    """Each word that needs a line or is ordinary, with a place where it stands."""
+    """Return each word that needs a line or is ordinary, with a place where it stands."""
     return {word: place for text, place in _texts() for word in re.findall(r"[a-z]{3,}", text.lower())}
 
 
@@ -78,7 +78,7 @@ def _top_keys(schema: dict[str, object]) -> Iterable[str]:
 
 
 def unknown() -> dict[str, str]:
-    """Words without a line, with the place."""
+    """Return words without a line, with the place."""
     terms = {part for row in rows() for part in re.findall(r"[a-z]+", row["word"].lower())}
     known = terms | set(ordinary())
     return {word: place for word, place in used().items() if not known & set(_forms(word))}

@@ -49,7 +49,7 @@ FILES = (
 
 
 def page(tree: Sequence[Command]) -> str:
-    """The page in man's macros."""
+    """Return the page in man's macros."""
     return "\n".join(_lines(tree)) + "\n"
 
 
@@ -90,19 +90,19 @@ def _entries(entries: Iterator[Entry] | Sequence[Entry]) -> Iterator[str]:
 
 
 def _statuses() -> list[Entry]:
-    """The table of docs/exit-status.md, without its marks."""
+    """Return the rows of the table in docs/exit-status.md, without Markdown's marks."""
     text = (ROOT / "docs" / "exit-status.md").read_text(encoding="utf-8")
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
     return [Entry(*row) for row in re.findall(r"^\| (\d.*?) \| (.*) \|$", plain, re.MULTILINE)]
 
 
 def _is_help(entry: Entry) -> bool:
-    """It is told once, among the program's own options."""
+    """Whether the option is ``--help``: it is shown once, among the program's options."""
     return entry.written.endswith("--help")
 
 
 def _text(words: str) -> str:
-    """Words that man prints as they are: some characters mean something to it."""
+    """Escape the characters that mean something to man."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
     return f"\\&{escaped}" if escaped.startswith((".", "\\(aq")) else escaped
 

@@ -1,4 +1,4 @@
-"""Reads the documents for wordings that a reader stumbles over, and says what to write instead.
+"""Reads documents, docstrings and comments for wordings that readers stumble over; names better ones.
 
     make lint
 
@@ -9,8 +9,11 @@ Exit status: 0 nothing was found, 1 something was.
 
 from __future__ import annotations
 
+import ast
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,9 +63,41 @@ def pages() -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
 
 
+def sources() -> Iterator[tuple[str, str]]:
+    """Name and text of every source file: docstrings and comments on their lines, all other lines empty."""
+    for folder in ("src", "tests", "bench", "crates"):
+        for path in sorted((ROOT / folder).rglob("*.*")):
+            if "target" in path.parts or path.suffix not in (".py", ".rs"):
+                continue
+            text = path.read_text(encoding="utf-8")
+            words = _of_python(text) if path.suffix == ".py" else _of_rust(text)
+            yield str(path.relative_to(ROOT)), words
+
+
+def _of_python(text: str) -> str:
+    given = text.split("\n")
+    lines = [""] * len(given)
+    for node in ast.walk(ast.parse(text)):
+        # Also the strings below fields, which say what these are.
+        value = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            for at in range(value.lineno - 1, value.end_lineno or value.lineno):
+                lines[at] = given[at].replace('"""', "")
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            lines[token.start[0] - 1] = token.string.lstrip("# ")
+    return "\n".join(lines)
+
+
+def _of_rust(text: str) -> str:
+    found = (re.match(r"\s*//[/!]?\s?(.*)", line) for line in text.splitlines())
+    return "\n".join(match[1] if match else "" for match in found)
+
+
 def main() -> int:
     """Print what was found."""
-    found = [(name, *complaint) for name, text in pages() for complaint in complaints(text)]
+    texts = (*pages(), *sources())
+    found = [(name, *complaint) for name, text in texts for complaint in complaints(text)]
     for name, line, words, instead in found:
         sys.stdout.write(f'{name}:{line}: "{words}": {instead}\n')
     return 1 if found else 0

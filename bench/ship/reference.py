@@ -26,7 +26,7 @@ STRUCTURES = (run.Run, run.Trial, effect.Effect, finding.Finding)
 
 
 def commands_page(tree: Iterable[Command]) -> str:
-    """A chapter for each command, in the order of --help."""
+    """Return a chapter for each command, in the order of --help."""
     lines = ["# Commands", "", "`walproof COMMAND --help` says the same; `man walproof`, too.", ""]
     for command in tree:
         lines += [f"{'#' * min(len(command.words) + 1, 3)} {command.name}", ""]
@@ -43,7 +43,7 @@ def _row(entry: Entry) -> tuple[str, str]:
 
 
 def settings_page() -> str:
-    """The settings of the write path: where they are, and what they risk."""
+    """Return the page of settings of the write path: in which versions they are, and what they risk."""
     risks = list(_rows("durability.csv"))
     known = {row["name"]: row for row in _rows("catalogue.csv")}
     lines = [
@@ -82,7 +82,7 @@ def _versions(row: Mapping[str, str]) -> tuple[str, str, str]:
 
 
 def json_page() -> str:
-    """What --json prints: the schemas, and the machine form of a run."""
+    """Return the page about --json: the schemas, and the machine form of a run."""
     lines = [
         "# JSON",
         "",
@@ -122,19 +122,19 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Words that Markdown leaves as they are."""
+    """Escape the characters that mean something to Markdown."""
     for mark in ("\\", "<", "*", "_", "[", "|"):
         text = text.replace(mark, f"\\{mark}")
     return text
 
 
 def pages() -> dict[str, str]:
-    """Every page by its file's name."""
+    """Return every page by the name of its file."""
     return {"commands.md": commands_page(commands()), "settings.md": settings_page(), "json.md": json_page()}
 
 
 def main() -> int:
-    """Write them."""
+    """Write the pages."""
     TARGET.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (TARGET / name).write_text(text + "\n", encoding="utf-8")

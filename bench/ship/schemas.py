@@ -106,7 +106,7 @@ def _finished(found: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:
-    """Without pydantic's titles, and with descriptions of one line."""
+    """Remove pydantic's titles, and shorten descriptions to their first line."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):

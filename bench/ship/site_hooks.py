@@ -1,4 +1,4 @@
-"""What mkdocs does beside its own: pages that were generated, and links to what is no page.
+"""Hooks of mkdocs: they add generated pages, and unlink what is no page of the site.
 
 mkdocs.yml names this file. mkdocs runs it in an environment without walproof: the pages are made before that
 (bench/ship/reference.py).

@@ -16,7 +16,7 @@ SITE = Path(__file__).parent.parent.parent / "site"
 
 
 class _Page(HTMLParser):
-    """The targets and the anchors of a page."""
+    """Collects the targets of links and the anchors of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class _Page(HTMLParser):
         self.anchors: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what it names and what names it."""
+        """Note what the tag links to and which anchor it sets."""
         for name, value in attrs:
             if value and name in ("href", "src"):
                 self.targets.append(value)
@@ -33,14 +33,14 @@ class _Page(HTMLParser):
 
 
 def read(path: Path) -> _Page:
-    """The page in that file."""
+    """Read the page in that file."""
     page = _Page()
     page.feed(path.read_text(encoding="utf-8"))
     return page
 
 
 def broken(site: Path) -> list[str]:
-    """``page: target`` for each target that is not there."""
+    """Yield ``page: target`` for each target that does not exist."""
     pages = {path.resolve(): read(path) for path in site.rglob("*.html")}
     found = []
     for path, page in pages.items():
@@ -58,7 +58,7 @@ def broken(site: Path) -> list[str]:
 
 
 def main() -> int:
-    """Print them."""
+    """Print the broken links."""
     found = broken(SITE)
     sys.stdout.writelines(f"leads nowhere: {line}\n" for line in found)
     return 1 if found else 0

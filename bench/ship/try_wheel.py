@@ -58,7 +58,7 @@ exec chroot --userspec="$user" "$root" env -i HOME="$home" LC_ALL=C.UTF-8 \\
 
 
 class Failed(Exception):
-    """A step did not do what it should."""
+    """A step failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Debian:
     folder: Path
 
     def run(self, *command: str, user: str = "dba", timeout_s: float = 900.0) -> str:
-        """What the command prints on stdout. Raises Failed when it exits with another status than 0."""
+        """Run the command and return its stdout. Raises Failed when its exit status is not 0."""
         home = "/root" if user == "root" else f"/home/{user}"
         done = subprocess.run(
             [*NAMESPACES, "sh", "-c", INSIDE, str(self.folder), user, home, *command],
@@ -80,13 +80,13 @@ class Debian:
         return done.stdout
 
     def json(self, *command: str) -> Any:
-        """What the command prints, as JSON."""
+        """Run the command and return its JSON."""
         return json.loads(self.run(*command))
 
 
 @contextmanager
 def debian(suite: str, bases: Path | None) -> Iterator[Debian]:
-    """A new Debian, made or copied, which is removed again."""
+    """Make or copy a new Debian, and remove it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix=f"walproof-{suite}-", dir="/var/tmp"))
     try:
         made = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "debootstrap", "--variant=minbase"]
@@ -124,7 +124,7 @@ def download(debian: Debian) -> None:
 
 
 def no_compiler(debian: Debian) -> str:
-    """What Debian it is, and that nothing can be built in it."""
+    """Say which Debian it is; check that nothing can be built in it."""
     found = debian.run(
         "sh", "-c", f"for name in {' '.join(COMPILERS)}; do command -v $name || true; done", user="root"
     )
@@ -135,7 +135,7 @@ def no_compiler(debian: Debian) -> str:
 
 
 def install(debian: Debian, wheel: Path) -> str:
-    """The wheel and the packages of the lock, from files, into a venv; and an ordinary user."""
+    """Install the wheel and the packages of the lock from files into a venv; make an ordinary user."""
     (debian.folder / "wheels").mkdir()
     download(debian)
     shutil.copy(wheel, debian.folder / "wheels")
@@ -157,7 +157,7 @@ def install(debian: Debian, wheel: Path) -> str:
 
 
 def help_and_shell(debian: Debian, wheel: Path) -> str:
-    """The version is the wheel's, the commands are named, and the shell's and man's files are there."""
+    """Check the version, the names of the commands, and the files for the shell and for man."""
     version = debian.run("walproof", "--version").strip()
     if version != f"walproof {wheel.name.split('-')[1]}":
         raise Failed(f"another version: {version}")
@@ -174,7 +174,7 @@ def help_and_shell(debian: Debian, wheel: Path) -> str:
 
 
 def wal_stats(debian: Debian) -> str:
-    """Recorded segments have as many records as pg_waldump counted in them (stats.txt)."""
+    """Check that recorded segments have as many records as pg_waldump counted (stats.txt)."""
     facts = dict(line.split(" ", 1) for line in (GOLDEN / "facts.txt").read_text().splitlines())
     folder = debian.folder / "home" / "dba" / "wal"
     folder.mkdir(mode=0o755)
@@ -189,7 +189,7 @@ def wal_stats(debian: Debian) -> str:
 
 
 def comparison(debian: Debian) -> str:
-    """Throughput and power cuts: nothing may be lost with the defaults, and something is without fsync."""
+    """Check throughput and power cuts: nothing is lost with the defaults, something is without fsync."""
     told = debian.json(
         "walproof", "compare", "--set", "fsync=off", "--scale", "1", "--design", "fresh", "--rounds", "2",
         "--duration", "2s", "--power-cut", "4", "--pg", "embedded", "--json",
@@ -205,7 +205,7 @@ def comparison(debian: Debian) -> str:
 
 
 def nothing_left(debian: Debian) -> str:
-    """No temporary file is left. (Processes and shared memory end with their step.)"""
+    """Check that no temporary file is left. (Processes and shared memory end with their step.)"""
     left = debian.run("ls", "-A", "/tmp", "/var/tmp")
     if left.split() != ["/tmp:", "/var/tmp:"]:
         raise Failed(f"left behind: {left}")
@@ -213,7 +213,7 @@ def nothing_left(debian: Debian) -> str:
 
 
 def steps(wheel: Path) -> list[tuple[str, Callable[[Debian], str]]]:
-    """What is tried, in this order."""
+    """The steps, in this order."""
     return [
         ("no compiler", no_compiler),
         ("pip install", lambda debian: install(debian, wheel)),
@@ -225,7 +225,7 @@ def steps(wheel: Path) -> list[tuple[str, Callable[[Debian], str]]]:
 
 
 def attempt(suite: str, bases: Path | None, wheel: Path) -> list[tuple[str, str]]:
-    """Every step in a new Debian, until one fails: rows for the table."""
+    """Try every step in a new Debian until one fails; return rows for the table."""
     rows: list[tuple[str, str]] = []
     _say(f"{suite}: a new Debian")
     with debian(suite, bases) as made:

@@ -35,7 +35,7 @@ PAGES = Path(__file__).parent.parent.parent / "docs" / "tutorials"
 
 @contextmanager
 def services(folder: Path) -> Iterator[Path]:
-    """A service file for a pair that runs meanwhile."""
+    """Run a pair; yield a service file for it."""
     user = server_user()
     with (
         Workspace(cache_folder("tutorials"), user) as workspace,
@@ -53,7 +53,7 @@ def services(folder: Path) -> Iterator[Path]:
 
 
 def run(page: Path, folder: Path, environment: dict[str, str]) -> bool:
-    """Whether every command of the page ended with 0; what they said is printed where one did not."""
+    """Run the page's commands; return whether all ended with 0. The output of one that did not is printed."""
     for name, text in files(page).items():
         (folder / name).write_text(text, encoding="utf-8")
     for command in runnable(page):

@@ -64,7 +64,7 @@ SLICE_S = 0.3
 
 
 def main() -> int:
-    """Measure blocks, print each and what they say together. 1: the designs are not shown to agree."""
+    """Measure blocks; print each, and all together. Returns 1 if the designs are not shown to agree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("setting", metavar="NAME=VALUE")
     parser.add_argument("--design", choices=("sliced", "toggled"), required=True)

@@ -70,7 +70,7 @@ def main() -> None:
 
 
 class Results:
-    """Outcomes by (kind, number), kept as they come."""
+    """Outcomes by (kind, number), stored as they come."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -85,7 +85,7 @@ class Results:
             stream.write(json.dumps(outcome) + "\n")
 
     def print(self) -> None:
-        """A line for each kind."""
+        """Print a line for each kind."""
         for kind in dict.fromkeys(kind for kind, _ in self.found):
             outcomes = [
                 outcome for (name, _), outcome in self.found.items() if name == kind and "outcome" in outcome
@@ -129,7 +129,7 @@ def draw(folder: Path, gates: int, rounds: int | None) -> None:
 def _made(
     plan: Plan, trials: Sequence[Trial], source: int, at: int, swaps: bool, tps: float, wal: float
 ) -> Iterator[Trial]:
-    """The trials of a round as those of round ``at``: names exchanged or not, the second one's changed."""
+    """A round's trials as round ``at``: names exchanged if asked, the second variant's figures changed."""
     base, other = (
         plan.baseline,
         next(variant.name for variant in plan.variants if variant.name != plan.baseline),
@@ -160,7 +160,7 @@ def _slice(slice_: Slice, names: dict[str, str], other: str, tps: float, wal: fl
 
 
 def run_live(given: argparse.Namespace) -> None:
-    """Every gate that is not there yet."""
+    """Run every gate that has no stored outcome."""
     results = Results(given.out / "gates-live.jsonl")
     latency_us, wal_bytes = _measured(given, results)
     (given.out / "load.sql").write_text(LOAD)

@@ -1,4 +1,4 @@
-"""By which rule should variants share what is known of their spread? Rules side by side, on made runs.
+"""By which rule should variants share knowledge of their spread? Rules side by side, on simulated runs.
 
 ``walproof.analysis.inference.spread`` has the chosen one, "screened 0.5". A cell of the table: coverage of
 95 % intervals over all ratios / of the ratio that fares worst / median width relative to paired intervals.
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def scenarios(chance: np.random.Generator, shape: tuple[int, int, int]) -> Iterator[tuple[str, Vector]]:
-    """Name and log values; nothing differs."""
+    """Yield (name of the noise, log values); no variant differs."""
     cells = shape[1]
     yield "equal", chance.standard_normal(shape)
     yield "heavy tails", chance.standard_t(3, shape)
@@ -70,7 +70,7 @@ def scenarios(chance: np.random.Generator, shape: tuple[int, int, int]) -> Itera
 
 
 def judged(logs: Vector) -> dict[str, str]:
-    """Rule -> coverage / worst / width."""
+    """Return rule -> coverage / worst / width."""
     ratios = logs[:, 1:] - logs[:, :1]
     means, rounds = ratios.mean(axis=2), logs.shape[2]
     found, paired = {}, 1.0
@@ -84,7 +84,7 @@ def judged(logs: Vector) -> dict[str, str]:
 
 
 def rules(ratios: Vector) -> Rules:
-    """What each rule makes of log ratios, (runs, ratios, rounds)."""
+    """Intervals of each rule for log ratios of the shape (runs, ratios, rounds)."""
     count, rounds = ratios.shape[1:]
     free = rounds - 1
     of_ratio = ratios.var(axis=2, ddof=1)

@@ -60,7 +60,7 @@ def _is_default(variant: Variant, catalogue: Catalogue) -> bool:
 
 
 def _drawn(starts: list[Start], same: list[str], count: int, group: int) -> tuple[list[bool], list[float]]:
-    """Whether each interval holds 1, and how far it reaches; of drawn starts."""
+    """For drawn starts: whether each interval holds 1, and its half-width."""
     draw = random.Random(f"{count}/{group}")
     held, widths = [], []
     for _ in range(DRAWS):

@@ -119,7 +119,7 @@ def study_of(name: str, case: Mapping[str, Any], points: Mapping[str, Candidate]
 
 
 def newest(results: Path, name: str) -> tuple[Trial, ...]:
-    """Trials of the newest run of the grid; none where there is no run."""
+    """Trials of the newest run of the grid; empty if there is no run."""
     if not results.exists():
         return ()
     store = Store(results)

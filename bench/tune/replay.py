@@ -39,7 +39,7 @@ WITHIN = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """One replay: from which trial on the answer was how far from the best."""
+    """A replay: the distance of its answer from the best, from which trial on."""
 
     search: str
     seed: int
@@ -55,7 +55,7 @@ class Answers:
         return good_from
 
     def regret_at(self, trial: float) -> float:
-        """Of the answer after so many trials; of the first one before there is any."""
+        """Regret of the answer after this many trials; before any answer, that of the first."""
         return [self.regrets[0][1], *(regret for at, regret in self.regrets if at <= trial)][-1]
 
 
@@ -142,7 +142,7 @@ def _ours(table: Table, plan: TuningPlan) -> Iterator[tuple[int, Candidate]]:
 
 
 def summary(name: str, table: Table, replays: list[Answers], trials: int) -> Iterator[str]:
-    """The table of one case, as Markdown."""
+    """Return the table of a case, as Markdown."""
     minute = table.trial_s / 60
     good, noise = 100 * table.good_share, 100 * float(table.noise.std())
     yield f"\n{name}: {len(table.truth)} points, {good:.0f} % of them within 3 % of the allowed best;"

@@ -54,7 +54,7 @@ class Table:
 
     @property
     def best(self) -> float:
-        """Of the grid, under the limits."""
+        """The best point of the grid under the limits."""
         return max(value for candidate, value in self.truth.items() if candidate not in self.ruled_out)
 
     def is_good(self, candidate: Candidate, within: float = 0.03) -> bool:
@@ -67,7 +67,7 @@ class Table:
         return sum(map(self.is_good, self.truth)) / len(self.truth)
 
     def judge(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
-        """As the tool's judge: what is predicted and which limits are broken."""
+        """Judge as the tool does: predictions, and the limits that are broken."""
         broken = (RuledOut(Limit.WAL_DISK, "more", "less"),) if candidate in self.ruled_out else ()
         return CandidatePrediction(None, None, None), broken
 

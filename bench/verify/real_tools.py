@@ -71,7 +71,7 @@ class Tools:
 
 
 def run(command: str) -> str:
-    """As the servers' user."""
+    """Run a command as the servers' user."""
     done = subprocess.run(
         ["sh", "-c", command],
         capture_output=True,
@@ -86,7 +86,7 @@ def run(command: str) -> str:
 
 
 def work(server: Server) -> None:
-    """Some segments: small records, some that go over edges, switches."""
+    """Write some segments: small records, records that cross edges, switches."""
     with server.connect() as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS t (id serial PRIMARY KEY, filler text)")
         for _ in range(60):
@@ -112,13 +112,13 @@ def archived(server: Server) -> None:
 
 
 def settings(command: str) -> dict[str, str]:
-    """Of a server that archives with ``command``."""
+    """Settings of a server that archives with ``command``."""
     return {"wal_level": "replica", "archive_mode": "on", "archive_command": command.replace("'", "''"),
             "wal_keep_size": "0", "log_timezone": "UTC", "timezone": "UTC"}  # fmt: skip
 
 
 def own_folder(path: Path) -> Path:
-    """A folder of the servers' user."""
+    """Make a folder that belongs to the servers' user."""
     path.mkdir(parents=True)
     if (user := server_user()) is not None:
         shutil.chown(path, user.uid, user.gid)
@@ -177,7 +177,7 @@ def with_barman(tools: Tools, folder: Path, compression: str, segment_mb: int) -
         ]  # fmt: skip
         configuration.write_text("\n".join(lines) + "\n")
         for _ in range(2):
-            run(tools.barman(configuration, "check", "main") + " || true")  # makes the folders
+            run(tools.barman(configuration, "check", "main") + " || true")  # the first call makes the folders
         for _ in range(2):
             work(server)
             archived(server)
@@ -211,7 +211,7 @@ def with_commands(folder: Path, name: str, segment_mb: int) -> Iterator[Made]:
 
 
 def judge(made: Made, folder: Path) -> list[str]:
-    """What is not as it should be."""
+    """Yield everything that is not as it should be."""
     complaints = []
     (archive,) = verify([made.root]).archives
     complaints += [f"invented: {problem}" for problem in archive.faults]
@@ -229,7 +229,7 @@ def judge(made: Made, folder: Path) -> list[str]:
 
 
 def missed(made: Made, archive: VerifiedArchive) -> list[str]:
-    """Take a segment away: it has to be named."""
+    """Take a segment away, and check that it is named."""
     names = sorted(
         {file.name[:24]: file for file in made.root.rglob("*") if file.is_file() and len(file.name) >= 24 and
          file.name[:24].isalnum() and ".backup" not in file.name and file.name[:8] == "00000001"}.items()

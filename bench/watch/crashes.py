@@ -28,7 +28,7 @@ from bench.recovery.workloads import WORKLOADS
 from bench.watch.loaded import LoadedServer, is_at, loaded_server, until, watching
 from walproof.facts import Install
 from walproof.facts.calibration import write_calibration
-from walproof.facts.recovery import RecoveryTimes, read_recovery_log
+from walproof.facts.recovery_log import RecoveryTimes, read_recovery_log
 from walproof.facts.watch import CrashClock
 from walproof.lab.recovery.calibration import calibrate
 from walproof.lab.recovery.crash import recover, take_crash_image
@@ -56,7 +56,7 @@ class Order:
 
     @property
     def way(self) -> str:
-        """In place, or from a copy: in turns."""
+        """``in place`` or ``copy``, in turns."""
         return "in place" if (self.number + LOADS.index(self.load)) % 2 == 0 else "copy"
 
     def distance_bytes(self, least_mb: int, most_mb: int) -> int:
@@ -132,7 +132,7 @@ def _calibrated(install: Install, workspace: Workspace, folder: Path, share: flo
 def crash(
     server: LoadedServer, order: Order, distance_bytes: int, workspace: Workspace, calibration: Path
 ) -> dict[str, Any]:
-    """One crash, and what was said of it."""
+    """Carry out a crash; return its measured times and the forecast before it."""
     with server.cluster.connect() as session:
         session.execute("CHECKPOINT")
     end = server.lsn() + distance_bytes
@@ -211,7 +211,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def summarise(rows: list[dict[str, Any]]) -> None:
-    """Counts and medians, of all and of each way; of the sync and of the repeats apart."""
+    """Print counts and medians of all and of each way, then those of the sync and of the repeats."""
     for name, some in (("all", rows), *((way, [row for row in rows if row["way"] == way])
                                         for way in ("in place", "copy"))):  # fmt: skip
         pairs = [judged(row) for row in some]

@@ -45,13 +45,13 @@ _LASTS_S = 120
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault."""
+    """A fault of the simulated day."""
 
     kind: str
     at_s: int
 
     def is_on(self, second: int) -> bool:
-        """Whether it lasts."""
+        """Whether the fault lasts at that second."""
         return self.at_s <= second < self.at_s + _LASTS_S
 
 
@@ -108,7 +108,7 @@ def _make(path: Path, hours: int, chance: random.Random) -> list[Fault]:
 
 
 def _day(hours: int, faults: list[Fault]) -> Iterator[tuple[int, WatchLook | NoAnswer]]:
-    """What is seen: (second of the observer's clock, sighting)."""
+    """Yield (second of the observer's clock, sighting)."""
     started_at, jump_s, base, before = BEGAN - 3600, 0, 0, 0
     for second in range(0, hours * 3600, EVERY_S):
         on = {fault.kind for fault in faults if fault.is_on(second)}

@@ -47,7 +47,7 @@ TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What is done to a pair while a block lasts, and what begins the key of the concern about it."""
+    """A trouble: what is done to a pair while a block lasts, and the begin of the concern's key."""
 
     name: str
     concern: str
@@ -176,7 +176,7 @@ def main() -> None:
 
 
 def _said(fleet: Fleet) -> dict[str, str]:
-    """Key -> sentence of everything that is of concern."""
+    """Return key -> sentence for every concern."""
     return {concern.key: concern.sentence for view in fleet.views(2.0) for concern in view.concerns}
 
 
@@ -205,7 +205,7 @@ def _is_named(fleet: Fleet, trouble: Trouble, pair: Pair, flag: Path) -> bool:
 
 
 def _until(fleet: Fleet, is_so: Callable[[dict[str, str]], bool], patience_s: float) -> float | None:
-    """Seconds that it took; None where it did not come to be."""
+    """Wait for a condition; return the seconds that it took, or None if it did not come true."""
     begun_s = time.monotonic()
     while time.monotonic() < begun_s + patience_s:
         if is_so(_said(fleet)):

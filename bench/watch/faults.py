@@ -59,7 +59,7 @@ class Watched:
         self.start()
 
     def start(self) -> None:
-        """Anew, as systemd would."""
+        """Start the command again, as systemd would."""
         self.process = subprocess.Popen(
             self._arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -73,19 +73,19 @@ class Watched:
 
     @property
     def is_well(self) -> bool:
-        """Whether it sees everything."""
+        """Whether the watch sees everything."""
         last = self.last
         return bool(last) and last["no_answer"] is None and last["crash"] is not None and (
             last["stream"]["phase"] == "live" and not last["lacks"]
         )  # fmt: skip
 
     def resident_bytes(self) -> int:
-        """Its memory."""
+        """Resident memory of the command."""
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
 
 class Scene:
-    """A pair, its load, and the watch on it."""
+    """Run a pair, its load, and the watch on it."""
 
     def __init__(self, stack: ExitStack, pg: str, on: Path) -> None:
         user = server_user()
@@ -124,14 +124,14 @@ class Scene:
 
 
 def restart(scene: Scene, seconds: float) -> None:
-    """As for a new minor."""
+    """Restart the server, as for a new minor version."""
     scene.primary.stop("fast")
     time.sleep(seconds)
     scene.primary.start(SETTINGS)
 
 
 def crash(scene: Scene, seconds: float) -> None:
-    """Out of memory, say."""
+    """Kill a process of the server, as the kernel does when memory runs out."""
     scene.primary.kill()
     scene.primary.forget_postmaster()
     time.sleep(seconds)
@@ -139,14 +139,14 @@ def crash(scene: Scene, seconds: float) -> None:
 
 
 def cut(scene: Scene, seconds: float) -> None:
-    """A cable."""
+    """Cut the connection, as an unplugged cable does."""
     scene.link.sever()
     time.sleep(seconds)
     scene.link.mend()
 
 
 def silence(scene: Scene, seconds: float) -> None:
-    """A firewall that forgets connections."""
+    """Let nothing arrive, as behind a firewall that forgets connections."""
     scene.link.shape(delay_s=3600.0)
     time.sleep(seconds + 5.0)
     scene.link.shape()
@@ -155,7 +155,7 @@ def silence(scene: Scene, seconds: float) -> None:
 
 
 def kill(scene: Scene, seconds: float) -> None:
-    """Its slot goes with its session."""
+    """Kill the watch; its slot goes with its session."""
     scene.watched.process.kill()
     scene.watched.process.wait()
     _wait(lambda: query(scene.primary, OWN_SLOTS) == "0", "its slot was not dropped")
@@ -164,7 +164,7 @@ def kill(scene: Scene, seconds: float) -> None:
 
 
 def full(scene: Scene, seconds: float) -> None:
-    """No byte can be added to a file."""
+    """Let no byte be added to the history's file."""
     pid, before = (
         scene.watched.process.pid,
         resource.prlimit(scene.watched.process.pid, resource.RLIMIT_FSIZE),
@@ -182,7 +182,7 @@ def full(scene: Scene, seconds: float) -> None:
 
 
 def rights(scene: Scene, seconds: float) -> None:
-    """What is missing is named."""
+    """Revoke pg_monitor; the watch has to name what is missing."""
     run(scene.primary, f"REVOKE pg_monitor FROM {WATCHER}")
     _wait(lambda: bool(scene.watched.last.get("lacks")), "nothing was said to be missing")
     time.sleep(seconds)
@@ -190,7 +190,7 @@ def rights(scene: Scene, seconds: float) -> None:
 
 
 def failover(scene: Scene, seconds: float) -> None:
-    """A watch of both hosts follows the one that can be written to."""
+    """Promote the standby; a watch of both hosts follows the server that accepts writes."""
     with ExitStack() as stack:
         standby = Standby(scene.primary, scene.workspace, f"standby_{time.monotonic_ns()}")
         standby.build()
@@ -226,7 +226,7 @@ FAULTS: tuple[Callable[[Scene, float], None], ...] = (
 
 
 def _wait(is_so: Callable[[], bool], otherwise: str) -> float:
-    """Seconds that it took. Ends the bench when it does not come to be."""
+    """Wait for a condition; return the seconds that it took. Ends the bench if it does not come true."""
     begun_s = time.monotonic()
     while not is_so():
         if time.monotonic() - begun_s > BACK_S:

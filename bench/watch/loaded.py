@@ -50,16 +50,16 @@ class LoadedServer:
 
     @property
     def conninfo(self) -> str:
-        """For programs on this machine."""
+        """Conninfo for programs on this machine."""
         return f"{self.cluster.conninfo} user={SUPERUSER}"
 
     def burst(self, seconds: int) -> str:
-        """The load for so long; what pgbench says of it."""
+        """Run the load for this many seconds; return what pgbench prints."""
         script = [] if self._script is None else ["-f", str(self._script)]
         return self._run("-n", "-c", str(self._load.clients), "-T", str(seconds), *script)
 
     def lsn(self) -> int:
-        """Up to where WAL was written."""
+        """Location up to which WAL was written."""
         with self.cluster.connect() as session:
             row = session.execute("SELECT (pg_current_wal_lsn() - '0/0')::int8").fetchone()
         assert row is not None
@@ -77,7 +77,7 @@ class LoadedServer:
 def loaded_server(
     install: Install, workspace: Workspace, load: Workload, settings: Mapping[str, str]
 ) -> Iterator[LoadedServer]:
-    """The server, which is stopped and removed afterwards."""
+    """Run a loaded server; it is stopped and removed afterwards."""
     server = LoadedServer(install, workspace, load, settings)
     try:
         yield server
@@ -88,14 +88,14 @@ def loaded_server(
 
 @contextmanager
 def watching(*conninfos: str, every_s: float = 0.5, calibration: Path | None = None) -> Iterator[Fleet]:
-    """The watch of the command, without its page."""
+    """Run the watch of the command, without its page."""
     servers = tuple(ServerOrder(conninfo, calibration=calibration) for conninfo in conninfos)
     with Fleet(WatchOrder(servers, every_s)) as fleet:
         yield fleet
 
 
 def until(fleet: Fleet, is_so: Callable[[ServerView], bool], patience_s: float = _PATIENCE_S) -> ServerView:
-    """The first view of the only server of which that is so. Ends the bench when there is none."""
+    """Return the server's first view that fulfils the condition. Ends the bench if there is none."""
     until_s = time.monotonic() + patience_s
     while time.monotonic() < until_s:
         (view,) = fleet.views(1.0)
@@ -106,7 +106,7 @@ def until(fleet: Fleet, is_so: Callable[[ServerView], bool], patience_s: float =
 
 
 def is_at(lsn: int) -> Callable[[ServerView], bool]:
-    """Whether the crash clock holds all WAL up to there."""
+    """Condition: the crash clock holds all WAL up to that location."""
 
     def is_there(view: ServerView) -> bool:
         is_live = view.stream.phase is StreamPhase.LIVE and (view.stream.received or 0) >= lsn

@@ -79,7 +79,7 @@ def main() -> int:
 
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """(link, address of each page by name) of a site with something of everything."""
+    """Yield (link, address of each page by name) of a site that has every kind of page."""
     ids = fill(folder / "walproof.sqlite")
     table, plan = synthetic(FACTORS, truth), plan_of(FACTORS, trials=40, seed=3)
     steps = list(tuned(table, plan, TuneSearch(table.judge)))
@@ -113,7 +113,7 @@ def served(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def watched_pages(link: str, folder: Path) -> dict[str, str]:
-    """Address of each page of a real server; a moment of it is a file."""
+    """Yield the address of each page of a real server; a moment of it is a file."""
     name = wait_for_curve(link)["server"]
     host, asked_for = urlsplit(link).netloc, urlencode({"name": name, "minutes": 10})
     moment = folder / "moment.html"
@@ -126,12 +126,12 @@ def watched_pages(link: str, folder: Path) -> dict[str, str]:
 
 
 def truth(values: Mapping[str, str]) -> float:
-    """Two settings that need each other, of a tuning whose target stays."""
+    """A tuning with two settings that need each other."""
     return peaked({"checkpoint_completion_target": "0.9", **values})
 
 
 def axe_core(folder: Path) -> str:
-    """Its script."""
+    """Return the script of axe-core."""
     packed = subprocess.run(
         ["npm", "pack", "--silent", "axe-core"], cwd=folder, check=True, capture_output=True, text=True
     )
@@ -142,7 +142,7 @@ def axe_core(folder: Path) -> str:
 
 
 def look(tab: Tab, pages: Mapping[str, str], to: Path, script: str | None) -> int:
-    """Status: 1 where axe-core found something serious, or a page is wider than its window."""
+    """Visit every page; return 1 if axe-core found something serious or a page is wider than its window."""
     serious = wide = 0
     for name, url in pages.items():
         for mode, (width, scheme, medium) in MODES.items():
@@ -167,7 +167,7 @@ def look(tab: Tab, pages: Mapping[str, str], to: Path, script: str | None) -> in
 
 
 def violations(tab: Tab, script: str) -> list[dict[str, str]]:
-    """What axe-core says of the present page."""
+    """What axe-core finds on the present page."""
     tab.ask(f"{script}; 1")
     text = tab.ask(
         "axe.run().then(r => JSON.stringify(r.violations.map(v => ({impact: v.impact, help: v.help, "

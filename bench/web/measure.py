@@ -95,7 +95,7 @@ def serving(folder: str, servers: int, *options: str) -> Iterator[tuple[str, int
 
 
 def fill(path: Path, trials: int) -> int:
-    """A store with so many trials, in runs of the durability study; how many there are."""
+    """Fill a store with this many trials, in runs of the durability study; return how many there are."""
     store, count = Store(path), 0
     plan = make_plan(10)
     environment = durability().run.environment

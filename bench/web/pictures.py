@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def show(tab: Tab, url: str, scheme: str) -> None:
-    """Open a page as a reader has it."""
+    """Open a page as a reader sees it."""
     tab.prefer(scheme)
     tab.open(url, WIDTH)
 
@@ -134,7 +134,7 @@ def decoded(picture: bytes) -> np.ndarray[Any, np.dtype[np.uint8]]:
 def unfiltered(
     way: int, line: np.ndarray[Any, Any], before: np.ndarray[Any, Any], channels: int
 ) -> np.ndarray[Any, Any]:
-    """A line without its filter (PNG specification, 9)."""
+    """Undo the filter of a line (PNG specification, 9)."""
     if way == 0:
         return line
     if way == 2:

@@ -66,12 +66,12 @@ def watched_server(out: Path, pg: str = "18") -> Iterator[str]:
 
 
 def asked(link: str, path: str) -> Any:
-    """What the page tells programs."""
+    """Return what the page tells programs."""
     return json.loads(fetched(link, path))
 
 
 def fetched(link: str, path: str) -> bytes:
-    """What stands there."""
+    """Text of an element of the page."""
     parts = urlsplit(link)
     token = parse_qs(parts.query)["token"][0]
     request = urllib.request.Request(

@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def load(cluster: Cluster, pgbench: Path) -> None:
-    """pgbench's tables, and the user that records."""
+    """Make pgbench's tables, and the user that records."""
     cluster.init()
     cluster.start({**SETTINGS, "max_wal_size": "100GB", "wal_keep_size": "0"})
     try:
@@ -91,7 +91,7 @@ def load(cluster: Cluster, pgbench: Path) -> None:
 
 @contextmanager
 def under_load(cluster: Cluster, pgbench: Path, settings: dict[str, str], seconds: int) -> Iterator[Cluster]:
-    """The server, with pgbench at work for longer than that."""
+    """Run the server, with pgbench at work for longer than this."""
     cluster.start(settings)
     clients: subprocess.Popen[bytes] | None = None
     try:
@@ -140,7 +140,7 @@ def prediction(said: Any, size: str) -> Any:
 def rate(cluster: Cluster, seconds: int) -> tuple[float, int]:
     """Bytes of WAL a transaction between the redo points that were seen, and how many cycles these are.
 
-    A redo point is seen when its checkpoint is complete, always after the same share of the cycle behind it.
+    A redo point is seen when its checkpoint is complete, always after the same share of the next cycle.
     """
     seen: list[tuple[Lsn, int]] = []
     until = time.monotonic() + seconds
@@ -164,14 +164,14 @@ def rate(cluster: Cluster, seconds: int) -> tuple[float, int]:
 
 
 def walproof(*arguments: str) -> str:
-    """Standard output of the command."""
+    """Run the command; return its standard output."""
     done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
 
 def command(*arguments: str) -> list[str]:
-    """walproof with these arguments."""
+    """Run walproof with these arguments."""
     return [sys.executable, "-m", "walproof", *arguments]
 
 

@@ -10,7 +10,6 @@ checkpoint predicts.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from bench.rows import read_rows
 from bench.whatif import workloads as w
 from bench.whatif.validate import Campaign, measure
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured
@@ -40,7 +40,7 @@ def main() -> None:
         measure(CAMPAIGN, arguments.work, arguments.measure)
     if arguments.draw:
         results, picture = arguments.draw
-        rows = [json.loads(line) for line in results.read_text().splitlines()]
+        rows = read_rows(results)
         picture.write_text(vl_convert.vegalite_to_svg(draw(rows)))
 
 

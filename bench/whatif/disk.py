@@ -75,7 +75,7 @@ def measure(campaign: Campaign, work: Path) -> None:
 
 
 def watch(cluster: Cluster, pgbench: Path, campaign: Campaign) -> int:
-    """Do the work; the largest size of all segments meanwhile."""
+    """Do the work; return the largest size of all segments meanwhile."""
     done = threading.Event()
     # Segments that loading left ahead are there from the start, and are not removed before they are used.
     most = left = len([path for path in (cluster.data / "pg_wal").iterdir() if len(path.name) == 24])

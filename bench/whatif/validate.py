@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench.rows import read_rows
 from bench.whatif import workloads as w
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover, find
@@ -125,7 +126,7 @@ def main() -> None:
         assert arguments.keep is not None, "--again needs --keep"
         predict_again(arguments.results, arguments.keep)
     if arguments.table:
-        print_table([json.loads(line) for line in arguments.results.read_text().splitlines()])
+        print_table(read_rows(arguments.results))
         return
     if arguments.again:
         return
@@ -190,7 +191,7 @@ def load(cluster: Cluster, pgbench: Path, campaign: Campaign) -> None:
 
 
 def bench(cluster: Cluster, pgbench: Path, *options: str) -> None:
-    """pgbench on that server."""
+    """Run pgbench on that server."""
     command = [
         str(pgbench), "-h", str(cluster.sockets), "-p", str(cluster.port), "-U", "postgres", *options,
         "postgres",
@@ -200,7 +201,7 @@ def bench(cluster: Cluster, pgbench: Path, *options: str) -> None:
 
 
 def run(cluster: Cluster, pgbench: Path, campaign: Campaign, settings: Mapping[str, str]) -> dict[str, Any]:
-    """The work under one setting: what was written, and what is predicted from it for all settings."""
+    """Run the work under one setting; return what was written, and predictions from it for all settings."""
     work = campaign.work
     cluster.start({**SETTINGS, **work.settings, **settings})
     try:
@@ -282,7 +283,7 @@ def predict_again(results: Path, keep: Path) -> None:
 
 
 def kept_folder(keep: Path, row: Mapping[str, Any]) -> Path:
-    """Where the WAL of a run is kept."""
+    """Folder in which the WAL of a run is kept."""
     kind = " wal_compression" if "wal_compression" in row["settings"] else ""
     name = f"{row['pg']} {row['work']}{kind} {say(row['settings'])}"
     return keep / name.replace(",", "").replace(";", "").replace(" ", "-")
@@ -308,7 +309,7 @@ def target_of(settings: Mapping[str, str], work: w.Work, version: int) -> Target
 
 
 def say(settings: Mapping[str, str]) -> str:
-    """``128MB``, ``30s``, ``lz4``: what differs."""
+    """The values that differ, such as ``128MB``, ``30s``, ``lz4``."""
     hints = f" {settings['wal_log_hints']}" if "wal_log_hints" in settings else ""
     return settings.get("wal_compression") or (
         settings["checkpoint_timeout"]
@@ -331,7 +332,7 @@ class Cell:
 
 
 def cells_of(rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
-    """Every prediction that is one: of a run with checkpoints, from another run."""
+    """Yield the predictions that count: of a run with checkpoints, from another run."""
     found = []
     for name, of_workload in grouped(rows).items():
         for source in of_workload:
@@ -350,7 +351,7 @@ def cells_of(rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
 
 
 def grouped(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    """By campaign."""
+    """Group rows by campaign."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         name = f"{row['pg']}, {row['work']}"
@@ -366,7 +367,7 @@ def is_late(predicted: Mapping[str, Any]) -> bool:
 
 
 def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Errors by workload, source and target; then by workload; then of all."""
+    """Print errors by workload, source and target; then by workload; then over all."""
     for name, of_workload in grouped(rows).items():
         print(f"\n{name}\n")
         names = [say(row["settings"]) for row in of_workload]
@@ -395,7 +396,7 @@ def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_summary(name: str, cells: Sequence[Cell]) -> None:
-    """A row: how far off these predictions are."""
+    """A row with the errors of these predictions."""
     if not cells:
         return
     wal = [abs(cell.wal) for cell in cells]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walproof.analysis.forecast import MachineFacts
-from walproof.analysis.recovery import TERMS
+from walproof.analysis.recovery_costs import TERMS
 from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, Machine, PhaseReplay
 from walproof.wal.recovery import QUANTITIES
 

@@ -21,9 +21,9 @@ from walproof.analysis.forecast import (
     forecast_distances,
     of_minors,
 )
-from walproof.analysis.recovery import SHIPPED, TERMS, Disk, places, predict
+from walproof.analysis.recovery_costs import SHIPPED, TERMS, Disk, places, predict
 from walproof.errors import AnalysisError, WalError
-from walproof.facts.recovery import RecoveryTimes
+from walproof.facts.recovery_log import RecoveryTimes
 from walproof.units import Lsn
 from walproof.wal import records, stats
 from walproof.wal.recording import Position, Recording, write_recording

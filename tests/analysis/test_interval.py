@@ -75,7 +75,7 @@ def test_t_interval_covers_its_level(count: int, level: float) -> None:
         interval = mean_interval([chance.gauss(0.3, 0.05) for _ in range(count)], level)
         assert interval is not None
         held += interval.contains(0.3)
-    # Four standard deviations of a share over RUNS runs: a right interval fails once in 16,000 seeds.
+    # Four standard deviations of a share of RUNS: a right interval fails once in 16,000 seeds.
     assert held / RUNS == pytest.approx(level, abs=4 * math.sqrt(level * (1 - level) / RUNS))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.unpack import unpack
-from walproof.analysis.recovery import SHIPPED, START_S, predict
+from walproof.analysis.recovery_costs import SHIPPED, START_S, predict
 from walproof.analysis.recovery_curve import RecoveryCurve, mean_image, recovery_curve
 from walproof.units import Lsn
 from walproof.wal import stats

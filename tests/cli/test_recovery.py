@@ -11,8 +11,9 @@ import pytest
 from tests.analysis.calibrations import calibrated as stored_calibration
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
+from tests.schemas import assert_valid
 from walproof.analysis.forecast import MachineFacts
-from walproof.analysis.recovery import TERMS
+from walproof.analysis.recovery_costs import TERMS
 from walproof.cli.recovery import _added
 from walproof.errors import StoreError
 from walproof.facts.calibration import Calibration, read_calibration, write_calibration
@@ -34,6 +35,7 @@ def predict(cwd: Path, *arguments: str) -> dict[str, Any]:
     done = walproof("recovery", "predict", *arguments, "--json", cwd=cwd, WALPROOF_DATA=str(cwd / "data"))
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
+    assert_valid("recovery-predict", found)
     return found
 
 

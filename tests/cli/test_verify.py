@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
+from tests.schemas import assert_valid
 from tests.wal.damage import GoldenWal
 
 
@@ -41,6 +42,7 @@ def test_a_whole_archive(wal: Path, tmp_path: Path) -> None:
     assert "no base backup was found" in first
     assert "PostgreSQL 18" in second
     data = json.loads(walproof("wal", "verify", "--json", "archive", cwd=tmp_path).stdout)
+    assert_valid("wal-verify", data)
     assert data["whole"] is True
     (archive,) = data["archives"]
     assert archive["verdict"] == first

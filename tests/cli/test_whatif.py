@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
+from tests.schemas import assert_valid
 from walproof.units import Lsn
 from walproof.wal.recording import Position, Recording, write_recording
 
@@ -115,6 +116,7 @@ def test_hint_bits_can_be_taken_out_but_not_put_in(wal: Path, tmp_path: Path) ->
     done = walproof("wal", "whatif", str(wal), "--set", off, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
+    assert_valid("wal-whatif", data)
     size = data["present"]["max_wal_size_mb"]
     with_hints, without = (
         next(
@@ -159,6 +161,7 @@ def test_a_recovery_target(wal: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert within.returncode == 0, within.stderr
     answered = json.loads(within.stdout)
+    assert_valid("wal-whatif", answered)
     assert 0 < answered["answer"]["recovery_s"] <= 60
     for prediction in answered["predictions"]:
         assert prediction["recovery_s"] > 0

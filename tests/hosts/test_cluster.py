@@ -19,6 +19,7 @@ from tests.facts.server import store_server, store_url
 from tests.golden.unpack import VERSIONS, unpack
 from tests.hosts import clusters
 from tests.lab.tune_loads import shop
+from tests.schemas import assert_valid
 from tests.wal.places.archive import laid_golden
 from walproof.errors import HostError, WalError
 from walproof.facts import Install
@@ -218,7 +219,9 @@ def test_a_study_runs_on_every_host(address: str, shared_store: str, tmp_path: P
         cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
     found = json.loads(done.stdout)
+    assert_valid("hosts", found)
     assert sorted(found["runs"]) == sorted(clusters.HOSTS)
     assert found["left_out"] == {}
     (effect,) = found["effects"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from walproof.analysis.recovery import TERMS
+from tests.schemas import assert_valid
+from walproof.analysis.recovery_costs import TERMS
 from walproof.analysis.recovery_fit import fit
 from walproof.cli.recovery import calibrate as calibrate_command
 from walproof.errors import DiskError
@@ -116,7 +117,9 @@ def test_the_command_prints_what_it_keeps(
     calibrate_command(pg="embedded", on=cache_folder("work"), to=path, add=False, json=True)
     shown = capsys.readouterr().out
     assert shown == path.read_text()
-    assert json.loads(shown)["machine"]["cores"] == this_machine()[1]
+    kept = json.loads(shown)
+    assert_valid("recovery-calibrate", kept)
+    assert kept["machine"]["cores"] == this_machine()[1]
 
 
 def test_too_little_space_is_named(

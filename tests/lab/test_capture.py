@@ -22,6 +22,7 @@ from tests.lab.recorded import (
     take,
     wait_for,
 )
+from tests.schemas import assert_valid
 from walproof.errors import ProbeError, WalError
 from walproof.facts import Install
 from walproof.lab.capture import Beginning, CaptureOrder
@@ -177,6 +178,7 @@ def test_from_the_command_line(cluster: Cluster, tmp_path: Path) -> None:
     done = walproof(*arguments, "--to", "told", "--for", "1s", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
+    assert_valid("wal-capture", told)
     recorded = read_recording(tmp_path / "told")
     assert (told["folder"], told["wal_bytes"]) == ("told", recorded.bytes)
     assert (told["began_lsn"], told["ended_because"]) == (str(recorded.began.lsn), "time")

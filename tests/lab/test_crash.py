@@ -12,7 +12,7 @@ import pytest
 
 from walproof.errors import AnalysisError, ClusterError, DiskError
 from walproof.facts import Install
-from walproof.facts.recovery import read_recovery_log
+from walproof.facts.recovery_log import read_recovery_log
 from walproof.lab.recovery import crash
 from walproof.lab.recovery.backed_memory import BackedMemory, backed_memory
 from walproof.lab.recovery.crash import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.postgres.replication import run
 from walproof.analysis.watch.sync import sync_forecast
 from walproof.facts.calibration import SyncCosts
-from walproof.facts.recovery import read_recovery_log
+from walproof.facts.recovery_log import read_recovery_log
 from walproof.facts.watch import DataDirectory, SyncForecast
 from walproof.lab.recovery.sync_cost import sync_filesystem
 from walproof.observe.data_files import count_files, dirty_bytes

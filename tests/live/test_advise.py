@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from tests.cli.command import walproof
+from tests.schemas import assert_valid
 from walproof.cli.advising import case_of, recorded_window
 from walproof.facts import Install
 from walproof.postgres import template as templates
@@ -106,6 +107,7 @@ def test_what_was_done_to_it_is_found_and_the_lines_can_be_undone(cluster: Clust
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
+    assert_valid("advise", told)
     advice = {entry["rule"]: entry for entry in told["advice"]}
     assert {
         "synchronous_commit", "slots", "wal_compression", "checkpoint_completion_target",
@@ -204,6 +206,7 @@ def test_without_replication_there_is_advice_from_statistics(cluster: Cluster, t
     assert done.returncode == 0, done.stderr
     assert "the WAL is not recorded" in done.stderr
     told = json.loads(done.stdout)
+    assert_valid("advise", told)
     assert {"slots", "log_checkpoints"} <= {advice["rule"] for advice in told["advice"]}
     assert any(note.startswith("Not granted: the WAL: ") for note in told["notes"])
 
@@ -246,6 +249,7 @@ def test_the_demo_needs_no_server(tmp_path: Path) -> None:
     done = walproof("advise", "--demo", "--pg", "embedded", "--for", "2s", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
+    assert_valid("advise", told)
     assert {"slots", "unlogged", "log_checkpoints"} <= {advice["rule"] for advice in told["advice"]}
     both = walproof("advise", "--demo", "service=shop", cwd=tmp_path)
     neither = walproof("advise", cwd=tmp_path)

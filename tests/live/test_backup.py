@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.lab.silence import Silence
+from tests.schemas import assert_valid
 from walproof.disk.checksums import DamagedPage
 from walproof.errors import ClusterError, SettingError, StudyError, WorkloadError
 from walproof.facts import Install, Plan, Trial, TrialState
@@ -446,5 +447,6 @@ def test_a_study_of_backup_from_the_command_to_the_report(tmp_path: Path) -> Non
     assert "s until back, " in done.stderr
     assert "The way back: w" in done.stdout
     page = json.loads(walproof("report", "last", "--out", "out", "--format", "json", cwd=tmp_path).stdout)
+    assert_valid("report", page)
     assert page["analysis"]["metric"] == "back_s"
     assert [trial["reason"] for trial in page["trials"]] == [None, None]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
+from tests.schemas import assert_valid
 from walproof.facts.store import Store
 
 pytestmark = pytest.mark.live
@@ -73,4 +74,5 @@ def test_what_the_baseline_says_of_another_crash_is_what_that_one_had_to_do(tmp_
     shown = walproof("show", run.id, "--out", "out", cwd=tmp_path)
     assert "Recovery predicted from images alone" in shown.stdout, shown.stdout
     as_json = json.loads(walproof("show", run.id, "--json", "--out", "out", cwd=tmp_path).stdout)
+    assert_valid("report", as_json)
     assert as_json["run"]["id"] == run.id

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
+from tests.schemas import assert_valid
 from walproof.disk.simulated import STATE_FOLDER
 from walproof.facts import Failover, FailoverConditions, Install, StandbysLayout
 from walproof.facts.store import Store
@@ -108,6 +109,7 @@ distance = ["0ms", "100ms"]
     assert trials["synchronous_commit=local, distance=100ms"].metrics["commits_lost"] > 0
     assert "Lost at a failover" in done.stdout
     page = json.loads(walproof("report", "last", "--out", "out", "--format", "json", cwd=tmp_path).stdout)
+    assert_valid("report", page)
     assert page["analysis"]["failed"] == 0
 
 

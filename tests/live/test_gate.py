@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.command import walproof
+from tests.schemas import assert_valid
 from walproof.cli.status import ExitStatus
 
 pytestmark = pytest.mark.live
@@ -48,7 +49,9 @@ def test_equal_settings_on_one_server_hold(tmp_path: Path) -> None:
         "--fail-if", "wal_bytes_per_txn > 20x", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == ExitStatus.DONE, done.stderr
-    gate = json.loads(done.stdout)["gate"]
+    document = json.loads(done.stdout)
+    assert_valid("report", document)
+    gate = document["gate"]
     assert gate["outcome"] == "holds"
     (judged,) = gate["judged"]
     assert judged["promise"] == {"metric": "wal_bytes_per_txn", "side": ">", "limit": 20.0}

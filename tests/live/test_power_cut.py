@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
+from tests.schemas import assert_valid
 
 pytestmark = pytest.mark.live
 
@@ -49,6 +50,7 @@ def test_a_study_of_power_cuts(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "self-test" in done.stderr
     document = json.loads(done.stdout)
+    assert_valid("report", document)
     safe, unsafe = document["power_cuts"]
     assert (safe["images"], safe["failed"], safe["void"]) == (2, 0, 0), safe
     assert safe["counts"]["clean"] + safe["counts"]["benign"] == 2
@@ -71,6 +73,7 @@ def test_a_study_of_power_cuts(tmp_path: Path) -> None:
     told = walproof("power-cut", "replay", str(kept[0]), "--json", cwd=tmp_path)
     assert told.returncode == 0, told.stderr
     data = json.loads(told.stdout)
+    assert_valid("power-cut-replay", data)
     assert data["is_same"] is True
     assert data["then"]["state"] == data["now"]["state"] == then.split(":")[0]
     assert data["now"].keys() == data["then"].keys() > {"reason", "torn_pages", "lost_commits"}
@@ -88,6 +91,7 @@ def test_a_study_of_power_cuts(tmp_path: Path) -> None:
     assert sound.returncode == ("The load's timing is never quite the same" in sound.stdout)
     told = walproof("power-cut", "replay", f"{safe_trial['number']}/2", "--json", cwd=tmp_path)
     data = json.loads(told.stdout)
+    assert_valid("power-cut-replay", data)
     assert told.returncode == (not data["is_same"])
     assert (data["is_same"], data["kept"], data["survival"]) == (
         data["now"]["state"] == data["then"]["state"],
@@ -109,6 +113,7 @@ def test_a_comparison_on_an_emulated_disk_with_cuts(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
+    assert_valid("report", document)
     tps = {trial["variant"]: trial["metrics"]["tps"] for trial in document["trials"]}
     assert tps["default"] < 51
     assert tps["synchronous_commit=off"] > 3 * tps["default"]

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.lab.silence import Silence
+from tests.schemas import assert_valid
 from walproof.facts import Install, ReplayConditions, Trial
 from walproof.facts.store import Store
 from walproof.lab.asked import Overrides
@@ -82,6 +83,7 @@ def test_the_same_wal_is_replayed_and_accounted_for(tmp_path: Path) -> None:
     for install in chosen:
         _check(install, {t.variant: t.metrics for t in found if t.install.startswith(install.version)})
     page = json.loads(walproof("report", "last", "--out", "out", "--format", "json", cwd=tmp_path).stdout)
+    assert_valid("report", page)
     assert page["analysis"]["metric"] == "startup_us_per_row"
     text = walproof("show", "last", "--out", "out", cwd=tmp_path).stdout
     assert "one core replays" in text

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.command import walproof
 from tests.live.pair import Pair, running_pair, watcher
 from tests.postgres.replication import query, run, running_primary
+from tests.schemas import assert_valid
 from walproof.facts import Install
 from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install
@@ -36,6 +37,7 @@ def test_json_is_a_line_a_window_without_connection_strings(pair: Pair, tmp_path
     windows = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(windows) >= 2
     for window in windows:
+        assert_valid("replica-watch", window)
         assert [stage["stage"] for stage in window["stages"]] == [
             "generation", "network", "write", "flush", "replay", "conflict", "apply delay",
         ]  # fmt: skip
@@ -71,6 +73,7 @@ def test_a_role_that_may_not_list_pg_wal_sees_the_rest(pair: Pair, tmp_path: Pat
         run(pair.primary, "GRANT EXECUTE ON FUNCTION pg_ls_waldir() TO pg_monitor")
     assert done.returncode == 0, done.stderr
     window = json.loads(done.stdout)
+    assert_valid("replica-watch", window)
     assert window["causes"] == []
     assert 'Role "watcher" may not list pg_wal on the upstream' in " ".join(window["notes"])
 

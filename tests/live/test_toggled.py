@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
+from tests.schemas import assert_valid
 from walproof.facts import Design, Install, Slice, TrialState
 from walproof.facts.store import Store
 
@@ -67,6 +68,7 @@ def test_a_mixed_comparison_names_the_design_of_each_row(tmp_path: Path) -> None
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    assert_valid("report", found)
     assert [
         (effect["variant"], effect["baseline"][2], effect["design"])
         for effect in found["analysis"]["effects"]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.command import start, walproof
 from tests.lab.tune_loads import shop
+from tests.schemas import assert_valid
 from walproof.advise.tune.crashes import crash_checks
 from walproof.advise.tune.judge import LoadRecording, RecordedJudge
 from walproof.analysis.forecast import Costs
@@ -177,6 +178,7 @@ def test_a_tuning_that_is_interrupted_goes_on(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert _trials(tmp_path) == trials
     answer = json.loads(done.stdout)
+    assert_valid("tune", answer)
     assert [step["run"] for step in answer["steps"]] == [step.run for step in finished]
     assert answer["promises"]["may_lose"] == "none"
     assert answer["default_prediction"]["pg_wal_bytes"] == 1 << 30

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
+from tests.schemas import assert_valid
 from tests.wal.server import BINDIRS
 from walproof.analysis.statements import reconcile
 from walproof.facts.store import Store
@@ -78,4 +79,5 @@ def test_every_byte_has_a_name(version: str, tmp_path: Path) -> None:
                 images = {record.operation for record in gap.outside} - {"Transaction/COMMIT"}
                 assert ("XLOG/FPI" in images) == (trial.variant == "minimal")
     page = json.loads(walproof("report", "last", "--out", "out", "--format", "json", cwd=tmp_path).stdout)
+    assert_valid("report", page)
     assert page["analysis"]["metric"] == "wal_bytes_decoded"

@@ -11,6 +11,7 @@ import pytest
 
 from bench.advise.told_equality import PREPARE, SETTINGS, compared, loading
 from tests.cli.command import walproof
+from tests.schemas import assert_valid
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -52,6 +53,7 @@ def _told(cluster: Cluster, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "the WAL is not streamed" in done.stderr
     told = json.loads(done.stdout)
+    assert_valid("advise", told)
     assert any("pg_walinspect told" in note and "how well images compress" in note for note in told["notes"])
     assert "WAL read" in told["dateline"]
     recording = read_recording(kept)

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.cli.command import start, walproof
 from tests.live.pair import writing
 from tests.postgres.replication import query, run, running_primary, wait_until
+from tests.schemas import assert_valid
 from tests.web.reading import Reader
 from walproof.cli.watch_order import ServerOrder, WatchOrder
 from walproof.cli.watched import Fleet
@@ -74,6 +75,7 @@ def test_one_look_names_the_trouble_and_leaves_nothing(troubled: Cluster, tmp_pa
     (line,) = done.stdout.splitlines()
     assert "hunter2" not in line
     found = json.loads(line)
+    assert_valid("watch", found)
     assert {concern["key"] for concern in found["concerns"]} >= {"archiver", "slot etl"}
     assert found["wal_bytes_per_s"] > 0
     assert found["disk"]["pg_wal_bytes"] >= 32 << 20
@@ -108,6 +110,7 @@ def test_what_was_shown_is_kept_and_shown_again(troubled: Cluster, tmp_path: Pat
     replayed = [json.loads(line) for line in again.stdout.splitlines()]
     assert len(replayed) == len(records) >= 6
     for line in replayed:
+        assert_valid("watch", line)
         live = shown[line["at"]]
         assert {concern["key"] for concern in line["concerns"]} == {
             concern["key"] for concern in live["concerns"]

@@ -1,16 +1,19 @@
-"""The documents have none of the wordings that were once mended; ``make lint`` asks the same."""
+"""Documents, docstrings and comments have none of the wordings that were once mended, as in ``make lint``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
-from bench.ship.prose import RULES, complaints, pages
+from bench.ship.prose import RULES, complaints, pages, sources
 
 
-def test_documents_have_none() -> None:
+@pytest.mark.parametrize("texts", [pages, sources])
+def test_documents_and_sources_have_none(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
     found = [
         f'{name}:{line}: "{words}": {instead}'
-        for name, text in pages()
+        for name, text in texts()
         for line, words, instead in complaints(text)
     ]
     assert found == []
@@ -28,6 +31,15 @@ def test_documents_have_none() -> None:
 )
 def test_a_wording_is_found(text: str, words: str) -> None:
     assert [found for _, found, _ in complaints(text)] == [words]
+
+
+def test_docstrings_and_comments_are_read_on_their_lines() -> None:
+    texts = dict(sources())
+    this = texts["tests/ship/test_prose.py"].splitlines()
+    assert this[0].startswith("Documents, docstrings and comments")
+    assert "at or behind" not in "\n".join(this)  # the string of an example is no comment
+    assert this.index("the string of an example is no comment") > 0
+    assert "LD_PRELOAD" in texts["crates/walproof-preload/src/lib.rs"]
 
 
 def test_code_and_plain_sentences_are_left_alone() -> None:

@@ -1,4 +1,4 @@
-"""Of runs, studies, installs, disks, loads and power cuts."""
+"""Shapes of the outputs about runs, studies, installs, disks, loads and power cuts."""
 
 from __future__ import annotations
 

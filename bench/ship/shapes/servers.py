@@ -1,4 +1,4 @@
-"""Of servers that are advised or watched."""
+"""Shapes of the outputs about servers that are advised or watched."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class ReplicaWindow(TypedDict):
 
 
 class WatchedStandby(TypedDict):
-    """Seen from both sides it has the keys of a window of `replica watch`, too."""
+    """A watched pair; if both sides are watched it also has the keys of a window of `replica watch`."""
 
     name: str
     seen_from: str

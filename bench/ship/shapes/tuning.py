@@ -1,4 +1,4 @@
-"""Of tunings."""
+"""Shapes of the outputs about tunings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of WAL, archives and recoveries."""
+"""Shapes of the outputs about WAL, archives and recoveries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from walproof.analysis.recovery import Disk
+from walproof.analysis.recovery_costs import Disk
 from walproof.wal.relations import Relation
 
 Object = Mapping[str, Any]

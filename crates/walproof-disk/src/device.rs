@@ -76,7 +76,7 @@ impl Device {
     }
 }
 
-/// Takes a turn of `service_ns` in the queue whose end is `free_at_ns`; returns when the turn ends. Times are
+/// Takes a turn of `service_ns` in the queue that is free at `free_at_ns`; returns when the turn ends. Times are
 /// of one monotonic clock.
 pub fn take_turn(free_at_ns: &AtomicU64, now_ns: u64, service_ns: u64) -> u64 {
     let end = |free: u64| free.max(now_ns).saturating_add(service_ns);

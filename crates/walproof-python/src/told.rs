@@ -11,7 +11,7 @@ type RawImage = (u16, u16, u16, Option<String>, bool);
 /// Id; tablespace, database, relation and fork; block; image; bytes of its data.
 type RawBlock = (u8, (u32, u32, u32, u8), u32, Option<RawImage>, Option<u16>);
 /// Location, the one before; transaction; resource manager, operation; length, length of main data; blocks; what is
-/// known of the main data.
+/// known about the main data.
 type RawRecord = ((u64, u64), u32, (String, String), (u32, u32), Vec<RawBlock>, Vec<u8>);
 
 /// Makes WAL of records that are told in order.

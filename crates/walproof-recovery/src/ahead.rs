@@ -10,7 +10,7 @@ use walproof_wal::{ForkNumber, PageTable};
 
 const NONE: u32 = u32::MAX;
 
-// What is known of a page, in a byte.
+// What is known about a page, in a byte.
 
 /// The kernel has it.
 const CACHED: u8 = 1;

@@ -20,7 +20,7 @@ use crate::pages::Page;
 use crate::prefetchers::{Look, Prefetchers};
 use crate::reference::{Event, Reference, BUILT, DONE, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
 
-// What is known of a page, in a byte for each size.
+// What is known about a page, in a byte for each size.
 
 /// Usage count of its buffer, to 5 (`BM_MAX_USAGE_COUNT`).
 const USAGE: u8 = 7;
@@ -68,7 +68,7 @@ named_fields! {
 /// Buffers of several sizes.
 #[derive(Debug)]
 pub(crate) struct Pools {
-    /// What is known of each page, and the buffers that have it.
+    /// What is known about each page, and the buffers that have it.
     states: Vec<u64>,
     /// Of each page one for each size, in turn.
     frames: Vec<u32>,

@@ -85,7 +85,7 @@ named_fields! {
         pub runs: u64,
         /// Relations that were dropped: each may make the server go through all its buffers.
         pub relations_dropped: u64,
-        /// Relations whose end was cut off.
+        /// Relations that were cut off at the end.
         pub truncations: u64,
         /// References whose page was not among the [`RECENT_PAGES`](crate::RECENT_PAGES) referenced last.
         pub recent_misses: u64,

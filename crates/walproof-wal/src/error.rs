@@ -131,7 +131,7 @@ pub enum Error {
         /// Where what arrives now begins.
         got: Lsn,
     },
-    /// WAL that arrives can only go on on a newer timeline.
+    /// WAL that arrives can only continue on a newer timeline.
     #[error("timeline {got} is not newer than timeline {latest}")]
     OldTimeline {
         /// The timeline that was asked for.

@@ -81,7 +81,7 @@ fn a_header_may_be_split_over_pages() {
                 forge.record(0, 0x20, 0, &main_data(100));
             }
             let room = usize::try_from(boundary - forge.position()).unwrap() - left;
-            // One record whose end, padded, leaves `left` bytes on the page.
+            // A record that leaves, with its padding, `left` bytes on the page.
             forge.record(0, 0x20, 0, &main_data(room - 24 - if room - 24 > 257 { 5 } else { 2 }));
             assert_eq!(boundary - forge.position(), left as u64);
             let split = forge.record(21, 0, 9, &main_data(500));

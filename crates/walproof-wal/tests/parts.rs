@@ -21,7 +21,7 @@ type Files = Vec<(SegmentName, Vec<u8>)>;
 
 const SIZE: u64 = SEGMENT_SIZE as u64;
 
-/// All that is known of the totals, in the order in which it is told.
+/// All that is known about the totals, in the order in which it is told.
 fn told((stats, finish): (Stats, Finish)) -> String {
     let relations: Vec<_> = stats
         .relations()

@@ -63,7 +63,7 @@ fn nothing_of_the_tables_is_left() {
                     .map(|(_, bytes)| bytes.windows(word.len()).filter(|part| *part == word).count())
                     .sum()
             };
-            // Some go on on the next page.
+            // Some continue on the next page.
             found += usize::from(count(&golden.segments) > 0);
             assert_eq!(count(&written), 0, "{version}: {word:?}");
         }

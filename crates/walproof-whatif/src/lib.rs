@@ -22,7 +22,7 @@
 //! ```
 //!
 //! From the bottom up: `target` (the settings), `position` (bytes to locations), `clock` (locations to times),
-//! `pages` (what is known of each
+//! `pages` (what is known about each
 //! page), `sampler` (which pages, where not all), `pglz` and `images` (images compressed by each method), `growth` (how large an image would be),
 //! `knowledge` (what the recording teaches about records), `recorded` (facts of the recording), `samples` (images of recordings that are blanked out), `lane` (one
 //! simulated server and its checkpoints), `outcome`, `request`, `simulation` (the pass),

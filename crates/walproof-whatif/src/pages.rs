@@ -1,4 +1,4 @@
-//! What is known of each page that the recording touches, in 8 bytes a page.
+//! What is known about each page that the recording touches, in 8 bytes a page.
 //!
 //! A sample of pages, which are far from each other, stands in a map instead, at about 30 bytes a page.
 //!

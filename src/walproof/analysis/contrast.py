@@ -1,7 +1,7 @@
 """Ratios of two cells within the rounds that have both, and how sure their mean is.
 
 Which cells are compared is the caller's: variants with their baseline, installs with the first one, a batch
-size with the next smaller. Comparisons that are asked for together share what is known of the spread
+size with the next smaller. Comparisons that are asked for together share what is known about the spread
 (:mod:`walproof.analysis.inference.spread`).
 """
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from walproof.analysis.recovery import SHIPPED, checkpoint_s, redo_terms_s
+from walproof.analysis.recovery_costs import SHIPPED, checkpoint_s, redo_terms_s
 from walproof.facts import Plan, Trial, TrialState
 from walproof.wal.recovery import QUANTITIES
 

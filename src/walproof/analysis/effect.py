@@ -110,7 +110,7 @@ def effects(
     """
     groups: dict[Cell, list[tuple[Cell, Cell]]] = {}
     for install, workload, variant in plan.cells:
-        # Each design has a baseline of its own, and what is known of its spread.
+        # Each design has a baseline of its own, and what is known about its spread.
         if variant != (name := plan.baseline_of(variant)):
             baseline = Cell(install, workload, name)
             groups.setdefault(baseline, []).append((Cell(install, workload, variant), baseline))
@@ -160,7 +160,7 @@ def _family(
     metric: str,
     level: float,
 ) -> tuple[Effect, ...]:
-    """The effects of all groups as one family; comparisons of a group share what is known of the spread."""
+    """The effects of all groups as one family; comparisons of a group share one estimate of the spread."""
     index, rounds = index_trials(trials), rounds_of(trials)
     found = [
         _known(plan.variant(contrast.cell.variant).design, contrast, index, rounds, metric, level)

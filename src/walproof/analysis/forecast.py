@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from walproof.analysis.recovery import (
+from walproof.analysis.recovery_costs import (
     SHIPPED,
     Coefficients,
     Disk,
@@ -31,7 +31,7 @@ from walproof.analysis.recovery_fit import fit, scale_to_crash
 from walproof.analysis.whatif import ServerPrediction
 from walproof.errors import WalError
 from walproof.facts.calibration import Calibration, SyncCosts
-from walproof.facts.recovery import RecoveryTimes
+from walproof.facts.recovery_log import RecoveryTimes
 from walproof.settings.minors import compared_minors, major_minor
 from walproof.units import Lsn, format_bytes, format_utc, parse_bytes
 from walproof.wal.places.opened import Path as WalPath

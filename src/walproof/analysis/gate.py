@@ -41,7 +41,7 @@ FIRST_ROUNDS = 4
 
 
 class Outcome(Enum):
-    """What is known of a promise, or of all together."""
+    """What is known about a promise, or of all together."""
 
     HOLDS = "holds"
     BROKEN = "broken"

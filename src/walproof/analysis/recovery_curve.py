@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from walproof.analysis.recovery import START_S, Coefficients, predict
+from walproof.analysis.recovery_costs import START_S, Coefficients, predict
 from walproof.wal.recovery import RecoveryAnalysis
 
 STARTS = (0.0, 0.33, 0.66)

@@ -1,7 +1,7 @@
 """What each part of a recovery costs on a machine, learned from measured ones.
 
 From a calibration by non-negative least squares, rows weighted by 1/time and held weakly to the shipped
-coefficients; from the log of one's own last crash as the shipped ones times one number.
+coefficients; from the log of your last crash as the shipped ones times one number.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TypeVar
 
-from walproof.analysis.recovery import (
+from walproof.analysis.recovery_costs import (
     CHECKPOINT_TERMS,
     COLD_TERMS,
     MB,
@@ -25,7 +25,7 @@ from walproof.analysis.recovery import (
 )
 from walproof.errors import AnalysisError
 from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, PhaseReplay
-from walproof.facts.recovery import RecoveryTimes
+from walproof.facts.recovery_log import RecoveryTimes
 from walproof.wal.recovery import RecoveryWork
 
 _RIDGE = 0.005

@@ -90,8 +90,8 @@ class Toggled:
     def starts_for(self, half_width: float, level: float = LEVEL) -> int | None:
         """More starts of this length until the interval reaches no farther than ``half_width``.
 
-        None if nothing is known of the spread, or if starts contradict each other: then more starts have to
-        show by how much.
+        None if nothing is known about the spread, or if starts contradict each other: then more starts have
+        to show by how much.
         """
         if not self.group_spread or self.contradicting:
             return None

@@ -38,7 +38,7 @@ def find_costs(path: Path | None, version: int, *, other_machine: bool = False) 
 def read_crash(path: Path) -> OwnCrash:
     """The last recovery in a server's log. Raises StoreError, and AnalysisError as `read_recovery_log`."""
     from walproof.analysis.forecast import OwnCrash
-    from walproof.facts.recovery import read_recovery_log
+    from walproof.facts.recovery_log import read_recovery_log
 
     try:
         text = path.read_text(encoding="utf-8", errors="replace")

@@ -173,7 +173,7 @@ def predict(
         sys.stdout.write(recovery_json(found))
         return
     from walproof.report.terminal import print_sections
-    from walproof.report.wal.recovery import recovery_view
+    from walproof.report.wal.recovery_forecast import recovery_view
 
     view, console = recovery_view(found), options.result_console()
     console.print(view.question, style="bold")

@@ -131,7 +131,7 @@ class Fleet:
         self._stack.close()
 
     def views(self, patience_s: float = 0.0) -> list[ServerView]:
-        """What is known of each server now; waits for first sightings until ``patience_s`` have passed."""
+        """What is known about each server now; waits for first sightings until ``patience_s`` have passed."""
         until_s = time.monotonic() + patience_s
         for server in self.servers:
             server.take(max(0.0, until_s - time.monotonic()))

@@ -157,7 +157,7 @@ class Limit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CandidatePrediction:
-    """What is known of a candidate without running it."""
+    """What is known about a candidate without running it."""
 
     wal_bytes_per_txn: float | None
     pg_wal_bytes: float | None

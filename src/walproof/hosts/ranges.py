@@ -38,7 +38,7 @@ class SegmentRange(NamedTuple):
 
 
 class RangeOutcome(NamedTuple):
-    """What is known of consecutive ranges.
+    """What is known about consecutive ranges.
 
     The part of the last range stays separate until another follows. If none does, that range is read again
     with what comes after it, because only that shows whether the WAL ends there.

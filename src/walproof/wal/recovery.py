@@ -5,7 +5,7 @@
     >>> analyse("pg_wal", start=redo, buffers=[16384]).last.pools[16384].reads  # doctest: +SKIP
 
 crates/walproof-recovery does the work, without holding the GIL; docs/recovery.md says how. Time is the
-business of ``walproof.analysis.recovery``.
+business of ``walproof.analysis.recovery_costs``.
 """
 
 from __future__ import annotations

@@ -287,7 +287,7 @@ def of_another_version(laid: Laid) -> Expected:
 
 
 def _unused_byte(source: Source) -> tuple[str, int]:
-    """A segment after the second backup whose end is unused, after a switch, and an offset there."""
+    """A segment after the second backup, unused at its end after a switch, and an offset there."""
     for lsn, end in zip(source.starts, source.ends, strict=True):
         name = segment_name(lsn, 1, MB)
         if (

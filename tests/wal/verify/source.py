@@ -30,7 +30,7 @@ SETTINGS = {
 
 @dataclass
 class Source:
-    """Files of an archive, and what is known of them."""
+    """Files of an archive, and what is known about them."""
 
     folder: Path
     """``archive``, ``backup1``, ``backup2`` (from pg_basebackup), ``other`` (segments of the other

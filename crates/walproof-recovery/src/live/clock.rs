@@ -20,7 +20,7 @@ use crate::recent::{Recent, DISTANT_PAGES, RECENT_PAGES};
 use crate::reference::{Event, Images, Piece, Reference, DONE, FAR, LAST, RECORD_MOST};
 use crate::work::Work;
 
-/// References that are simulated together: what is known of pages is then at hand.
+/// References that are simulated together: what is known about pages is then at hand.
 const PIECE: usize = 1 << 12;
 
 named_fields! {

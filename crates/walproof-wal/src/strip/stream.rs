@@ -201,7 +201,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Looks whether the record goes on on each page, and puts it together when its end has come.
+    /// Looks whether the record continues on each page, and puts it together when its end has come.
     fn attempt(&mut self, length: u32, version: PgVersion) -> Result<Attempt, Error> {
         let (lsn, end) = (self.at, self.end.unwrap_or_else(|| self.after(u64::from(length))));
         self.end = Some(end);

@@ -63,7 +63,7 @@ pub struct ToldRecord<'a> {
     pub main_length: u32,
     /// The blocks it refers to, by id.
     pub blocks: &'a [ToldBlock],
-    /// What is known of the beginning of the main data.
+    /// What is known about the beginning of the main data.
     pub main_data: &'a [u8],
 }
 

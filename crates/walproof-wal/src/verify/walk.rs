@@ -369,7 +369,7 @@ impl Walk {
             return Err(Invalid::PageInfo { got: header.info, segment, lsn, offset });
         }
         if let Some(long) = header.long {
-            // Whose it is is told of a file whose pages belong elsewhere, too.
+            // The owner is told even of a file whose pages belong elsewhere.
             if is_segment_size(long.segment_size) {
                 self.facts.system_identifier = Some(long.system_identifier);
                 self.facts.version = Some(version);

@@ -213,7 +213,7 @@ def _searching(facts: TuningFacts, until: int | None = None) -> list[int]:
 
 
 def searching_values(facts: TuningFacts) -> Values:
-    """Everything that was measured in order to choose."""
+    """Everything that was measured to choose the winner."""
     return objective_values(facts, _searching(facts))
 
 
@@ -265,7 +265,7 @@ def _pool(
 
 
 def values_candidates(facts: TuningFacts) -> list[Candidate]:
-    """Every candidate that was measured in order to choose, each once."""
+    """Every candidate that was measured to choose the winner, each once."""
     return list(searching_values(facts).candidates)
 
 

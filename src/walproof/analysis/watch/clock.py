@@ -10,13 +10,13 @@ The work comes from the stream, its price from a calibration or the shipped cost
 from __future__ import annotations
 
 from walproof.analysis.forecast import Costs
-from walproof.analysis.recovery import RecoveryPrediction, predict
+from walproof.analysis.recovery_costs import RecoveryPrediction, predict
 from walproof.analysis.watch.sync import sync_forecast
 from walproof.facts.watch import CrashClock, DataDirectory, Span
 from walproof.wal.recovery import RecoveryWork
 
 NOT_INCLUDED = "the sync of the data directory before redo is not included"
-"""The note where nothing is known of the sync, and after a loss of the machine."""
+"""The note where nothing is known about the sync, and after a loss of the machine."""
 
 
 def crash_clock(

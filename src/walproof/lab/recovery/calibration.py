@@ -8,7 +8,7 @@ shared_buffers.
 
 Each phase stresses one part: records, bytes, images, random references, misses, decompression. While one
 replay runs, the startup process's title tells the segment, and its schedstat the CPU
-(``walproof.probe.replay``). What the figures mean is the business of ``walproof.analysis.recovery``.
+(``walproof.probe.replay``). What the figures mean is the business of ``walproof.analysis.recovery_costs``.
 """
 
 from __future__ import annotations

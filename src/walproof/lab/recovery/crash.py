@@ -24,7 +24,7 @@ from pathlib import Path
 from walproof.disk.read_limit import ReadLimit
 from walproof.errors import DiskError
 from walproof.facts import Install
-from walproof.facts.recovery import RecoveryTimes, read_recovery_log
+from walproof.facts.recovery_log import RecoveryTimes, read_recovery_log
 from walproof.lab.recovery.backed_memory import backed_memory, on_processor
 from walproof.lab.recovery.memory_reserve import MemoryReserve
 from walproof.lab.sizes import shared_buffers

@@ -24,7 +24,7 @@ _BEGIN_PATIENCE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RecordedLoad:
-    """What is known of the load after it was recorded."""
+    """What is known about the load after it was recorded."""
 
     metrics: dict[str, float]
     """Metrics of its window."""

@@ -1,6 +1,7 @@
 """How charts look: colours that a colour-blind reader and a grey printer can tell apart, one font.
 
-Colours are those of Okabe and Ito, "Color Universal Design" (jfly.uni-koeln.de/color). INK, FAINT and
+Colours are those of Okabe and Ito,
+"Color Universal Design" (jfly.uni-koeln.de/color). INK, FAINT and
 GRID are names as much as colours: the page's style sheet replaces them on a dark screen.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walproof.analysis.recovery import CHECKPOINT_TERMS, COLD_TERMS, TERMS, Coefficients
+from walproof.analysis.recovery_costs import CHECKPOINT_TERMS, COLD_TERMS, TERMS, Coefficients
 from walproof.analysis.recovery_fit import repeat_difference
 from walproof.facts.calibration import Calibration
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from walproof.analysis.forecast import Forecast
-from walproof.analysis.recovery import ColdRedo, RecoveryPrediction
+from walproof.analysis.recovery_costs import ColdRedo, RecoveryPrediction
 from walproof.wal.recovery import PAGE_BYTES
 
 

@@ -149,7 +149,7 @@ def _harmless(value: Value) -> Value:
 
 
 def json_text(wal: WalStats, by: By, found: list[Row]) -> str:
-    """Everything that is known of the WAL, and the rows. Locations are text, times Unix seconds."""
+    """Everything that is known about the WAL, and the rows. Locations are text, times Unix seconds."""
     error = wal.error
     data = {
         "version": wal.version,

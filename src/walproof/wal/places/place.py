@@ -1,4 +1,4 @@
-"""A place where WAL files lie, and what is known of a file, the same for folders and object stores.
+"""A place where WAL files lie, and what is known about a file, the same for folders and object stores.
 
 ``folder.py`` and ``objects.py`` are the two kinds of places; nothing outside this package knows which of them
 it reads.

@@ -58,13 +58,13 @@ _KINDS = (
     Kind(
         "unreadable",
         _ERROR,
-        "The file could not be read, so nothing is known of it.",
+        "The file could not be read, so nothing is known about it.",
         "Give this user the right to read it, or look at the disk.",
     ),
     Kind(
         "encrypted",
         _ERROR,
-        "Encrypted files cannot be looked into, so nothing is known of them.",
+        "Encrypted files cannot be looked into, so nothing is known about them.",
         "Give the pass of pgBackRest's repository (PGBACKREST_REPO1_CIPHER_PASS, or PGBACKREST_CONFIG with "
         "repo1-cipher-pass); what other tools encrypt, verify with them, or restore it to a folder first.",
     ),

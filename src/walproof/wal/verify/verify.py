@@ -35,7 +35,7 @@ from walproof.wal.verify.windows import ArchiveRange, RestoreWindow, ranges, win
 
 @dataclass(frozen=True, slots=True)
 class VerifiedArchive:
-    """What is known of one archive."""
+    """What is known about one archive."""
 
     name: str
     layout: str
@@ -81,7 +81,7 @@ class VerifiedArchive:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What is known of all archives that were found."""
+    """What is known about all archives that were found."""
 
     archives: tuple[VerifiedArchive, ...]
     started_at: float

@@ -1,4 +1,4 @@
-"""What is known of each watched server, in memory: each look of the last minutes, then minutes of a day."""
+"""What is known about each watched server, in memory: each look of the last minutes, minutes of a day."""
 
 from __future__ import annotations
 

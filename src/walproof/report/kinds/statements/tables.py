@@ -337,7 +337,7 @@ def _published(cells: Cells) -> list[Block]:
 
 def _spread(cells: Cells, analysis: Analysis) -> list[Block]:
     if analysis.rounds < 2:
-        return [Paragraph("One round only: nothing is known of the spread.", terminal=True)]
+        return [Paragraph("One round only: nothing is known about the spread.", terminal=True)]
     varying = []
     for install, workload in cells.groups():
         for statement in cells.plan.workload(workload).statements:

@@ -33,8 +33,8 @@ from walproof.report.kinds.throughput.crashes import away_data, written_data
 from walproof.report.kinds.throughput.flushes import flush_blocks
 from walproof.report.kinds.throughput.latency import latencies
 from walproof.report.kinds.throughput.prediction import prediction_blocks
-from walproof.report.kinds.throughput.recovery import recovery_answers, recovery_tables, whatif_tables
 from walproof.report.kinds.throughput.seconds import seconds
+from walproof.report.kinds.throughput.time_away import recovery_answers, recovery_tables, whatif_tables
 from walproof.report.kinds.throughput.volume import volume_blocks, writer_data
 from walproof.report.kinds.throughput.waits import wait_shares
 from walproof.report.layout import Body, FigureMaker, ReportView, certainty_section, lay_out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walproof.analysis.forecast import Forecast
-from walproof.analysis.recovery import TERMS, RecoveryPrediction
+from walproof.analysis.recovery_costs import TERMS, RecoveryPrediction
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent
 from walproof.report.wal.view import WalView

@@ -10,7 +10,7 @@
                   it recycles, each x its coefficient; with a cold cache what it writes costs more: the kernel
                   has none of it
 
-Coefficients are fitted to a calibration or scaled to the log of one's own last crash (`recovery_fit`), or are
+Coefficients are fitted to a calibration or scaled to the log of your last crash (`recovery_fit`), or are
 the shipped ones. docs/recovery-validation.md says how wrong they are.
 """
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from walproof.analysis.recovery import SHIPPED, TERMS, Coefficients, Disk, is_limited, places, predict
+from walproof.analysis.recovery_costs import SHIPPED, TERMS, Coefficients, Disk, is_limited, places, predict
 from walproof.analysis.recovery_fit import fit, repeat_difference, scale_to_crash
 from walproof.errors import AnalysisError
 from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, Machine, PhaseReplay
-from walproof.facts.recovery import RecoveryCheckpoint, RecoveryTimes
+from walproof.facts.recovery_log import RecoveryCheckpoint, RecoveryTimes
 from walproof.units import Lsn
 from walproof.wal.recovery import ImageWork, PoolWork, RecoveryWork
 

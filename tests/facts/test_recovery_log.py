@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from walproof.errors import AnalysisError
-from walproof.facts.recovery import read_recovery_log
+from walproof.facts.recovery_log import read_recovery_log
 from walproof.units import Lsn
 
 DAY = "2026-11-21 "
