@@ -66,6 +66,7 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
         said = f"{top.variant} measured {ratio(top.ratio)} the throughput of {plan.baseline}{_risk(risk)}"
         return [f"One round only, so nothing is certain: {said}."]
     sentences: list[str] = []
+    unknown: list[tuple[str, Effect]] = []
     best: Effect | None = None
     for durability in DurabilityClass:
         in_class = [effect for effect in usable if plan.variant(effect.variant).durability is durability]
@@ -86,26 +87,40 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
         elif in_class:
             is_as_safe = durability.rank <= plan.variant(plan.baseline).durability.rank
             class_words = f"is as safe as {plan.baseline}" if is_as_safe else durability.value
-            sentences.append(_no_gain(class_words, in_class, best))
+            widest = max(in_class, key=_highest)
+            if best is None and _highest(widest) >= _OPEN:
+                unknown.append((class_words, widest))
+            else:
+                sentences.append(_no_gain(class_words, widest, best))
+    if unknown:
+        sentences.insert(0, _not_known(unknown))
     slower = [effect.variant for effect in usable if effect.conclusion is Conclusion.LOWER]
     if slower:
         sentences.append(f"Measurably slower than {plan.baseline}: {_names(slower)}.")
     return sentences
 
 
-def _no_gain(class_words: str, effects: Sequence[Effect], best: Effect | None) -> str:
+def _no_gain(class_words: str, most: Effect, best: Effect | None) -> str:
     """That no variant of a class is faster, and how much faster one may be for all that was measured."""
     than = "clearly faster than that" if best else "measurably faster"
     said = f"No variant that {class_words} is {than}"
-    most = max((e for e in effects if e.interval is not None), key=_highest, default=None)
-    if best is not None or most is None or (high := _highest(most)) <= 1:
+    if best is not None or _highest(most) <= 1:
         return f"{said}."
-    if high < _OPEN:
-        return f"{said}; at most {ratio(high)} fits what was measured ({most.variant})."
-    return (
-        f"Not known yet whether a variant that {class_words} is faster: "
-        f"up to {ratio(high)} fits what was measured ({most.variant})."
+    return f"{said}; at most {ratio(_highest(most))} fits what was measured ({most.variant})."
+
+
+def _not_known(classes: Sequence[tuple[str, Effect]]) -> str:
+    """One sentence for all classes whose intervals are too wide for an answer."""
+    if len(classes) == 1:
+        ((class_words, most),) = classes
+        return (
+            f"Not known yet whether a variant that {class_words} is faster: "
+            f"up to {ratio(_highest(most))} fits what was measured ({most.variant})."
+        )
+    listed = "; ".join(
+        f"{ratio(_highest(most))} for {most.variant}, which {words}" for words, most in classes
     )
+    return f"Not known yet whether a variant is faster: what was measured leaves room for up to {listed}."
 
 
 def _highest(effect: Effect) -> float:
