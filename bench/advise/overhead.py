@@ -5,7 +5,11 @@
 One server under as many clients of pgbench as keep it busy. Slices come in pairs, one with a look and one
 without, in an order drawn from the seed; transactions are those that the server counts. The cost is the mean
 of the logarithms of the pairs' ratios, with a 95 % interval of Student's t. With ``--walinspect`` the looker
-may not stream, and pg_walinspect is asked. Each pair is appended to ``--results`` when it is over.
+may not stream, and pg_walinspect is asked. Each pair is appended to ``--results`` when it is over; the same
+command goes on where it was stopped.
+
+The look runs on the server's machine and takes its CPU from the load; from another machine only what its
+sessions (walsender and queries) take would be missing. So the CPU of both is printed.
 
 Such a figure means something on a machine that does nothing else.
 """
@@ -20,14 +24,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import fmean
+from typing import Any
 
-from scipy.stats import t as student
+import psutil
 
 from bench.advise.servers import LOOKER, Server, laboratory
+from bench.rows import read_rows
+from walproof.analysis.interval import mean_interval
 from walproof.privilege.environment import child_environment
 
 SETTINGS = {
@@ -51,48 +59,78 @@ def main() -> None:  # noqa: D103
     parser.add_argument("--results", type=Path)
     parser.add_argument("--work", type=Path, default=Path("/tmp/walproof-bench-overhead"))
     given = parser.parse_args()
-    drawn = random.Random(given.seed)
     rights = (
         ("CREATE EXTENSION pg_walinspect", f"ALTER ROLE {LOOKER} NOREPLICATION",
          f"GRANT pg_read_server_files TO {LOOKER}")
         if given.walinspect else ()
     )  # fmt: skip
-    ratios: list[float] = []
+    rows = read_rows(given.results) if given.results is not None and given.results.exists() else []
+    if len(rows) < given.pairs:
+        _run(given, rights, rows)
+    print(_told(rows))
+
+
+def _run(given: argparse.Namespace, rights: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    """The pairs that are missing."""
+    drawn = random.Random(given.seed + len(rows))
     with laboratory(given.work) as made, made.server(given.pg, SETTINGS, *rights) as server:
         server.fill(given.scale)
         with server.load(
             "-c", str(given.clients), "-j", "2", "-b", "tpcb-like", f"--random-seed={given.seed}"
         ):
             time.sleep(_SETTLE_S)
-            for number in range(given.pairs):
-                rates: dict[bool, float] = {}
+            while len(rows) < given.pairs:
+                found: dict[bool, Slice] = {}
                 for is_looked_at in drawn.sample((True, False), 2):
-                    rates[is_looked_at] = _slice(server, given.slice, is_looked_at=is_looked_at)
-                ratios.append(math.log(rates[True] / rates[False]))
-                row = {"pair": number, "with": rates[True], "without": rates[False]}
-                print(f"{number}: {rates[True]:,.0f} with, {rates[False]:,.0f} without", flush=True)
+                    found[is_looked_at] = _slice(server, given.slice, is_looked_at=is_looked_at)
+                looked_at, alone = found[True], found[False]
+                row = {
+                    "pair": len(rows), "with": looked_at.tps, "without": alone.tps,
+                    "look_cpu_share": looked_at.look_cpu_share,
+                    "sessions_cpu_share": looked_at.sessions_cpu_share,
+                }  # fmt: skip
+                rows.append(row)
+                print(f"{row['pair']}: {looked_at.tps:,.0f} with, {alone.tps:,.0f} without", flush=True)
                 if given.results is not None:
                     with given.results.open("a") as file:
                         file.write(json.dumps(row) + "\n")
-    print(_told(ratios))
 
 
-def _slice(server: Server, seconds: float, *, is_looked_at: bool) -> float:
-    """Transactions per second of a slice."""
-    with _look(server, seconds + 2 * _SETTLE_S) if is_looked_at else _nobody():
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Transactions per second, and the share of a core that the look and its sessions took."""
+
+    tps: float
+    look_cpu_share: float
+    sessions_cpu_share: float
+
+
+def _slice(server: Server, seconds: float, *, is_looked_at: bool) -> Slice:
+    with _look(server, seconds + 2 * _SETTLE_S) if is_looked_at else nullcontext() as looking:
         time.sleep(_SETTLE_S)
-        began_s, before = time.monotonic(), _commits(server)
+        began_s, before, taken = time.monotonic(), _commits(server), _cpu_s(server, looking)
         time.sleep(seconds)
-        return (_commits(server) - before) / (time.monotonic() - began_s)
+        took_s, left = time.monotonic() - began_s, _cpu_s(server, looking)
+        tps = (_commits(server) - before) / took_s
+    return Slice(tps, (left[0] - taken[0]) / took_s, (left[1] - taken[1]) / took_s)
+
+
+def _cpu_s(server: Server, looking: psutil.Process | None) -> tuple[float, float]:
+    """(CPU of the look with its children, of its sessions on the server), in seconds."""
+    if looking is None:
+        return 0.0, 0.0
+    with server.cluster.connect() as session:
+        pids = session.execute("SELECT pid FROM pg_stat_activity WHERE usename = %s", [LOOKER]).fetchall()
+    look = (looking, *looking.children(recursive=True))
+    return _sum_s(look), _sum_s([psutil.Process(int(str(pid))) for (pid,) in pids])
+
+
+def _sum_s(processes: Iterable[psutil.Process]) -> float:
+    return sum(times.user + times.system for times in (process.cpu_times() for process in processes))
 
 
 @contextmanager
-def _nobody() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _look(server: Server, seconds: float) -> Iterator[None]:
+def _look(server: Server, seconds: float) -> Iterator[psutil.Process]:
     """A look that has begun, and goes on until the block is left; the answer is waited for after it."""
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(sys.executable).with_name("walproof"))
@@ -103,7 +141,7 @@ def _look(server: Server, seconds: float) -> Iterator[None]:
         )  # fmt: skip
         while looking.poll() is None and not _is_looked_at(server):
             time.sleep(0.1)
-        yield
+        yield psutil.Process(looking.pid)
         said = looking.communicate()[1].decode()
         if looking.returncode != 0:
             raise SystemExit(f"walproof advise failed: {said}")
@@ -124,13 +162,15 @@ def _commits(server: Server) -> float:
     return float(str(row[0]))
 
 
-def _told(ratios: list[float]) -> str:
-    cost = 1 - math.exp(mean(ratios))
-    if len(ratios) < 2:
-        return f"1 pair: {cost:.1%} fewer transactions, without an interval"
-    half = float(student.ppf(0.975, len(ratios) - 1)) * stdev(ratios) / math.sqrt(len(ratios))
-    low, high = (1 - math.exp(mean(ratios) + side * half) for side in (1, -1))
-    return f"{len(ratios)} pairs: {cost:.1%} fewer transactions ({low:.1%} to {high:.1%})"
+def _told(rows: list[dict[str, Any]]) -> str:
+    logs = [math.log(row["with"] / row["without"]) for row in rows]
+    text = f"{len(rows)} pairs: {1 - math.exp(fmean(logs)):.1%} fewer transactions"
+    interval = mean_interval(logs)
+    if interval is not None:
+        ratio = interval.exp()
+        text += f" ({1 - ratio.high:.1%} to {1 - ratio.low:.1%}, 95 %)"
+    look, sessions = (fmean([row[name] for row in rows]) for name in ("look_cpu_share", "sessions_cpu_share"))
+    return f"{text}; of a core: the look {look:.1%}, its sessions on the server {sessions:.1%}"
 
 
 if __name__ == "__main__":
