@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.golden.unpack import VERSIONS, unpack
+from tests.wal.edges import ELSEWHERE, lay_over_edges
 from tests.wal.server import BINDIRS, Server
 from walproof.errors import WalError
 from walproof.hosts import whatif
@@ -83,6 +84,20 @@ def test_any_cutting_gives_the_answer_of_the_whole(tmp_path: Path, major: int) -
             ranges, whole = both(tmp_path, each, first, last)
             assert ranges == whole
             assert ranges["recorded"]["records"] > 0
+
+
+def test_a_cut_within_every_kind_of_record_gives_the_answer_of_the_whole(tmp_path: Path) -> None:
+    """But for a switch: a range that begins in the middle of one cannot know why nothing follows it."""
+    for without in ("XLOG/SWITCH", ELSEWHERE):
+        golden, laid = tmp_path / f"golden {without[5:]}", tmp_path / f"laid {without[5:]}"
+        golden.mkdir()
+        laid.mkdir()
+        unpack(18, golden)
+        lay_over_edges(golden, laid, without=without)
+        for each in (1, 4):
+            ranges, whole = both(laid, each)
+            assert whole["recorded"]["records"] > 100
+            assert ranges == (whole if without == "XLOG/SWITCH" else None)
 
 
 def test_damage_and_gaps_are_no_answer_of_ranges(tmp_path: Path) -> None:
