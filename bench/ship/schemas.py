@@ -48,6 +48,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = {
     "wal-whatif": (wal.WhatIf, "wal whatif"),
     "wal-verify": (wal.Verification, "wal verify"),
     "recovery-predict": (wal.Recovery, "recovery predict"),
+    "recovery-progress": (wal.RecoveryUnderWay, "recovery progress, each line"),
     "recovery-calibrate": (Calibration, "recovery calibrate"),
     "advise": (servers.Advice, "advise"),
     "watch": (servers.Watched, "watch, each line"),

@@ -67,6 +67,7 @@ ELSEWHERE = {
     "watch": "tests.live.test_watch.test_one_look_names_the_trouble_and_leaves_nothing",
     "wal capture": "tests.lab.test_capture.test_from_the_command_line",
     "wal records": "tests.cli.test_wal.test_records",
+    "recovery progress": "tests.live.test_recovery_progress.test_a_recovery_is_followed_to_its_end",
     "recovery calibrate": "tests.lab.test_calibration.test_the_command_prints_what_it_keeps",
 }
 

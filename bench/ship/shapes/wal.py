@@ -374,3 +374,21 @@ class Recovery(TypedDict):
     disk: Disk
     predictions: list[PredictedRecovery]
     notes: list[str]
+
+
+class RecoveryUnderWay(TypedDict):
+    """A server that recovers now; one a line."""
+
+    at: float
+    phase: str
+    running_s: float
+    lsn: str | None
+    redo: str | None
+    end: str | None
+    wal_bytes: int | None
+    wal_bytes_per_s: float | None
+    done: float | None
+    left_s: float | None
+    left_low_s: float | None
+    left_high_s: float | None
+    stalled_s: float

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
+from walproof.cli.recovery_progress import progress
 from walproof.cli.server_user import say_server_user
 from walproof.errors import SettingError, StoreError
 from walproof.units import Lsn, parse_bytes
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=True, rich_markup_mode=None)
 _READ_AHEAD_MOST = 1 << 30
+
+
+app.command("progress")(progress)
 
 
 @app.callback()

@@ -1,0 +1,194 @@
+"""How far a recovery is and how long it will take: work that is predicted, at the speed that is seen.
+
+WAL is no measure of progress: a megabyte of images is replayed in a fraction of the time of a megabyte of
+small records, and most pages are read from the disk at the beginning. So each place of the WAL has the
+seconds of redo up to it that `recovery_costs` predicts, with a warm and with a cold cache. What was replayed
+while somebody looked says how much slower or faster this recovery is: the ratio counts the more, the more
+predicted seconds it rests on.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.analysis.recovery_costs import Coefficients, Disk, predict
+from walproof.facts.recovering import RecoveryPhase, RecoverySight
+from walproof.facts.watch import Span
+from walproof.units import Lsn
+from walproof.wal.recovery import RecoveryAnalysis
+from walproof.wal.segment import segment_start
+
+_BELIEF_S = 2.0
+"""Predicted seconds that a prediction is worth beside what was seen."""
+_SEEN_BAND = 1.3
+"""Factor around the time that is left, once it rests on what was seen alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryCourse:
+    """Predicted seconds of redo up to places of the WAL."""
+
+    places: tuple[Lsn, ...]
+    """Ascending, from the redo point to the end of the WAL."""
+    warm_s: tuple[float, ...]
+    cold_s: tuple[float, ...]
+    checkpoint_s: float
+    band: float
+    """Factor around predictions before anything was seen."""
+    segment_size: int
+
+    @property
+    def start(self) -> Lsn:
+        """The redo point."""
+        return self.places[0]
+
+    @property
+    def end(self) -> Lsn:
+        """Where the WAL ends."""
+        return self.places[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryProgress:
+    """Where a recovery is."""
+
+    phase: RecoveryPhase
+    running_s: float
+    """Seconds since the server was started."""
+    at: Lsn | None
+    """Begin of the segment that is read; None outside of redo."""
+    done: float | None
+    """Share of redo's predicted time that is over; None where it is not known."""
+    wal_bytes_per_s: float | None
+    """WAL that was replayed, over the time of looking; None before a second segment was seen."""
+    left: Span | None
+    """Seconds of redo and checkpoint that are left; None where they are not known. Before redo the rest of
+    the sync comes on top."""
+    stalled_s: float
+    """Seconds in which nothing was seen to advance."""
+
+
+def recovery_course(
+    analysis: RecoveryAnalysis, buffers: int, coefficients: Coefficients, disk: Disk
+) -> RecoveryCourse:
+    """Predict each step of a simulated recovery with that many buffers."""
+    found = [predict(step, buffers, coefficients, disk) for step in analysis.steps]
+    # What is dropped later on is found to have been no work: a place never has less than one before it.
+    warm, cold = [0.0], [0.0]
+    for prediction in found:
+        warm.append(max(warm[-1], prediction.warm_s))
+        cold.append(max(cold[-1], prediction.cold.redo_s))
+    return RecoveryCourse(
+        (analysis.last.start, *(step.end for step in analysis.steps)), tuple(warm), tuple(cold),
+        found[-1].checkpoint_s, coefficients.band, analysis.segment_size,
+    )  # fmt: skip
+
+
+def recovery_progress(course: RecoveryCourse | None, sights: Sequence[RecoverySight]) -> RecoveryProgress:
+    """What was seen so far, oldest first, comes to. ``course``: None where the end is not known."""
+    last = sights[-1]
+    if course is None:
+        return RecoveryProgress(last.phase, last.running_s, None, None, None, None, _stalled_s(sights))
+    starts = _segment_starts(course, sights)
+    at = Lsn(starts[-1][1]) if last.phase is RecoveryPhase.REDO else None
+    (first_s, first), (begun_s, now) = _measured(sights, starts)
+    rate = (now - first) / (begun_s - first_s) if begun_s > first_s else None
+    done, left = _left(course, sights, starts)
+    return RecoveryProgress(last.phase, last.running_s, at, done, rate, left, _stalled_s(sights))
+
+
+def _segment_starts(course: RecoveryCourse, sights: Sequence[RecoverySight]) -> list[tuple[float, int]]:
+    """(time, location) at which each segment was first seen."""
+    starts: list[tuple[float, int]] = []
+    for sight in sights:
+        if sight.segment is not None:
+            begin = max(int(course.start), segment_start(sight.segment, course.segment_size))
+            if not starts or begin > starts[-1][1]:
+                starts.append((sight.at_s, begin))
+    return starts
+
+
+def _measured(
+    sights: Sequence[RecoverySight], starts: Sequence[tuple[float, int]]
+) -> tuple[tuple[float, int], tuple[float, int]]:
+    """The first and the last begin of a segment that was seen; the same where there are no two.
+
+    The segment of the first look had been begun some time before.
+    """
+    seen = starts if sights[0].segment is None else starts[1:]
+    if not seen:
+        return (0.0, 0), (0.0, 0)
+    return seen[0], seen[-1]
+
+
+def _left(
+    course: RecoveryCourse, sights: Sequence[RecoverySight], starts: Sequence[tuple[float, int]]
+) -> tuple[float, Span]:
+    """Share of redo that is over, and the seconds that are left."""
+    last = sights[-1]
+    if last.phase is RecoveryPhase.OVER:
+        return 1.0, Span(0.0, 0.0, 0.0)
+    seconds, speed, band = _chosen(course, sights, starts)
+    total = seconds[-1]
+    if last.phase is RecoveryPhase.BEFORE_REDO:
+        return 0.0, _span(total + course.checkpoint_s, band)
+    if last.phase is RecoveryPhase.CHECKPOINT:
+        begun_s = next(sight.at_s for sight in sights if sight.phase is RecoveryPhase.CHECKPOINT)
+        return 1.0, _span(max(0.0, course.checkpoint_s * speed - (last.at_s - begun_s)), band)
+    begun_s, begin = starts[-1]
+    upper = _at(course, seconds, begin + course.segment_size)
+    over = min(_at(course, seconds, begin) + (last.at_s - begun_s) / speed, upper)
+    left = _span((total - over + course.checkpoint_s) * speed, band)
+    return (over / total if total > 0 else 1.0), left
+
+
+def _chosen(
+    course: RecoveryCourse, sights: Sequence[RecoverySight], starts: Sequence[tuple[float, int]]
+) -> tuple[tuple[float, ...], float, float]:
+    """Predicted seconds (warm or cold, whichever are nearer to what was seen), speed, and band.
+
+    ``speed``: seconds for each predicted one.
+    """
+    (first_s, first), (begun_s, now) = _measured(sights, starts)
+    choices = []
+    for seconds in (course.warm_s, course.cold_s):
+        predicted = _at(course, seconds, now) - _at(course, seconds, first)
+        if predicted > 0 and begun_s > first_s:
+            choices.append((abs(math.log((begun_s - first_s) / predicted)), predicted, seconds))
+    if not choices:
+        coldest = course.cold_s[-1] / course.warm_s[-1] if course.warm_s[-1] > 0 else 1.0
+        return course.warm_s, 1.0, course.band * max(1.0, coldest)
+    _, predicted, seconds = min(choices)
+    weight = predicted / (predicted + _BELIEF_S)
+    speed = ((begun_s - first_s) / predicted) ** weight
+    return seconds, speed, course.band ** (1 - weight) * _SEEN_BAND**weight
+
+
+def _at(course: RecoveryCourse, seconds: Sequence[float], location: int) -> float:
+    """Predicted seconds up to a location, straight between places."""
+    after = bisect_right(course.places, location)
+    if after == 0:
+        return 0.0
+    if after == len(course.places):
+        return seconds[-1]
+    low, high = course.places[after - 1], course.places[after]
+    return seconds[after - 1] + (seconds[after] - seconds[after - 1]) * (location - low) / (high - low)
+
+
+def _span(seconds: float, band: float) -> Span:
+    return Span(seconds, seconds / band, seconds * band)
+
+
+def _stalled_s(sights: Sequence[RecoverySight]) -> float:
+    last = sights[-1]
+    if last.phase is RecoveryPhase.OVER:
+        return 0.0
+    same = last
+    for sight in reversed(sights):
+        if (sight.phase, sight.segment, sight.work) != (last.phase, last.segment, last.work):
+            break
+        same = sight
+    return last.at_s - same.at_s

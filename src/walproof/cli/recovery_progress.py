@@ -1,0 +1,210 @@
+"""``walproof recovery progress``: how far is the recovery that is under way, and when is the server back?"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walproof.cli import options
+from walproof.errors import ClusterError, SettingError, WalError
+from walproof.units import Lsn, parse_bytes
+
+if TYPE_CHECKING:
+    from walproof.analysis.recovery_progress import RecoveryCourse, RecoveryProgress
+    from walproof.facts.recovering import RecoverySight
+    from walproof.probe.recovering import RecoveringServer
+
+_LOOK_S = 0.2
+"""Between two looks: the begin of a segment is known to this."""
+_PLACES_MOST = 500
+"""Places of the WAL at which redo is predicted."""
+_SEGMENT = re.compile("[0-9A-F]{24}")
+_LABEL_START = re.compile(r"^START WAL LOCATION: ([0-9A-F]+/[0-9A-F]+)", re.MULTILINE)
+_LABEL_TIMELINE = re.compile(r"^START TIMELINE: (\d+)", re.MULTILINE)
+
+
+def progress(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Data directory of the server that recovers.")],
+    shared_buffers: Annotated[
+        str | None,
+        typer.Option("--shared-buffers", metavar="SIZE", help="Of that server. Default: from its "
+            "postgresql.conf in DATA, else 128MB."),
+    ] = None,
+    calibration: Annotated[
+        Path | None, typer.Option("--calibration", metavar="FILE", help="File of a calibration.")
+    ] = None,
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="Time between two lines.")
+    ] = "2s",
+    once: Annotated[bool, typer.Option("--once", help="Print one line, after --every, and end.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="For probes: read no WAL; exit with 1 if nothing advanced in --every."),
+    ] = False,
+    json: options.Json = False,
+) -> None:  # fmt: skip
+    """Say how far a server's recovery is and when it will accept connections. Of a server that was started
+    and recovers now, on this machine: its processes and its WAL are looked at, nothing is changed."""
+    from walproof.probe.recovering import RecoveringServer
+
+    every_s = options.duration_s(every) or 0.0
+    if every_s < _LOOK_S:
+        raise SettingError("--every is too short", detail=f'Given: "{every}". Least: {_LOOK_S:g}s.')
+    server = RecoveringServer(data)
+    sights = [server.look()]
+    course = None
+    if not check and not _is_over(sights[-1]):
+        course = _course(server, sights, shared_buffers, calibration)
+    while True:
+        _look_for(server, sights, 0.0 if _is_over(sights[-1]) else every_s)
+        found = _tell(course, sights, json=json)
+        if check and not _is_over(sights[-1]) and found.stalled_s >= every_s - _LOOK_S:
+            raise typer.Exit(1)
+        if once or check or _is_over(sights[-1]):
+            return
+
+
+def _tell(course: RecoveryCourse | None, sights: list[RecoverySight], *, json: bool) -> RecoveryProgress:
+    """Print a line."""
+    from walproof.analysis.recovery_progress import recovery_progress
+    from walproof.report.wal.recovery_progress import progress_json, progress_line
+
+    found = recovery_progress(course, sights)
+    line = progress_json(found, course, time.time()) if json else progress_line(found, course)
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+    return found
+
+
+def _look_for(server: RecoveringServer, sights: list[RecoverySight], seconds: float) -> None:
+    """Look again and again for that time, until the recovery is over."""
+    until_s = time.monotonic() + seconds
+    while not _is_over(sights[-1]) and (left_s := until_s - time.monotonic()) > 0:
+        time.sleep(min(_LOOK_S, left_s))
+        sights.append(server.look())
+
+
+def _is_over(sight: RecoverySight) -> bool:
+    from walproof.facts.recovering import RecoveryPhase
+
+    return sight.phase is RecoveryPhase.OVER
+
+
+def _course(
+    server: RecoveringServer, sights: list[RecoverySight], given_buffers: str | None, calibration: Path | None
+) -> RecoveryCourse | None:
+    """What is predicted of the recovery; None, with a word about it, where its end is not known."""
+    for name in ("standby.signal", "recovery.signal"):
+        if (server.data / name).exists():
+            _note(f"{name} is there: WAL comes from elsewhere, so how much is left is not known here.")
+            return None
+    try:
+        redo, timeline = _redo(server.data)
+        buffers = _buffers(server.data, given_buffers)
+        return _predicted(server.data / "pg_wal", redo, timeline, buffers, calibration, sights, server)
+    except (WalError, ClusterError) as error:
+        _note(f"how much is left is not known: {error.message}. {error.detail or ''}".rstrip())
+        return None
+
+
+def _predicted(
+    wal: Path,
+    redo: Lsn,
+    timeline: int,
+    buffers: int,
+    calibration: Path | None,
+    sights: list[RecoverySight],
+    server: RecoveringServer,
+) -> RecoveryCourse:
+    """Simulate the recovery, and look at the real one meanwhile."""
+    from threading import Event, Thread
+
+    from walproof.analysis.recovery_progress import recovery_course
+    from walproof.cli.costs import find_costs
+    from walproof.cli.passes import PassProgress
+    from walproof.wal.recovery import analyse
+    from walproof.wal.whatif import identify
+
+    version, size = identify(wal, start=redo, timeline=timeline)
+    costs = find_costs(calibration, version)
+    for note in costs.notes:
+        _note(note)
+    is_read = Event()
+
+    def look() -> None:
+        # That the server has ended is said by the next look of the command itself.
+        with suppress(ClusterError):
+            while not is_read.wait(_LOOK_S) and not _is_over(sights[-1]):
+                sights.append(server.look())
+
+    looking = Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        with PassProgress("reading WAL") as shown:
+            last = max(file.name for file in wal.iterdir() if _SEGMENT.fullmatch(file.name))
+            marks = _marks(redo, last, size)
+            found = analyse(
+                wal, buffers=[buffers], start=redo, timeline=timeline, marks=marks, crashed=buffers,
+                read_ahead_kb=costs.disk.read_ahead_kb, observe=shown.observe,
+            )  # fmt: skip
+    finally:
+        is_read.set()
+        looking.join()
+    return recovery_course(found, buffers, costs.coefficients, costs.disk)
+
+
+def _marks(redo: Lsn, last: str, size: int) -> list[Lsn]:
+    """Begins of segments after the redo point, some of them where they are many."""
+    from walproof.wal.segment import segment_start
+
+    begins = range(redo // size * size + size, segment_start(last, size) + size, size)
+    return [Lsn(begin) for begin in begins[:: max(1, -(-len(begins) // _PLACES_MOST))]]
+
+
+def _redo(data: Path) -> tuple[Lsn, int]:
+    """Where this recovery begins, and on which timeline: by the label of a backup, else the control file."""
+    from walproof.postgres.control_file import read_redo
+
+    label = data / "backup_label"
+    if label.is_file():
+        text = label.read_text(encoding="utf-8", errors="replace")
+        start, timeline = _LABEL_START.search(text), _LABEL_TIMELINE.search(text)
+        if start is not None and timeline is not None:
+            return Lsn.parse(start[1]), int(timeline[1])
+    return read_redo(data)
+
+
+def _buffers(data: Path, given: str | None) -> int:
+    """shared_buffers of the server, in buffers of 8 kB."""
+    from walproof.settings.conf import read_conf
+    from walproof.wal.recovery import PAGE_BYTES
+
+    if given is not None:
+        return options.buffers("--shared-buffers", given)
+    for name in ("postgresql.auto.conf", "postgresql.conf"):
+        try:
+            value = read_conf(data / name).get("shared_buffers") if (data / name).is_file() else None
+        except SettingError:
+            continue
+        if value is not None:
+            return _buffer_count(value)
+    _note("shared_buffers is taken to be 128 MB, the default: --shared-buffers says what the server has.")
+    return (128 << 20) // PAGE_BYTES
+
+
+def _buffer_count(value: str) -> int:
+    """As postgresql.conf has it: without a unit, in buffers."""
+    from walproof.wal.recovery import PAGE_BYTES
+
+    return int(value) if value.isdigit() else parse_bytes(value) // PAGE_BYTES
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

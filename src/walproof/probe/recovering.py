@@ -1,0 +1,124 @@
+"""Looks at a server that recovers, by its data directory and /proc: it takes no connections yet.
+
+postmaster.pid names the postmaster and, on its eighth line, its status (``starting``, ``ready``, ``standby``;
+src/include/utils/pidfile.h). The title of the startup process names the segment that it reads (``startup
+recovering 000000010000000000000003``, XLogPageRead in xlogrecovery.c); from 14 on the process that
+checkpoints at the end says ``performing end-of-recovery checkpoint`` (CreateCheckPoint in xlog.c).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from pathlib import Path
+
+from walproof.errors import ClusterError
+from walproof.facts.recovering import RecoveryPhase, RecoverySight
+from walproof.probe.processes import children, process_kind, read_proc, read_stat
+
+_PID_FILE_BYTES = 4096
+_STATUS_LINE = 8
+_OPEN = {"ready", "standby"}
+"""Statuses of a server that accepts connections."""
+_RECOVERING = re.compile(r"\brecovering ([0-9A-F]{24})")
+_CHECKPOINT = "performing end-of-recovery checkpoint"
+_START_TIME = 19
+"""Place of starttime in what `read_stat` returns (proc(5): the 22nd field)."""
+
+
+class RecoveringServer:
+    """The server of a data directory. Raises ClusterError when none runs there."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self._pid, _ = self._read_pid_file()
+        if not _serves(self._pid, data):
+            raise _not_running(data, f'Process {self._pid} of "{data / "postmaster.pid"}" is not its server.')
+        self._started = _start_time(self._pid)
+
+    def look(self) -> RecoverySight:
+        """See how far it is. Raises ClusterError when the server has ended."""
+        at_s = time.monotonic()
+        if _start_time(self._pid) != self._started or self._started is None:
+            raise ClusterError(
+                f"the server ended before its recovery did (process {self._pid})",
+                hint="Its log says why; the next start begins recovery anew.",
+            )
+        _, status = self._read_pid_file()
+        running_s = time.clock_gettime(time.CLOCK_BOOTTIME) - self._started / os.sysconf("SC_CLK_TCK")
+        if status in _OPEN:
+            return RecoverySight(at_s, RecoveryPhase.OVER, None, running_s, ())
+        segment, is_checkpoint, work = None, False, [0, 0, 0]
+        for pid in children(self._pid):
+            title = (read_proc(pid, "cmdline") or b"").replace(b"\0", b" ").decode(errors="replace")
+            kind = process_kind(title)
+            if kind not in ("startup", "checkpointer"):
+                continue
+            if kind == "startup" and (match := _RECOVERING.search(title)) is not None:
+                segment = match[1]
+            is_checkpoint = is_checkpoint or _CHECKPOINT in title
+            work = [before + more for before, more in zip(work, _work_of(pid), strict=True)]
+        if is_checkpoint:
+            phase = RecoveryPhase.CHECKPOINT
+        else:
+            phase = RecoveryPhase.BEFORE_REDO if segment is None else RecoveryPhase.REDO
+        return RecoverySight(
+            at_s, phase, segment if phase is RecoveryPhase.REDO else None, running_s, tuple(work)
+        )
+
+    def _read_pid_file(self) -> tuple[int, str]:
+        """Process id and status."""
+        lines = _read_small(self.data / "postmaster.pid", self.data).splitlines()
+        if not lines or not lines[0].isdigit():
+            raise _not_running(self.data, f'"{self.data / "postmaster.pid"}" names no process.')
+        return int(lines[0]), lines[_STATUS_LINE - 1].strip() if len(lines) >= _STATUS_LINE else "starting"
+
+
+def _read_small(path: Path, data: Path) -> str:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise _not_running(data, f'There is no "{path}".') from None
+    except OSError as error:
+        raise ClusterError(f'could not read "{path}": {error.strerror}') from error
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ClusterError(f'"{path}" is not a regular file')
+        return os.read(file, _PID_FILE_BYTES).decode(errors="replace")
+    finally:
+        os.close(file)
+
+
+def _not_running(data: Path, detail: str) -> ClusterError:
+    return ClusterError(
+        f'no server runs in "{data}"',
+        detail=detail,
+        hint="Name the data directory of a server that was started and recovers (SHOW data_directory). In "
+        "containers the server's processes have to be visible: share its PID namespace.",
+    )
+
+
+def _serves(pid: int, data: Path) -> bool:
+    """Whether the process is a postmaster; and of this directory, its working directory, if that is shown."""
+    if (read_proc(pid, "comm") or b"").strip() not in (b"postgres", b"postmaster"):
+        return False
+    try:
+        return Path(f"/proc/{pid}/cwd").samefile(data)
+    except OSError:
+        return True
+
+
+def _start_time(pid: int) -> int | None:
+    """Ticks from the machine's start to the process's; None when it has ended."""
+    fields = read_stat(pid)
+    return None if fields is None or fields[0] in (b"Z", b"X") else int(fields[_START_TIME])
+
+
+def _work_of(pid: int) -> tuple[int, int, int]:
+    """CPU in ns, bytes read and bytes written; 0 where /proc does not show them."""
+    spent, io = read_proc(pid, "schedstat"), read_proc(pid, "io") or b""
+    found = dict(re.findall(rb"^(rchar|wchar): (\d+)", io, re.MULTILINE))
+    cpu_ns = int(spent.split()[0]) if spent else 0
+    return cpu_ns, int(found.get(b"rchar", 0)), int(found.get(b"wchar", 0))

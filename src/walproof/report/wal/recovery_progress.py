@@ -1,0 +1,75 @@
+"""A recovery that is under way as a line for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from walproof.analysis.recovery_progress import RecoveryCourse, RecoveryProgress
+from walproof.facts.recovering import RecoveryPhase
+from walproof.facts.watch import Span
+from walproof.report.numbers import percent
+from walproof.units import format_bytes, format_duration
+
+_QUIET_S = 10.0
+"""So long nothing may advance before a line says so."""
+
+
+def progress_line(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
+    """What the recovery does, how far it is, and when the server is ready."""
+    said = _phase_words(progress, course)
+    if progress.stalled_s >= _QUIET_S:
+        said += f"; nothing has advanced for {format_duration(progress.stalled_s)}"
+    return said
+
+
+def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
+    running = format_duration(progress.running_s)
+    match progress.phase:
+        case RecoveryPhase.OVER:
+            return f"ready: the server accepts connections; it was started {running} ago"
+        case RecoveryPhase.BEFORE_REDO:
+            said = f"before redo, {running} after the start"
+            return said if progress.left is None else f"{said}; then {_span(progress.left)} to go"
+        case RecoveryPhase.CHECKPOINT:
+            said = "redo is over, checkpoint at the end of recovery"
+            return said if progress.left is None else f"{said}; ready in {_span(progress.left)}"
+        case RecoveryPhase.REDO:
+            return _redo_words(progress, course)
+
+
+def _redo_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
+    if course is None or progress.at is None or progress.done is None or progress.left is None:
+        return f"redo, {format_duration(progress.running_s)} after the start; its end is not known"
+    replayed = format_bytes(progress.at - course.start)
+    said = f"redo {percent(progress.done)}: at {progress.at}, {replayed} of {_distance(course)} of WAL"
+    if progress.wal_bytes_per_s is not None:
+        said += f", {format_bytes(progress.wal_bytes_per_s)}/s"
+    return f"{said}; ready in {_span(progress.left)}"
+
+
+def _distance(course: RecoveryCourse) -> str:
+    return format_bytes(course.end - course.start)
+
+
+def _span(span: Span) -> str:
+    return f"{format_duration(span.seconds)} ({format_duration(span.low)} to {format_duration(span.high)})"
+
+
+def progress_json(progress: RecoveryProgress, course: RecoveryCourse | None, at: float) -> str:
+    """A line of JSON; ``at``: Unix time of the look."""
+    data = {
+        "at": at,
+        "phase": progress.phase.value,
+        "running_s": progress.running_s,
+        "lsn": None if progress.at is None else str(progress.at),
+        "redo": None if course is None else str(course.start),
+        "end": None if course is None else str(course.end),
+        "wal_bytes": None if course is None else course.end - course.start,
+        "wal_bytes_per_s": progress.wal_bytes_per_s,
+        "done": progress.done,
+        "left_s": None if progress.left is None else progress.left.seconds,
+        "left_low_s": None if progress.left is None else progress.left.low,
+        "left_high_s": None if progress.left is None else progress.left.high,
+        "stalled_s": progress.stalled_s,
+    }
+    return json.dumps(data)

@@ -1,0 +1,126 @@
+"""How far a recovery is: predicted work at the speed that is seen, on made sights of a made course."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.golden.unpack import unpack
+from walproof.analysis.recovery_costs import SHIPPED, Disk, predict
+from walproof.analysis.recovery_progress import RecoveryCourse, recovery_course, recovery_progress
+from walproof.facts.recovering import RecoveryPhase, RecoverySight
+from walproof.units import Lsn
+from walproof.wal.recovery import analyse
+from walproof.wal.segment import segment_name
+
+MB = 1 << 20
+# The first half of the WAL takes four times as long as the second; with a cold cache all of it twice as long.
+COURSE = RecoveryCourse(
+    places=tuple(Lsn(place * MB) for place in (100, 150, 200)),
+    warm_s=(0.0, 40.0, 50.0), cold_s=(0.0, 100.0, 110.0), checkpoint_s=5.0, band=2.0, segment_size=MB,
+)  # fmt: skip
+
+
+def sights(slowness: float, until_s: float, *, every_s: float = 1.0) -> list[RecoverySight]:
+    """Looks from before redo on; ``slowness``: seconds for each that is predicted (warm)."""
+    found = [RecoverySight(0.0, RecoveryPhase.BEFORE_REDO, None, 2.0, (0,))]
+    at_s = 0.0
+    while (at_s := at_s + every_s) <= until_s:
+        predicted = at_s / slowness
+        megabytes = 100 + (predicted * 50 / 40 if predicted < 40 else 50 + (predicted - 40) * 5)
+        segment = segment_name(Lsn(int(megabytes) * MB), 1, MB)
+        found.append(RecoverySight(at_s, RecoveryPhase.REDO, segment, 2.0 + at_s, (int(at_s * 1e9),)))
+    return found
+
+
+def test_before_redo_all_of_it_is_left() -> None:
+    progress = recovery_progress(COURSE, sights(1.0, 0.0))
+    assert (progress.phase, progress.done, progress.at) == (RecoveryPhase.BEFORE_REDO, 0.0, None)
+    assert progress.left is not None
+    assert progress.left.seconds == 55.0
+    assert progress.left.low < 55 / 2
+    assert progress.left.high > 110, "the cache may be cold"
+
+
+@pytest.mark.parametrize("slowness", [0.7, 1.0, 1.4])
+def test_work_counts_and_not_bytes(slowness: float) -> None:
+    """Half of the WAL is over after four fifths of the time."""
+    progress = recovery_progress(COURSE, sights(slowness, 40 * slowness, every_s=0.25))
+    assert progress.done == pytest.approx(0.8, abs=0.03)
+    assert progress.left is not None
+    assert progress.left.seconds == pytest.approx(15 * slowness, rel=0.1)
+    assert progress.left.low < 15 * slowness < progress.left.high
+    assert progress.wal_bytes_per_s == pytest.approx(50 * MB / (40 * slowness), rel=0.05)
+    assert progress.at is not None
+    assert abs(progress.at - 150 * MB) <= MB
+
+
+def test_a_cold_cache_is_told_by_the_speed() -> None:
+    """Seconds per place as with a cold cache: the second half is then as fast as predicted for it."""
+    found = [RecoverySight(0.0, RecoveryPhase.BEFORE_REDO, None, 0.0, (0,))]
+    found += [
+        RecoverySight(2.0 * n, RecoveryPhase.REDO, segment_name(Lsn((100 + n) * MB), 1, MB), 2.0 * n, (n,))
+        for n in range(1, 51)
+    ]
+    progress = recovery_progress(COURSE, found)
+    assert progress.left is not None
+    assert progress.left.seconds == pytest.approx(15, rel=0.1)
+
+
+def test_the_band_narrows_as_more_is_seen() -> None:
+    widths = []
+    for until_s in (0.0, 2.0, 10.0, 40.0):
+        left = recovery_progress(COURSE, sights(1.0, until_s, every_s=0.25)).left
+        assert left is not None
+        widths.append(left.high / left.low)
+    assert all(wide > narrow for wide, narrow in pairwise(widths))
+    assert widths[-1] < 2
+
+
+def test_the_segment_of_the_first_look_had_begun_before() -> None:
+    """Somebody who comes late measures from the next begin on."""
+    progress = recovery_progress(COURSE, sights(1.2, 30.0, every_s=0.25)[60:])
+    assert progress.left is not None
+    assert progress.left.seconds == pytest.approx(55 * 1.2 - 30, rel=0.15)
+
+
+def test_the_checkpoint_and_the_end() -> None:
+    seen = sights(1.0, 50.0)
+    checkpoint = [RecoverySight(at_s, RecoveryPhase.CHECKPOINT, None, at_s, (1,)) for at_s in (51.0, 53.0)]
+    progress = recovery_progress(COURSE, [*seen, *checkpoint])
+    assert progress.done == 1.0
+    assert progress.left is not None
+    assert progress.left.seconds == pytest.approx(3.0, rel=0.1)
+    over = RecoverySight(56.0, RecoveryPhase.OVER, None, 58.0, ())
+    progress = recovery_progress(COURSE, [*seen, *checkpoint, over])
+    assert progress.left is not None
+    assert (progress.left.seconds, progress.stalled_s) == (0.0, 0.0)
+
+
+def test_what_does_not_advance_is_stalled() -> None:
+    """A segment may take long: as long as the process computes or reads, it advances."""
+    segment = segment_name(Lsn(120 * MB), 1, MB)
+    busy = [RecoverySight(float(n), RecoveryPhase.REDO, segment, float(n), (n, 0)) for n in range(30)]
+    assert recovery_progress(COURSE, busy).stalled_s == 0.0
+    stuck = [RecoverySight(float(n), RecoveryPhase.REDO, segment, float(n), (7, 0)) for n in range(30)]
+    assert recovery_progress(COURSE, stuck).stalled_s == 29.0
+    assert recovery_progress(None, stuck).stalled_s == 29.0
+    assert recovery_progress(None, stuck).left is None
+
+
+def test_a_course_is_what_is_predicted_up_to_each_place(tmp_path: Path) -> None:
+    unpack(18, tmp_path)
+    first = sorted(tmp_path.glob("0*"))[0].name
+    start = Lsn(int(first[16:], 16) * MB)
+    found = analyse(tmp_path, buffers=[64], start=start, marks=[Lsn(start + MB), Lsn(start + 2 * MB)])
+    course = recovery_course(found, 64, SHIPPED, Disk())
+    assert course.start == found.last.start
+    assert course.end == found.last.end
+    whole = predict(found.last, 64, SHIPPED, Disk())
+    assert course.warm_s[-1] == pytest.approx(whole.warm_s)
+    assert course.cold_s[-1] == pytest.approx(whole.cold.redo_s)
+    assert course.checkpoint_s == whole.checkpoint_s
+    assert list(course.warm_s) == sorted(course.warm_s)
+    assert len(course.places) == len(course.warm_s) == len(course.cold_s) == len(found.steps) + 1

@@ -1,0 +1,135 @@
+"""``walproof recovery progress`` on servers that recover, stand still, or do not run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from tests.cli.command import environment, walproof
+from tests.schemas import assert_valid
+from walproof.facts import Install
+from walproof.facts.recovering import RecoveryPhase
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.probe.processes import children, process_kind, read_proc
+from walproof.probe.recovering import RecoveringServer
+
+pytestmark = pytest.mark.live
+SETTINGS = {
+    "fsync": "off", "shared_buffers": "16MB", "max_wal_size": "10GB", "checkpoint_timeout": "1h",
+    "full_page_writes": "off", "autovacuum": "off", "wal_compression": "off",
+}  # fmt: skip
+ROWS = 400_000
+
+
+@pytest.fixture
+def crashed(install: Install, workspace: Workspace) -> Iterator[Cluster]:
+    """A cluster whose recovery takes a while: small records in no order, after its last checkpoint."""
+    folder = workspace.make_folder("recovering")
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
+    cluster = Cluster(install, workspace, folder)
+    cluster.start(SETTINGS)
+    with cluster.connect() as session:
+        session.execute(b"CREATE TABLE t (k int PRIMARY KEY, v int) WITH (fillfactor = 50)")
+        session.execute(f"INSERT INTO t SELECT n, 0 FROM generate_series(1, {ROWS}) n".encode())
+        session.execute(b"CHECKPOINT")
+        for _ in range(2):
+            session.execute(b"UPDATE t SET v = v + 1")
+    cluster.kill()
+    cluster.forget_postmaster()
+    try:
+        yield cluster
+    finally:
+        cluster.stop("immediate")
+        workspace.remove_folder(folder)
+
+
+@pytest.fixture
+def held(crashed: Cluster) -> Iterator[tuple[Cluster, int]]:
+    """The server, started again, and a handle of its startup process, which is stopped in its redo."""
+    crashed.launch(SETTINGS)
+    server = RecoveringServer(crashed.data)
+    deadline = time.monotonic() + 60
+    while (sight := server.look()).phase is RecoveryPhase.BEFORE_REDO:
+        assert time.monotonic() < deadline
+    assert sight.phase is RecoveryPhase.REDO
+    startup = os.pidfd_open(next(pid for pid in children(crashed.pid) if _kind(pid) == "startup"))
+    signal.pidfd_send_signal(startup, signal.SIGSTOP)
+    try:
+        yield crashed, startup
+    finally:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(startup, signal.SIGCONT)
+        os.close(startup)
+
+
+def _kind(pid: int) -> str:
+    return process_kind((read_proc(pid, "cmdline") or b"").replace(b"\0", b" ").decode())
+
+
+@pytest.mark.pg(ends=True)
+def test_a_recovery_is_followed_to_its_end(held: tuple[Cluster, int], tmp_path: Path) -> None:
+    cluster, startup = held
+    command = ["recovery", "progress", str(cluster.data)]
+    # It stands still: somebody who waits for it should know.
+    stuck = walproof(*command, "--check", "--every", "0.5s", cwd=tmp_path)
+    assert (stuck.returncode, stuck.stdout[:4], stuck.stderr) == (1, "redo", "")
+    told = walproof(*command, "--once", "--every", "0.5s", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith("redo ")
+    assert " of WAL; ready in " in told.stdout
+    assert "shared_buffers is taken to be 128 MB" in told.stderr
+    lines = tmp_path / "lines"
+    with lines.open("wb") as stream:
+        following = _follow(cluster, "--every", "0.2s", "--shared-buffers", "16MB", "--json", stdout=stream)
+    deadline = time.monotonic() + 60
+    while not lines.read_text():
+        assert time.monotonic() < deadline
+        assert following.poll() is None
+        time.sleep(0.05)
+    signal.pidfd_send_signal(startup, signal.SIGCONT)
+    assert following.wait(120) == 0
+    seen = [json.loads(line) for line in lines.read_text().splitlines()]
+    for line in seen:
+        assert_valid("recovery-progress", line)
+    phases = [line["phase"] for line in seen]
+    order = [phase.value for phase in RecoveryPhase]
+    assert [order.index(phase) for phase in phases] == sorted(order.index(phase) for phase in phases)
+    assert phases[0] == "redo"
+    assert phases[-1] == "over"
+    shares = [line["done"] for line in seen]
+    assert shares == sorted(shares)
+    assert seen[0]["left_s"] > 0
+    assert seen[0]["wal_bytes"] > 50e6
+    assert seen[-1]["left_s"] == 0
+    cluster.wait_until_ready(60)
+    ready = walproof(*command, "--check", cwd=tmp_path)
+    assert (ready.returncode, ready.stdout[:6]) == (0, "ready:")
+
+
+def test_a_server_that_ends_is_an_error(held: tuple[Cluster, int]) -> None:
+    cluster, _ = held
+    following = _follow(cluster, "--every", "0.2s", stdout=subprocess.PIPE)
+    assert following.stdout is not None
+    assert following.stdout.readline().startswith(b"redo ")
+    cluster.kill()
+    assert following.wait(60) == 2
+    following.stdout.close()
+
+
+def _follow(cluster: Cluster, *options: str, stdout: IO[bytes] | int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "walproof", "recovery", "progress", str(cluster.data), *options],
+        stdout=stdout, stderr=subprocess.DEVNULL, env=environment(),
+    )  # fmt: skip

@@ -1,0 +1,47 @@
+"""Data directories of which no recovery can be followed: each says why, and none makes walproof wait."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from walproof.errors import ClusterError
+from walproof.probe.recovering import RecoveringServer
+
+
+def refusal(data: Path) -> ClusterError:
+    with pytest.raises(ClusterError) as raised:
+        RecoveringServer(data)
+    return raised.value
+
+
+def test_no_server_was_started(tmp_path: Path) -> None:
+    error = refusal(tmp_path)
+    assert error.message == f'no server runs in "{tmp_path}"'
+    assert error.detail == f'There is no "{tmp_path}/postmaster.pid".'
+    assert error.hint is not None
+
+
+@pytest.mark.parametrize("text", ["", "\n", "postmaster\n", "-1\n", "12 13\n"])
+def test_a_file_that_names_no_process(tmp_path: Path, text: str) -> None:
+    (tmp_path / "postmaster.pid").write_text(text)
+    assert "names no process" in str(refusal(tmp_path).detail)
+
+
+def test_a_number_that_somebody_else_has(tmp_path: Path) -> None:
+    """A file that a crash left, whose number is another process's by now."""
+    (tmp_path / "postmaster.pid").write_text(f"{os.getpid()}\n/srv/pg\n1\n5432\n/tmp\n\n1 2\nready\n")
+    assert (
+        str(refusal(tmp_path).detail)
+        == f'Process {os.getpid()} of "{tmp_path}/postmaster.pid" is not its server.'
+    )
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "postmaster.pid")
+    assert refusal(tmp_path).message == f'"{tmp_path}/postmaster.pid" is not a regular file'
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "postmaster.pid").symlink_to("/etc/passwd")
+    assert "could not read" in refusal(tmp_path / "linked").message
