@@ -16,9 +16,11 @@ from walproof.errors import ClusterError, SettingError, WalError
 from walproof.units import Lsn, parse_bytes
 
 if TYPE_CHECKING:
+    from walproof.analysis.forecast import Costs
     from walproof.analysis.recovery_progress import RecoveryCourse, RecoveryProgress
     from walproof.facts.recovering import RecoverySight
     from walproof.probe.recovering import RecoveringServer
+    from walproof.wal.progress import Observe
 
 _LOOK_S = 0.2
 """Between two looks: the begin of a segment is known to this."""
@@ -107,32 +109,29 @@ def _course(
     try:
         redo, timeline = _redo(server.data)
         buffers = _buffers(server.data, given_buffers)
-        return _predicted(server.data / "pg_wal", redo, timeline, buffers, calibration, sights, server)
+        return _predicted(server, redo, timeline, buffers, calibration, sights)
     except (WalError, ClusterError) as error:
         _note(f"how much is left is not known: {error.message}. {error.detail or ''}".rstrip())
         return None
 
 
 def _predicted(
-    wal: Path,
+    server: RecoveringServer,
     redo: Lsn,
     timeline: int,
     buffers: int,
     calibration: Path | None,
     sights: list[RecoverySight],
-    server: RecoveringServer,
 ) -> RecoveryCourse:
     """Simulate the recovery, and look at the real one meanwhile."""
     from threading import Event, Thread
 
-    from walproof.analysis.recovery_progress import recovery_course
     from walproof.cli.costs import find_costs
     from walproof.cli.passes import PassProgress
-    from walproof.wal.recovery import analyse
     from walproof.wal.whatif import identify
 
-    version, size = identify(wal, start=redo, timeline=timeline)
-    costs = find_costs(calibration, version)
+    wal = server.data / "pg_wal"
+    costs = find_costs(calibration, identify(wal, start=redo, timeline=timeline)[0])
     for note in costs.notes:
         _note(note)
     is_read = Event()
@@ -147,15 +146,26 @@ def _predicted(
     looking.start()
     try:
         with PassProgress("reading WAL") as shown:
-            last = max(file.name for file in wal.iterdir() if _SEGMENT.fullmatch(file.name))
-            marks = _marks(redo, last, size)
-            found = analyse(
-                wal, buffers=[buffers], start=redo, timeline=timeline, marks=marks, crashed=buffers,
-                read_ahead_kb=costs.disk.read_ahead_kb, observe=shown.observe,
-            )  # fmt: skip
+            return predicted_course(wal, redo, timeline, buffers, costs, shown.observe)
     finally:
         is_read.set()
         looking.join()
+
+
+def predicted_course(
+    wal: Path, redo: Lsn, timeline: int, buffers: int, costs: Costs, observe: Observe | None = None
+) -> RecoveryCourse:
+    """What is predicted of a recovery from ``redo`` to the end of the WAL. Raises WalError."""
+    from walproof.analysis.recovery_progress import recovery_course
+    from walproof.wal.recovery import analyse
+    from walproof.wal.whatif import identify
+
+    _, size = identify(wal, start=redo, timeline=timeline)
+    last = max(file.name for file in wal.iterdir() if _SEGMENT.fullmatch(file.name))
+    found = analyse(
+        wal, buffers=[buffers], start=redo, timeline=timeline, marks=_marks(redo, last, size),
+        crashed=buffers, read_ahead_kb=costs.disk.read_ahead_kb, observe=observe,
+    )  # fmt: skip
     return recovery_course(found, buffers, costs.coefficients, costs.disk)
 
 
