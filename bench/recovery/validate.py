@@ -109,14 +109,11 @@ def main() -> None:
     parser.add_argument("--summary", type=Path)
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
     arguments = parser.parse_args()
-    if arguments.summary is None:
-        rows = run(arguments)
-    else:
-        rows = read_rows(arguments.summary)
-        if arguments.calibration is not None:
-            is_shipped = str(arguments.calibration) == "shipped"
-            coefficients = SHIPPED if is_shipped else fit(read_calibration(arguments.calibration))
-            rows = [predict_again(row, coefficients) for row in rows]
+    rows = run(arguments) if arguments.summary is None else read_rows(arguments.summary)
+    if arguments.summary is not None and arguments.calibration is not None:
+        is_shipped = str(arguments.calibration) == "shipped"
+        coefficients = SHIPPED if is_shipped else fit(read_calibration(arguments.calibration))
+        rows = [predict_again(row, coefficients) for row in rows]
     for row in rows:
         print(_line(row))
     summarise(rows)

@@ -27,6 +27,8 @@ RULE = 'no pg_hba.conf entry for replication connection from host "10.0.0.1", us
         ('replication slots can only be used if "max_replication_slots" > 0', "", "max_replication_slots"),
         ("replication slots can only be used if wal_level >= replica", "", "wal_level = replica"),
         ("unsupported startup parameter: options", "prefer", "pooler"),
+        ("FATAL: the database system is starting up", "prefer", "walproof recovery progress DATA"),
+        ("FATAL: the database system is in recovery mode", "prefer", "walproof recovery progress DATA"),
         ('password authentication failed for user "r"', "prefer", "~/.pgpass"),
         ('FATAL: role "r" does not exist', "prefer", "user=NAME"),
         ('FATAL: Peer authentication failed for user "r"', "prefer", "user=NAME"),

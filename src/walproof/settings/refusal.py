@@ -1,7 +1,8 @@
 """Why a server refused a session, and what to do. Only messages in English are understood.
 
 The texts are those of src/backend/libpq/auth.c, src/backend/utils/init/postinit.c,
-src/backend/replication/slot.c, walsender.c and src/interfaces/libpq/fe-connect.c, of 13 to 18.
+src/backend/replication/slot.c, walsender.c, src/backend/tcop/backend_startup.c and
+src/interfaces/libpq/fe-connect.c, of 13 to 18.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ _UNENCRYPTED = re.compile(r"\bno encryption\b|\bSSL off\b")
 _ENCRYPTED = re.compile(r"\bSSL encryption\b|\bSSL on\b")
 
 _HINTS = (
+    (
+        re.compile(r"the database system is (?:starting up|in recovery mode|not yet accepting connections)"),
+        'It recovers from a crash, or starts: "walproof recovery progress DATA" on its machine says how far '
+        "it is.",
+    ),
     (
         re.compile(
             r"must be superuser or replication role|permission denied to (?:start WAL sender|use replication)"
