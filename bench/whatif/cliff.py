@@ -10,7 +10,7 @@ checkpoint predicts.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def main() -> None:
         picture.write_text(vl_convert.vegalite_to_svg(draw(rows)))
 
 
-def draw(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
+def draw(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Vega-Lite specification: a line that is predicted, and every run as a point."""
     sizes = [size_of(row) for row in rows]
     source = rows[sizes.index(SIZES_MB[-1])]

@@ -59,8 +59,10 @@ def crashed(install: Install, workspace: Workspace) -> Iterator[Cluster]:
 def held(crashed: Cluster) -> Iterator[tuple[Cluster, int]]:
     """The server, started again, and a handle of its startup process, which is stopped in its redo."""
     crashed.launch(SETTINGS)
-    server = RecoveringServer(crashed.data)
     deadline = time.monotonic() + 60
+    while not (crashed.data / "postmaster.pid").exists():
+        assert time.monotonic() < deadline
+    server = RecoveringServer(crashed.data)
     while (sight := server.look()).phase is RecoveryPhase.BEFORE_REDO:
         assert time.monotonic() < deadline
     assert sight.phase is RecoveryPhase.REDO
@@ -118,6 +120,7 @@ def test_a_recovery_is_followed_to_its_end(held: tuple[Cluster, int], tmp_path: 
     assert (ready.returncode, ready.stdout[:6]) == (0, "ready:")
 
 
+@pytest.mark.pg(">= 18")
 def test_a_server_that_ends_is_an_error(held: tuple[Cluster, int]) -> None:
     cluster, _ = held
     following = _follow(cluster, "--every", "0.2s", stdout=subprocess.PIPE)

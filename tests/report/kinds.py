@@ -10,9 +10,9 @@ from tests.report.facts import durability, factorial_facts, hostile_facts, two_i
 from tests.report.test_load import load_facts
 from tests.report.test_power_cut import cut_run
 from tests.report.test_profile import STACKS, profile_view
-from tests.report.test_recovery import crash_view
 from tests.report.test_statements import statement_run
 from tests.report.test_streaming import streaming_facts
+from tests.report.test_time_away import crash_view
 from walproof.report.blocks import Section
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.narrowing import NarrowingData, NarrowingPoint

@@ -85,7 +85,8 @@ def lay_over_edges(source: Path, folder: Path, *, without: str = ELSEWHERE) -> d
 
     ``source``: a folder with segments of 1 MB. ``without``: a kind that is left out.
     """
-    laid, edges = None, {}
+    laid: Laid | None = None
+    edges: dict[str, int] = {}
     for name, raw in _kinds(source, {ELSEWHERE, without}):
         laid = laid or Laid(min(source.glob("0*")).read_bytes()[:FIRST_HEADER])
         inside = len(raw) // 8 - 1
