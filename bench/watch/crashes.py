@@ -25,6 +25,7 @@ from statistics import median
 from typing import Any
 
 from bench.recovery.workloads import WORKLOADS
+from bench.rows import read_rows
 from bench.watch.loaded import LoadedServer, is_at, loaded_server, until, watching
 from walproof.facts import Install
 from walproof.facts.calibration import write_calibration
@@ -185,7 +186,7 @@ def _measured(times: RecoveryTimes) -> dict[str, Any]:
 
 
 def _stored(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return read_rows(path) if path.exists() else []
 
 
 def judged(row: dict[str, Any]) -> tuple[dict[str, float], float]:
