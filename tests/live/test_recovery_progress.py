@@ -92,6 +92,12 @@ def test_a_recovery_is_followed_to_its_end(held: tuple[Cluster, int], tmp_path: 
     assert told.stdout.startswith("redo ")
     assert " of WAL; ready in " in told.stdout
     assert "shared_buffers is taken to be 128 MB" in told.stderr
+    signal_file = cluster.data / "recovery.signal"
+    signal_file.touch()
+    endless = walproof(*command, "--once", "--every", "0.5s", cwd=tmp_path)
+    signal_file.unlink()
+    assert (endless.returncode, "its end is not known" in endless.stdout) == (0, True)
+    assert endless.stderr.startswith("recovery.signal is there: WAL comes from elsewhere")
     lines = tmp_path / "lines"
     with lines.open("wb") as stream:
         following = _follow(cluster, "--every", "0.2s", "--shared-buffers", "16MB", "--json", stdout=stream)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ from walproof.units import Lsn, parse_bytes
 if TYPE_CHECKING:
     from walproof.analysis.forecast import Costs
     from walproof.analysis.recovery_progress import RecoveryCourse, RecoveryProgress
-    from walproof.facts.recovering import RecoverySight
+    from walproof.facts.recovering import RecoveryPhase, RecoverySight
     from walproof.probe.recovering import RecoveringServer
     from walproof.wal.progress import Observe
 
@@ -53,6 +54,7 @@ def progress(
 ) -> None:  # fmt: skip
     """Say how far a server's recovery is and when it will accept connections. Of a server that was started
     and recovers now, on this machine: its processes and its WAL are looked at, nothing is changed."""
+    from walproof.analysis.recovery_progress import recovery_progress
     from walproof.probe.recovering import RecoveringServer
 
     every_s = options.duration_s(every) or 0.0
@@ -63,25 +65,44 @@ def progress(
     course = None
     if not check and not _is_over(sights[-1]):
         course = _course(server, sights, shared_buffers, calibration)
-    while True:
-        _look_for(server, sights, 0.0 if _is_over(sights[-1]) else every_s)
-        found = _tell(course, sights, json=json)
-        if check and not _is_over(sights[-1]) and found.stalled_s >= every_s - _LOOK_S:
-            raise typer.Exit(1)
-        if once or check or _is_over(sights[-1]):
-            return
+    with _printer(is_json=json) as show:
+        while True:
+            _look_for(server, sights, 0.0 if _is_over(sights[-1]) else every_s)
+            found = recovery_progress(course, sights)
+            show(found, course)
+            if check and not _is_over(sights[-1]) and found.stalled_s >= every_s - _LOOK_S:
+                raise typer.Exit(1)
+            if once or check or _is_over(sights[-1]):
+                return
 
 
-def _tell(course: RecoveryCourse | None, sights: list[RecoverySight], *, json: bool) -> RecoveryProgress:
-    """Print a line."""
-    from walproof.analysis.recovery_progress import recovery_progress
+@contextmanager
+def _printer(*, is_json: bool) -> Iterator[Callable[[RecoveryProgress, RecoveryCourse | None], None]]:
+    """Print a line for each look; on a terminal the last one of each phase stays."""
     from walproof.report.wal.recovery_progress import progress_json, progress_line
 
-    found = recovery_progress(course, sights)
-    line = progress_json(found, course, time.time()) if json else progress_line(found, course)
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-    return found
+    def tell(found: RecoveryProgress, course: RecoveryCourse | None) -> None:
+        line = progress_json(found, course, time.time()) if is_json else progress_line(found, course)
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    if is_json or not sys.stdout.isatty():
+        yield tell
+        return
+    from rich.live import Live
+    from rich.text import Text
+
+    shown: list[RecoveryPhase] = []
+    with Live(console=options.result_console(), auto_refresh=False) as live:
+
+        def rewrite(found: RecoveryProgress, course: RecoveryCourse | None) -> None:
+            line = Text(progress_line(found, course))
+            if shown and shown[-1] is not found.phase:
+                live.console.print(live.renderable)
+            shown.append(found.phase)
+            live.update(line, refresh=True)
+
+        yield rewrite
 
 
 def _look_for(server: RecoveringServer, sights: list[RecoverySight], seconds: float) -> None:
