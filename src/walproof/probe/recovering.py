@@ -37,6 +37,7 @@ class RecoveringServer:
         if not _serves(self._pid, data):
             raise _not_running(data, f'Process {self._pid} of "{data / "postmaster.pid"}" is not its server.')
         self._started = _start_time(self._pid)
+        self._has_replayed = False
 
     def look(self) -> RecoverySight:
         """See how far it is. Raises ClusterError when the server has ended."""
@@ -60,7 +61,9 @@ class RecoveringServer:
                 segment = match[1]
             is_checkpoint = is_checkpoint or _CHECKPOINT in title
             work = [before + more for before, more in zip(work, _work_of(pid), strict=True)]
-        if is_checkpoint:
+        self._has_replayed = self._has_replayed or segment is not None
+        if is_checkpoint or (segment is None and self._has_replayed):
+            # For a moment after redo no title says anything.
             phase = RecoveryPhase.CHECKPOINT
         else:
             phase = RecoveryPhase.BEFORE_REDO if segment is None else RecoveryPhase.REDO
