@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import ClusterError
+from walproof.facts.recovering import RecoveryPhase
+from walproof.probe import recovering
 from walproof.probe.recovering import RecoveringServer
 
 
@@ -45,3 +47,23 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "postmaster.pid").symlink_to("/etc/passwd")
     assert "could not read" in refusal(tmp_path / "linked").message
+
+
+def test_a_flush_that_takes_minutes_is_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process in the state D; everything else of it stands still."""
+    nobody = 2**22 + 1  # beyond the most that Linux gives (proc(5), pid_max)
+    (tmp_path / "postmaster.pid").write_text(f"{nobody}\n/srv/pg\n1\n5432\n/tmp\n\n1 2\nstarting\n")
+    state = [b"D"]
+    files = {
+        "comm": b"postgres\n", "cmdline": b"postgres: startup \0",
+        "schedstat": b"5000 0 1", "io": b"rchar: 10",
+    }  # fmt: skip
+    monkeypatch.setattr(recovering, "read_proc", lambda pid, name: files[name])
+    monkeypatch.setattr(recovering, "read_stat", lambda pid: [state[0], *[b"1"] * 30])
+    monkeypatch.setattr(recovering, "children", lambda pid: [8])
+    server = RecoveringServer(tmp_path)
+    first, second = server.look(), server.look()
+    assert (first.phase, second.phase) == (RecoveryPhase.BEFORE_REDO, RecoveryPhase.BEFORE_REDO)
+    assert first.work != second.work
+    state[0] = b"S"
+    assert server.look().work == server.look().work

@@ -31,4 +31,4 @@ class RecoverySight:
     """Seconds since the server was started."""
     work: tuple[int, ...]
     """Counters that grow while the recovery works: CPU in ns, bytes read and written, as far as they are
-    shown."""
+    shown, and looks at which it waited for a disk."""

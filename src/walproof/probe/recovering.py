@@ -38,6 +38,7 @@ class RecoveringServer:
             raise _not_running(data, f'Process {self._pid} of "{data / "postmaster.pid"}" is not its server.')
         self._started = _start_time(self._pid)
         self._has_replayed = False
+        self._disk_waits = 0
 
     def look(self) -> RecoverySight:
         """See how far it is. Raises ClusterError when the server has ended."""
@@ -60,6 +61,8 @@ class RecoveringServer:
             if kind == "startup" and (match := _RECOVERING.search(title)) is not None:
                 segment = match[1]
             is_checkpoint = is_checkpoint or _CHECKPOINT in title
+            # A flush of much may take minutes within one call, in which no other counter moves.
+            self._disk_waits += _waits_for_disk(pid)
             work = [before + more for before, more in zip(work, _work_of(pid), strict=True)]
         self._has_replayed = self._has_replayed or segment is not None
         if is_checkpoint or (segment is None and self._has_replayed):
@@ -68,7 +71,11 @@ class RecoveringServer:
         else:
             phase = RecoveryPhase.BEFORE_REDO if segment is None else RecoveryPhase.REDO
         return RecoverySight(
-            at_s, phase, segment if phase is RecoveryPhase.REDO else None, running_s, tuple(work)
+            at_s,
+            phase,
+            segment if phase is RecoveryPhase.REDO else None,
+            running_s,
+            (*work, self._disk_waits),
         )
 
     def _read_pid_file(self) -> tuple[int, str]:
@@ -117,6 +124,12 @@ def _start_time(pid: int) -> int | None:
     """Ticks from the machine's start to the process's; None when it has ended."""
     fields = read_stat(pid)
     return None if fields is None or fields[0] in (b"Z", b"X") else int(fields[_START_TIME])
+
+
+def _waits_for_disk(pid: int) -> bool:
+    """Whether it is in a sleep that no signal ends (proc(5), state D), as while a disk works for it."""
+    fields = read_stat(pid)
+    return fields is not None and fields[0] == b"D"
 
 
 def _work_of(pid: int) -> tuple[int, int, int]:
