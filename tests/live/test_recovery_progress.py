@@ -34,8 +34,8 @@ ROWS = 400_000
 
 
 @pytest.fixture
-def crashed(install: Install, workspace: Workspace) -> Iterator[Cluster]:
-    """A cluster whose recovery takes a while: small records in no order, after its last checkpoint."""
+def loaded(install: Install, workspace: Workspace) -> Iterator[Cluster]:
+    """A server whose recovery would take a while: small records, after its last checkpoint."""
     folder = workspace.make_folder("recovering")
     templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
@@ -46,8 +46,6 @@ def crashed(install: Install, workspace: Workspace) -> Iterator[Cluster]:
         session.execute(b"CHECKPOINT")
         for _ in range(2):
             session.execute(b"UPDATE t SET v = v + 1")
-    cluster.kill()
-    cluster.forget_postmaster()
     try:
         yield cluster
     finally:
@@ -56,8 +54,11 @@ def crashed(install: Install, workspace: Workspace) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def held(crashed: Cluster) -> Iterator[tuple[Cluster, int]]:
-    """The server, started again, and a handle of its startup process, which is stopped in its redo."""
+def held(loaded: Cluster) -> Iterator[tuple[Cluster, int]]:
+    """The server, killed and started again; a handle of its startup process, which is stopped in its redo."""
+    crashed = loaded
+    crashed.kill()
+    crashed.forget_postmaster()
     crashed.launch(SETTINGS)
     deadline = time.monotonic() + 60
     while not (crashed.data / "postmaster.pid").exists():
@@ -135,6 +136,23 @@ def test_a_server_that_ends_is_an_error(held: tuple[Cluster, int]) -> None:
     cluster.kill()
     assert following.wait(60) == 2
     following.stdout.close()
+
+
+@pytest.mark.pg(ends=True)
+def test_a_postmaster_may_recover_without_a_new_start(loaded: Cluster) -> None:
+    """A session crashed: the same postmaster ends the others and recovers."""
+    server = RecoveringServer(loaded.data)
+    assert server.look().phase is RecoveryPhase.OVER
+    assert server.look().running_s is None
+    with loaded.connect() as session:
+        os.kill(session.info.backend_pid, signal.SIGKILL)
+    phases, deadline = [], time.monotonic() + 60
+    while RecoveryPhase.REDO not in phases or phases[-1] is not RecoveryPhase.OVER:
+        assert time.monotonic() < deadline, phases
+        sight = server.look()
+        phases.append(sight.phase)
+    assert sight.running_s is not None
+    loaded.wait_until_ready(60)
 
 
 def _follow(cluster: Cluster, *options: str, stdout: IO[bytes] | int) -> subprocess.Popen[bytes]:

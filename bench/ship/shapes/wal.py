@@ -381,7 +381,7 @@ class RecoveryUnderWay(TypedDict):
 
     at: float
     phase: str
-    running_s: float
+    running_s: float | None
     lsn: str | None
     redo: str | None
     end: str | None

@@ -56,8 +56,8 @@ class RecoveryProgress:
     """Where a recovery is."""
 
     phase: RecoveryPhase
-    running_s: float
-    """Seconds since the server was started."""
+    running_s: float | None
+    """Seconds since the recovery began; None if it was over before the first look."""
     at: Lsn | None
     """Begin of the segment that is read; None outside of redo."""
     done: float | None

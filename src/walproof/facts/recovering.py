@@ -27,8 +27,8 @@ class RecoverySight:
     phase: RecoveryPhase
     segment: str | None
     """The WAL segment that the startup process reads; None outside of redo."""
-    running_s: float
-    """Seconds since the server was started."""
+    running_s: float | None
+    """Seconds since the recovery began; None if it was over before the first look."""
     work: tuple[int, ...]
     """Counters that grow while the recovery works: CPU in ns, bytes read and written, as far as they are
     shown, and looks at which it waited for a disk."""

@@ -20,8 +20,6 @@ from walproof.probe.processes import children, process_kind, read_proc, read_sta
 
 _PID_FILE_BYTES = 4096
 _STATUS_LINE = 8
-_OPEN = {"ready", "standby"}
-"""Statuses of a server that accepts connections."""
 _RECOVERING = re.compile(r"\brecovering ([0-9A-F]{24})")
 _CHECKPOINT = "performing end-of-recovery checkpoint"
 _START_TIME = 19
@@ -37,6 +35,7 @@ class RecoveringServer:
         if not _serves(self._pid, data):
             raise _not_running(data, f'Process {self._pid} of "{data / "postmaster.pid"}" is not its server.')
         self._started = _start_time(self._pid)
+        self._begun: int | None = None
         self._has_replayed = False
         self._disk_waits = 0
 
@@ -49,34 +48,32 @@ class RecoveringServer:
                 hint="Its log says why; the next start begins recovery anew.",
             )
         _, status = self._read_pid_file()
-        running_s = time.clock_gettime(time.CLOCK_BOOTTIME) - self._started / os.sysconf("SC_CLK_TCK")
-        if status in _OPEN:
-            return RecoverySight(at_s, RecoveryPhase.OVER, None, running_s, ())
-        segment, is_checkpoint, work = None, False, [0, 0, 0]
-        for pid in children(self._pid):
-            title = (read_proc(pid, "cmdline") or b"").replace(b"\0", b" ").decode(errors="replace")
-            kind = process_kind(title)
-            if kind not in ("startup", "checkpointer"):
-                continue
-            if kind == "startup" and (match := _RECOVERING.search(title)) is not None:
-                segment = match[1]
-            is_checkpoint = is_checkpoint or _CHECKPOINT in title
-            # A flush of much may take minutes within one call, in which no other counter moves.
-            self._disk_waits += _waits_for_disk(pid)
-            work = [before + more for before, more in zip(work, _work_of(pid), strict=True)]
-        self._has_replayed = self._has_replayed or segment is not None
-        if is_checkpoint or (segment is None and self._has_replayed):
+        titles = {pid: _title(pid) for pid in children(self._pid)}
+        kinds = {pid: process_kind(title) for pid, title in titles.items()}
+        startup = next((pid for pid, kind in kinds.items() if kind == "startup"), None)
+        if startup is not None:
+            self._begun = _start_time(startup) or self._begun
+        # After a crash of a session the same postmaster recovers, and may be called ready meanwhile.
+        if status == "standby" or (status == "ready" and startup is None):
+            return RecoverySight(at_s, RecoveryPhase.OVER, None, self._running_s(), ())
+        workers = [pid for pid, kind in kinds.items() if kind in ("startup", "checkpointer")]
+        # A flush of much may take minutes within one call, in which no other counter moves.
+        self._disk_waits += sum(map(_waits_for_disk, workers))
+        work = (*(sum(counts) for counts in zip(*map(_work_of, workers), strict=True)), self._disk_waits)
+        match = None if startup is None else _RECOVERING.search(titles[startup])
+        self._has_replayed = self._has_replayed or match is not None
+        if any(_CHECKPOINT in titles[pid] for pid in workers) or (match is None and self._has_replayed):
             # For a moment after redo no title says anything.
-            phase = RecoveryPhase.CHECKPOINT
-        else:
-            phase = RecoveryPhase.BEFORE_REDO if segment is None else RecoveryPhase.REDO
-        return RecoverySight(
-            at_s,
-            phase,
-            segment if phase is RecoveryPhase.REDO else None,
-            running_s,
-            (*work, self._disk_waits),
-        )
+            return RecoverySight(at_s, RecoveryPhase.CHECKPOINT, None, self._running_s(), work)
+        if match is None:
+            return RecoverySight(at_s, RecoveryPhase.BEFORE_REDO, None, self._running_s(), work)
+        return RecoverySight(at_s, RecoveryPhase.REDO, match[1], self._running_s(), work)
+
+    def _running_s(self) -> float | None:
+        """Seconds since the startup process began; None if it was gone before the first look."""
+        if self._begun is None:
+            return None
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - self._begun / os.sysconf("SC_CLK_TCK")
 
     def _read_pid_file(self) -> tuple[int, str]:
         """Process id and status."""
@@ -108,6 +105,10 @@ def _not_running(data: Path, detail: str) -> ClusterError:
         hint="Name the data directory of a server that was started and recovers (SHOW data_directory). In "
         "containers the server's processes have to be visible: share its PID namespace.",
     )
+
+
+def _title(pid: int) -> str:
+    return (read_proc(pid, "cmdline") or b"").replace(b"\0", b" ").decode(errors="replace")
 
 
 def _serves(pid: int, data: Path) -> bool:

@@ -23,12 +23,13 @@ def progress_line(progress: RecoveryProgress, course: RecoveryCourse | None) -> 
 
 
 def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
-    running = format_duration(progress.running_s)
+    running = "" if progress.running_s is None else format_duration(progress.running_s)
     match progress.phase:
         case RecoveryPhase.OVER:
-            return f"ready: the server accepts connections; it was started {running} ago"
+            said = "ready: the server accepts connections"
+            return f"{said}, {running} after its recovery began" if running else said
         case RecoveryPhase.BEFORE_REDO:
-            said = f"before redo, {running} after the start"
+            said = f"before redo, for {running}" if running else "before redo"
             return said if progress.left is None else f"{said}; then {_span(progress.left)} to go"
         case RecoveryPhase.CHECKPOINT:
             said = "redo is over, checkpoint at the end of recovery"
@@ -39,7 +40,8 @@ def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> s
 
 def _redo_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
     if course is None or progress.at is None or progress.done is None or progress.left is None:
-        return f"redo, {format_duration(progress.running_s)} after the start; its end is not known"
+        since = "" if progress.running_s is None else f" for {format_duration(progress.running_s)}"
+        return f"redo{since}; its end is not known"
     replayed = format_bytes(progress.at - course.start)
     said = f"redo {percent(progress.done)}: at {progress.at}, {replayed} of {_distance(course)} of WAL"
     if progress.wal_bytes_per_s is not None:
