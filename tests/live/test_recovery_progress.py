@@ -28,7 +28,7 @@ from walproof.probe.recovering import RecoveringServer
 pytestmark = pytest.mark.live
 SETTINGS = {
     "fsync": "off", "shared_buffers": "16MB", "max_wal_size": "10GB", "checkpoint_timeout": "1h",
-    "full_page_writes": "off", "autovacuum": "off", "wal_compression": "off",
+    "full_page_writes": "off", "autovacuum": "off", "wal_compression": "off", "restart_after_crash": "on",
 }  # fmt: skip
 ROWS = 400_000
 
@@ -146,7 +146,8 @@ def test_a_postmaster_may_recover_without_a_new_start(loaded: Cluster) -> None:
     assert server.look().running_s is None
     with loaded.connect() as session:
         os.kill(session.info.backend_pid, signal.SIGKILL)
-    phases, deadline = [], time.monotonic() + 60
+    phases: list[RecoveryPhase] = []
+    deadline = time.monotonic() + 60
     while RecoveryPhase.REDO not in phases or phases[-1] is not RecoveryPhase.OVER:
         assert time.monotonic() < deadline, phases
         sight = server.look()
