@@ -33,6 +33,7 @@ from typing import Any
 import psutil
 
 from bench.recovery.workloads import WORKLOADS
+from bench.rows import read_rows
 from bench.watch.loaded import LoadedServer, loaded_server
 from walproof.analysis.interval import mean_interval
 from walproof.postgres.install import find
@@ -116,7 +117,7 @@ def main() -> None:
     parser.add_argument("--on", type=Path, default=Path("/var/tmp/walproof-watch"))
     parser.add_argument("--out", type=Path, default=Path("bench/watch/cost.jsonl"))
     given = parser.parse_args()
-    rows = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
+    rows = read_rows(given.out) if given.out.exists() else []
     if len(rows) < given.pairs:
         _run(given, rows)
     _summarise(rows)
