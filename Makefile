@@ -27,7 +27,7 @@ run: $(READY) ## the main job: the durability study in its quick form on the emb
 
 test: $(READY) ## every test, Rust and Python, but those marked as long, which check-long has
 	$(CARGO) test --workspace --locked --quiet
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not long"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long"
 
 lint: $(READY) ## formatters, linters and type checkers, warnings as errors; stubs against the native module; words of the documents
 	$(BIN)/ruff check .

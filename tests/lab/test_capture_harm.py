@@ -22,6 +22,7 @@ from tests.lab.recorded import (
     is_streaming,
     prepare,
     recorded_server,
+    segments,
     slots,
     take,
     wait_for,
@@ -96,6 +97,7 @@ def test_the_command_stopped_cut_off_and_killed(tmp_path: Path) -> None:
             with server.connect() as connection:
                 wait_for(lambda: len(slots(connection)) == 3, 60)
                 with Writer(server.connect):
+                    wait_for(lambda: segments(tmp_path / "cut") != [], 60, "a segment")
                     processes["killed"].kill()
                     wait_for(lambda: len(slots(connection)) == 2, 10, "a killed one")
                     processes["stopped"].send_signal(signal.SIGSTOP)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walproof.errors import StoreError
+from walproof.errors import SettingError, StoreError
+from walproof.units import parse_bytes
 
 if TYPE_CHECKING:
     from walproof.analysis.forecast import Costs, OwnCrash
+
+_READ_AHEAD_MOST = 1 << 30
 
 
 def find_costs(path: Path | None, version: int, *, other_machine: bool = False) -> Costs:
@@ -45,3 +48,15 @@ def read_crash(path: Path) -> OwnCrash:
     except OSError as error:
         raise StoreError(f'could not read "{path}": {error.strerror}') from error
     return OwnCrash(read_recovery_log(text), f'"{path}"')
+
+
+def read_ahead_of(text: str) -> int:
+    """--read-ahead in kB. Raises SettingError, UnitError."""
+    size = parse_bytes(text)
+    if size > _READ_AHEAD_MOST:
+        raise SettingError(
+            "--read-ahead is out of range",
+            detail=f'Given: "{text}". Allowed: 0 (none) to 1GB.',
+            hint="/sys/block/DISK/queue/read_ahead_kb has it, in kB.",
+        )
+    return size >> 10

@@ -13,8 +13,8 @@ import typer
 from walproof.cli import options
 from walproof.cli.recovery_progress import progress
 from walproof.cli.server_user import say_server_user
-from walproof.errors import SettingError, StoreError
-from walproof.units import Lsn, parse_bytes
+from walproof.errors import StoreError
+from walproof.units import Lsn
 
 if TYPE_CHECKING:
     from walproof.analysis.forecast import Forecast, OwnCrash
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from walproof.wal.progress import Observe
 
 app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=True, rich_markup_mode=None)
-_READ_AHEAD_MOST = 1 << 30
 
 
 app.command("progress")(progress)
@@ -147,7 +146,7 @@ def predict(
 ) -> None:  # fmt: skip
     """Predict how long crash recovery of recorded WAL takes. Redo with a warm and a cold cache, the
     checkpoint at its end, and what most of the time goes into."""
-    from walproof.cli.costs import read_crash
+    from walproof.cli.costs import read_ahead_of, read_crash
     from walproof.cli.passes import PassProgress
 
     latency_s = options.duration_s(read_latency)
@@ -157,7 +156,7 @@ def predict(
         distance=None if distance is None else options.positive_bytes("--distance", distance),
         iops=iops,
         read_latency_us=None if latency_s is None else latency_s * 1e6,
-        read_ahead_kb=None if read_ahead is None else _read_ahead_kb(read_ahead),
+        read_ahead_kb=None if read_ahead is None else read_ahead_of(read_ahead),
         calibration=calibration,
         other_machine=other_machine,
         crash=None if crash_log is None else read_crash(crash_log),
@@ -256,17 +255,6 @@ def predict_recovery(
 def _say(what: str) -> None:
     sys.stderr.write(f"  {what}\n")
     sys.stderr.flush()
-
-
-def _read_ahead_kb(text: str) -> int:
-    size = parse_bytes(text)
-    if size > _READ_AHEAD_MOST:
-        raise SettingError(
-            "--read-ahead is out of range",
-            detail=f'Given: "{text}". Allowed: 0 (none) to 1GB.',
-            hint="/sys/block/DISK/queue/read_ahead_kb has it, in kB.",
-        )
-    return size >> 10
 
 
 def _added(earlier: Calibration, found: Calibration, path: Path) -> Calibration:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
+from walproof.cli.status import ExitStatus
 from walproof.errors import ClusterError, SettingError, WalError
 from walproof.units import Lsn, parse_bytes
 
@@ -52,8 +53,8 @@ def progress(
     ] = False,
     json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Say how far a server's recovery is and when it will accept connections. Of a server that was started
-    and recovers now, on this machine: its processes and its WAL are looked at, nothing is changed."""
+    """Say how far a recovery is and when the server is back. Of a server that was started and recovers now,
+    on this machine: its processes and its WAL are looked at, nothing is changed."""
     from walproof.analysis.recovery_progress import recovery_progress
     from walproof.probe.recovering import RecoveringServer
 
@@ -71,7 +72,7 @@ def progress(
             found = recovery_progress(course, sights)
             show(found, course)
             if check and not _is_over(sights[-1]) and found.stalled_s >= every_s - _LOOK_S:
-                raise typer.Exit(1)
+                raise typer.Exit(ExitStatus.CHECK_FAILED)
             if once or check or _is_over(sights[-1]):
                 return
 
