@@ -70,11 +70,12 @@ def sources() -> Iterator[tuple[str, str]]:
             if "target" in path.parts or path.suffix not in (".py", ".rs"):
                 continue
             text = path.read_text(encoding="utf-8")
-            words = _of_python(text) if path.suffix == ".py" else _of_rust(text)
+            words = words_of_python(text) if path.suffix == ".py" else words_of_rust(text)
             yield str(path.relative_to(ROOT)), words
 
 
-def _of_python(text: str) -> str:
+def words_of_python(text: str) -> str:
+    """Docstrings, strings below fields, and comments."""
     given = text.split("\n")
     lines = [""] * len(given)
     for node in ast.walk(ast.parse(text)):
@@ -89,7 +90,8 @@ def _of_python(text: str) -> str:
     return "\n".join(lines)
 
 
-def _of_rust(text: str) -> str:
+def words_of_rust(text: str) -> str:
+    """Comments of all kinds that begin with two slashes."""
     found = (re.match(r"\s*//[/!]?\s?(.*)", line) for line in text.splitlines())
     return "\n".join(match[1] if match else "" for match in found)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from bench.ship.prose import RULES, complaints, pages, sources
+from bench.ship.prose import RULES, complaints, pages, sources, words_of_python, words_of_rust
 
 
 @pytest.mark.parametrize("texts", [pages, sources])
@@ -34,12 +35,11 @@ def test_a_wording_is_found(text: str, words: str) -> None:
 
 
 def test_docstrings_and_comments_are_read_on_their_lines() -> None:
-    texts = dict(sources())
-    this = texts["tests/ship/test_prose.py"].splitlines()
+    this = words_of_python(Path(__file__).read_text(encoding="utf-8")).splitlines()
     assert this[0].startswith("Documents, docstrings and comments")
     assert "at or behind" not in "\n".join(this)  # the string of an example is no comment
     assert this.index("the string of an example is no comment") > 0
-    assert "LD_PRELOAD" in texts["crates/walproof-preload/src/lib.rs"]
+    assert words_of_rust("/// Says what.\nlet x = 1;\n    // Why.\n") == "Says what.\n\nWhy."
 
 
 def test_code_and_plain_sentences_are_left_alone() -> None:
