@@ -172,13 +172,13 @@ def full(scene: Scene, seconds: float) -> None:
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, before[1]))
     try:
         _wait(
-            lambda: "cannot be written at present" in str(scene.watched.last.get("notes")), "it was not said"
+            lambda: "cannot be written" in str(scene.watched.last.get("notes")), "it was not said"
         )
         time.sleep(seconds)
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
     _wait(
-        lambda: "cannot be written at present" not in str(scene.watched.last.get("notes")),
+        lambda: "cannot be written" not in str(scene.watched.last.get("notes")),
         "it was not written again",
     )
 
