@@ -171,9 +171,7 @@ def full(scene: Scene, seconds: float) -> None:
     )
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, before[1]))
     try:
-        _wait(
-            lambda: "cannot be written" in str(scene.watched.last.get("notes")), "it was not said"
-        )
+        _wait(lambda: "cannot be written" in str(scene.watched.last.get("notes")), "it was not said")
         time.sleep(seconds)
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
