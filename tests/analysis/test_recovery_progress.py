@@ -124,3 +124,17 @@ def test_a_course_is_what_is_predicted_up_to_each_place(tmp_path: Path) -> None:
     assert course.checkpoint_s == whole.checkpoint_s
     assert list(course.warm_s) == sorted(course.warm_s)
     assert len(course.places) == len(course.warm_s) == len(course.cold_s) == len(found.steps) + 1
+
+
+def test_the_share_never_goes_back() -> None:
+    """Whatever becomes of the speed: a segment that takes long, then quick ones."""
+    found = [RecoverySight(0.0, RecoveryPhase.REDO, segment_name(Lsn(110 * MB), 1, MB), 0.0, (0,))]
+    at_s, shares = 0.0, []
+    for megabytes, seconds in ((110, 60.0), (111, 0.1), (112, 0.1), (150, 30.0), (151, 0.1), (199, 1.0)):
+        at_s += seconds
+        found.append(
+            RecoverySight(at_s, RecoveryPhase.REDO, segment_name(Lsn(megabytes * MB), 1, MB), at_s, (1,))
+        )
+        shares.append(recovery_progress(COURSE, found).done)
+    assert shares == sorted(shares, key=lambda share: share or 0.0)
+    assert shares[0] == pytest.approx(8 / 50)

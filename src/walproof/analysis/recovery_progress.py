@@ -61,7 +61,8 @@ class RecoveryProgress:
     at: Lsn | None
     """Begin of the segment that is read; None outside of redo."""
     done: float | None
-    """Share of redo's predicted time that is over; None where it is not known."""
+    """Share of redo's time, predicted with a warm cache, up to ``at``; None where it is not known. It never
+    goes back."""
     wal_bytes_per_s: float | None
     """WAL that was replayed, over the time of looking; None before a second segment was seen."""
     left: Span | None
@@ -142,7 +143,8 @@ def _left(
     upper = _at(course, seconds, begin + course.segment_size)
     over = min(_at(course, seconds, begin) + (last.at_s - begun_s) / speed, upper)
     left = _span((total - over + course.checkpoint_s) * speed, band)
-    return (over / total if total > 0 else 1.0), left
+    # By the place alone: what is estimated of the speed would let the share go back.
+    return (_at(course, course.warm_s, begin) / course.warm_s[-1] if course.warm_s[-1] > 0 else 1.0), left
 
 
 def _chosen(

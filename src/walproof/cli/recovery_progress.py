@@ -15,7 +15,7 @@ import typer
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
 from walproof.errors import ClusterError, SettingError, WalError
-from walproof.units import Lsn, parse_bytes
+from walproof.units import Lsn
 
 if TYPE_CHECKING:
     from walproof.analysis.forecast import Costs
@@ -130,8 +130,7 @@ def _course(
             return None
     try:
         redo, timeline = _redo(server.data)
-        buffers = _buffers(server.data, given_buffers)
-        return _predicted(server, redo, timeline, buffers, calibration, sights)
+        return _predicted(server, redo, timeline, given_buffers, calibration, sights)
     except (WalError, ClusterError) as error:
         _note(f"how much is left is not known: {error.message}. {error.detail or ''}".rstrip())
         return None
@@ -141,7 +140,7 @@ def _predicted(
     server: RecoveringServer,
     redo: Lsn,
     timeline: int,
-    buffers: int,
+    given_buffers: str | None,
     calibration: Path | None,
     sights: list[RecoverySight],
 ) -> RecoveryCourse:
@@ -153,7 +152,9 @@ def _predicted(
     from walproof.wal.whatif import identify
 
     wal = server.data / "pg_wal"
-    costs = find_costs(calibration, identify(wal, start=redo, timeline=timeline)[0])
+    version, _ = identify(wal, start=redo, timeline=timeline)
+    buffers = _buffers(server.data, given_buffers, version)
+    costs = find_costs(calibration, version)
     for note in costs.notes:
         _note(note)
     is_read = Event()
@@ -212,29 +213,21 @@ def _redo(data: Path) -> tuple[Lsn, int]:
     return read_redo(data)
 
 
-def _buffers(data: Path, given: str | None) -> int:
+def _buffers(data: Path, given: str | None, version: int) -> int:
     """shared_buffers of the server, in buffers of 8 kB."""
+    from walproof.lab.sizes import shared_buffers
     from walproof.settings.conf import read_conf
-    from walproof.wal.recovery import PAGE_BYTES
 
     if given is not None:
         return options.buffers("--shared-buffers", given)
     for name in ("postgresql.auto.conf", "postgresql.conf"):
-        try:
-            value = read_conf(data / name).get("shared_buffers") if (data / name).is_file() else None
-        except SettingError:
-            continue
-        if value is not None:
-            return _buffer_count(value)
+        # A file that includes others is not read, and neither is a value that the server would refuse.
+        with suppress(SettingError):
+            found = read_conf(data / name) if (data / name).is_file() else {}
+            if "shared_buffers" in found:
+                return shared_buffers(version * 10000, found)
     _note("shared_buffers is taken to be 128 MB, the default: --shared-buffers says what the server has.")
-    return (128 << 20) // PAGE_BYTES
-
-
-def _buffer_count(value: str) -> int:
-    """As postgresql.conf has it: without a unit, in buffers."""
-    from walproof.wal.recovery import PAGE_BYTES
-
-    return int(value) if value.isdigit() else parse_bytes(value) // PAGE_BYTES
+    return shared_buffers(version * 10000, {})
 
 
 def _note(text: str) -> None:

@@ -17,11 +17,11 @@ from pathlib import Path
 from walproof.errors import ClusterError
 from walproof.facts.recovering import RecoveryPhase, RecoverySight
 from walproof.probe.processes import children, process_kind, read_proc, read_stat
+from walproof.probe.replay import segment_of
 
 _PID_FILE_BYTES = 4096
 _STATUS_LINE = 8
-_RECOVERING = re.compile(r"\brecovering ([0-9A-F]{24})")
-_CHECKPOINT = "performing end-of-recovery checkpoint"
+_CHECKPOINT = b"performing end-of-recovery checkpoint"
 _START_TIME = 19
 """Place of starttime in what `read_stat` returns (proc(5): the 22nd field)."""
 
@@ -48,8 +48,8 @@ class RecoveringServer:
                 hint="Its log says why; the next start begins recovery anew.",
             )
         _, status = self._read_pid_file()
-        titles = {pid: _title(pid) for pid in children(self._pid)}
-        kinds = {pid: process_kind(title) for pid, title in titles.items()}
+        titles = {pid: read_proc(pid, "cmdline") or b"" for pid in children(self._pid)}
+        kinds = {pid: _kind(title) for pid, title in titles.items()}
         startup = next((pid for pid, kind in kinds.items() if kind == "startup"), None)
         if startup is not None:
             self._begun = _start_time(startup) or self._begun
@@ -60,14 +60,14 @@ class RecoveringServer:
         # A flush of much may take minutes within one call, in which no other counter moves.
         self._disk_waits += sum(map(_waits_for_disk, workers))
         work = (*(sum(counts) for counts in zip(*map(_work_of, workers), strict=True)), self._disk_waits)
-        match = None if startup is None else _RECOVERING.search(titles[startup])
-        self._has_replayed = self._has_replayed or match is not None
-        if any(_CHECKPOINT in titles[pid] for pid in workers) or (match is None and self._has_replayed):
+        segment = None if startup is None else segment_of(titles[startup])
+        self._has_replayed = self._has_replayed or segment is not None
+        if any(_CHECKPOINT in titles[pid] for pid in workers) or (segment is None and self._has_replayed):
             # For a moment after redo no title says anything.
             return RecoverySight(at_s, RecoveryPhase.CHECKPOINT, None, self._running_s(), work)
-        if match is None:
+        if segment is None:
             return RecoverySight(at_s, RecoveryPhase.BEFORE_REDO, None, self._running_s(), work)
-        return RecoverySight(at_s, RecoveryPhase.REDO, match[1], self._running_s(), work)
+        return RecoverySight(at_s, RecoveryPhase.REDO, segment, self._running_s(), work)
 
     def _running_s(self) -> float | None:
         """Seconds since the startup process began; None if it was gone before the first look."""
@@ -107,8 +107,8 @@ def _not_running(data: Path, detail: str) -> ClusterError:
     )
 
 
-def _title(pid: int) -> str:
-    return (read_proc(pid, "cmdline") or b"").replace(b"\0", b" ").decode(errors="replace")
+def _kind(title: bytes) -> str:
+    return process_kind(title.replace(b"\0", b" ").decode(errors="replace"))
 
 
 def _serves(pid: int, data: Path) -> bool:

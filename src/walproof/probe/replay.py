@@ -98,11 +98,15 @@ class ReplayWatch:
         if counters:
             found = re.search(rb"^read_bytes: (\d+)", counters, re.MULTILINE)
             self._read_bytes = None if found is None else int(found[1])
-        match = _RECOVERING.search(title.replace(b"\0", b" "))
-        if match is not None:
-            segment = match[1].decode()
-            if not self._starts or self._starts[-1].segment != segment:
-                self._starts.append(SegmentStart(segment, self._cpu_s, now_s - self._waited_s))
+        segment = segment_of(title)
+        if segment is not None and (not self._starts or self._starts[-1].segment != segment):
+            self._starts.append(SegmentStart(segment, self._cpu_s, now_s - self._waited_s))
+
+
+def segment_of(title: bytes) -> str | None:
+    """The segment that a startup process with this command line reads; None outside of redo."""
+    match = _RECOVERING.search(title.replace(b"\0", b" "))
+    return None if match is None else match[1].decode()
 
 
 def _within(ran_s: float, cpu_s: float) -> float:
