@@ -27,6 +27,7 @@ from tests.wal.server import BINDIRS, Server
 from walproof.analysis.interval import mean_interval
 from walproof.lab.receiver import SegmentReceiver
 from walproof.lab.segments import SegmentFolder
+from walproof.probe.bursts import BurstStream, may_rest
 from walproof.probe.connection import connect_foreign, streaming_parameters
 from walproof.probe.replication import ReplicationStream
 from walproof.settings.session import PATIENCE_S
@@ -137,9 +138,10 @@ def receive(conninfo: str, slot: str, folder: str, start: str, end: str) -> None
     with connect_foreign(conninfo) as control:
         parameters = streaming_parameters(conninfo, control, PATIENCE_S)
         with (
-            ReplicationStream(parameters) as stream,
+            ReplicationStream(parameters) as session,
             SegmentFolder(Path(folder), 1, SEGMENT, first) as segments,
         ):
+            stream = BurstStream(session, rests=may_rest(control), timeout_s=PATIENCE_S)
             stream.start(slot, first, 1)
             with SegmentReceiver(stream, segments, PATIENCE_S, lambda: None) as receiver:
                 receiver.wait_for(last, PATIENT_S)

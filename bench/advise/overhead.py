@@ -1,15 +1,15 @@
 """What a look of ``walproof advise`` costs a saturated server, by slices.
 
-    PYTHONPATH=. python bench/advise/overhead.py [--pg 16] [--pairs 20] [--slice 20] [--walinspect]
+    PYTHONPATH=. python bench/advise/overhead.py [--pg 16] [--rounds 12] [--slice 20] [--walinspect]
 
-One server under as many clients of pgbench as keep it busy. Slices come in pairs, one with a look and one
-without, in an order drawn from the seed; transactions are those that the server counts. The cost is the mean
-of the logarithms of the pairs' ratios, with a 95 % interval of Student's t. With ``--walinspect`` the looker
-may not stream, and pg_walinspect is asked. Each pair is appended to ``--results`` when it is over; the same
-command goes on where it was stopped.
+One server under as many clients of pgbench as keep it busy. A round has three slices in an order drawn from
+the seed: with a look, with a pg_receivewal, which is what any receiver of WAL costs, and with neither.
+Transactions are those that the server counts. A cost is the mean of the logarithms of the rounds' ratios,
+with a 95 % interval of Student's t. With ``--walinspect`` the looker may not stream, and pg_walinspect is
+asked. Each round is appended to ``--results`` when it is over; the same command goes on where it was stopped.
 
-The look runs on the server's machine and takes its CPU from the load; from another machine only what its
-sessions (walsender and queries) take would be missing. So the CPU of both is printed.
+Both run on the server's machine and take their CPU from the load; from another machine only what their
+sessions (walsender and queries) take would be missing. So the CPU of client and sessions is printed.
 
 Such a figure means something on a machine that does nothing else.
 """
@@ -24,9 +24,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -50,7 +50,7 @@ _COMMITS = "SELECT sum(xact_commit) FROM pg_stat_database"
 def main() -> None:  # noqa: D103
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--pg", default="16")
-    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--slice", type=float, default=20.0, metavar="SECONDS")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--scale", type=int, default=10)
@@ -65,13 +65,14 @@ def main() -> None:  # noqa: D103
         if given.walinspect else ()
     )  # fmt: skip
     rows = read_rows(given.results) if given.results is not None and given.results.exists() else []
-    if len(rows) < given.pairs:
+    if len(rows) < given.rounds:
         _run(given, rights, rows)
-    print(_told(rows))
+    for name in BESIDE:
+        print(_told(name, rows))
 
 
 def _run(given: argparse.Namespace, rights: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
-    """The pairs that are missing."""
+    """The rounds that are missing."""
     drawn = random.Random(given.seed + len(rows))
     with laboratory(given.work) as made, made.server(given.pg, SETTINGS, *rights) as server:
         server.fill(given.scale)
@@ -79,18 +80,12 @@ def _run(given: argparse.Namespace, rights: tuple[str, ...], rows: list[dict[str
             "-c", str(given.clients), "-j", "2", "-b", "tpcb-like", f"--random-seed={given.seed}"
         ):
             time.sleep(_SETTLE_S)
-            while len(rows) < given.pairs:
-                found: dict[bool, Slice] = {}
-                for is_looked_at in drawn.sample((True, False), 2):
-                    found[is_looked_at] = _slice(server, given.slice, is_looked_at=is_looked_at)
-                looked_at, alone = found[True], found[False]
-                row = {
-                    "pair": len(rows), "with": looked_at.tps, "without": alone.tps,
-                    "look_cpu_share": looked_at.look_cpu_share,
-                    "sessions_cpu_share": looked_at.sessions_cpu_share,
-                }  # fmt: skip
+            while len(rows) < given.rounds:
+                order = drawn.sample((ALONE, *BESIDE), 3)
+                row = {name: asdict(_slice(server, given.slice, name)) for name in order}
                 rows.append(row)
-                print(f"{row['pair']}: {looked_at.tps:,.0f} with, {alone.tps:,.0f} without", flush=True)
+                told = ", ".join(f"{row[name]['tps']:,.0f} {name}" for name in (ALONE, *BESIDE))
+                print(f"{len(rows)}: {told}", flush=True)
                 if given.results is not None:
                     with given.results.open("a") as file:
                         file.write(json.dumps(row) + "\n")
@@ -98,31 +93,31 @@ def _run(given: argparse.Namespace, rights: tuple[str, ...], rows: list[dict[str
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Transactions per second, and the share of a core that the look and its sessions took."""
+    """Transactions per second, and the share of a core that a client and its sessions took."""
 
     tps: float
-    look_cpu_share: float
+    client_cpu_share: float
     sessions_cpu_share: float
 
 
-def _slice(server: Server, seconds: float, *, is_looked_at: bool) -> Slice:
-    with _look(server, seconds + 2 * _SETTLE_S) if is_looked_at else nullcontext() as looking:
+def _slice(server: Server, seconds: float, name: str) -> Slice:
+    with BESIDE[name](server, seconds + 2 * _SETTLE_S) if name in BESIDE else nullcontext() as client:
         time.sleep(_SETTLE_S)
-        began_s, before, taken = time.monotonic(), _commits(server), _cpu_s(server, looking)
+        began_s, before, taken = time.monotonic(), _commits(server), _cpu_s(server, client)
         time.sleep(seconds)
-        took_s, left = time.monotonic() - began_s, _cpu_s(server, looking)
+        took_s, left = time.monotonic() - began_s, _cpu_s(server, client)
         tps = (_commits(server) - before) / took_s
     return Slice(tps, (left[0] - taken[0]) / took_s, (left[1] - taken[1]) / took_s)
 
 
-def _cpu_s(server: Server, looking: psutil.Process | None) -> tuple[float, float]:
-    """(CPU of the look with its children, of its sessions on the server), in seconds."""
-    if looking is None:
+def _cpu_s(server: Server, client: psutil.Process | None) -> tuple[float, float]:
+    """(CPU of a client with its children, of its sessions on the server), in seconds."""
+    if client is None:
         return 0.0, 0.0
     with server.cluster.connect() as session:
         pids = session.execute("SELECT pid FROM pg_stat_activity WHERE usename = %s", [LOOKER]).fetchall()
-    look = (looking, *looking.children(recursive=True))
-    return _sum_s(look), _sum_s([psutil.Process(int(str(pid))) for (pid,) in pids])
+    family = (client, *client.children(recursive=True))
+    return _sum_s(family), _sum_s([psutil.Process(int(str(pid))) for (pid,) in pids])
 
 
 def _sum_s(processes: Iterable[psutil.Process]) -> float:
@@ -139,7 +134,7 @@ def _look(server: Server, seconds: float) -> Iterator[psutil.Process]:
              "--save", str(Path(folder) / "kept"), "--json"],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=child_environment(),
         )  # fmt: skip
-        while looking.poll() is None and not _is_looked_at(server):
+        while looking.poll() is None and _sessions(server) < 2:
             time.sleep(0.1)
         yield psutil.Process(looking.pid)
         said = looking.communicate()[1].decode()
@@ -147,12 +142,38 @@ def _look(server: Server, seconds: float) -> Iterator[psutil.Process]:
             raise SystemExit(f"walproof advise failed: {said}")
 
 
-def _is_looked_at(server: Server) -> bool:
+@contextmanager
+def _receive(server: Server, _: float) -> Iterator[psutil.Process]:
+    """A pg_receivewal that has begun."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(server.laboratory.pgbench.with_name("pg_receivewal"))
+        receiving = subprocess.Popen(
+            [program, "-d", f"{server.cluster.conninfo} user={LOOKER}", "-D", folder, "--no-loop"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=child_environment(),
+        )  # fmt: skip
+        try:
+            while receiving.poll() is None and _sessions(server) < 1:
+                time.sleep(0.1)
+            yield psutil.Process(receiving.pid)
+            if receiving.poll() is not None:
+                raise SystemExit(f"pg_receivewal ended: {receiving.communicate()[1].decode()}")
+        finally:
+            receiving.terminate()
+            receiving.communicate()
+
+
+ALONE = "alone"
+BESIDE: Mapping[str, Callable[[Server, float], AbstractContextManager[psutil.Process]]] = {
+    "walproof advise": _look, "pg_receivewal": _receive,
+}  # fmt: skip
+
+
+def _sessions(server: Server) -> int:
     with server.cluster.connect() as session:
         query = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
         row = session.execute(query, [LOOKER]).fetchone()
     assert row is not None
-    return int(str(row[0])) > 1
+    return int(str(row[0]))
 
 
 def _commits(server: Server) -> float:
@@ -162,15 +183,17 @@ def _commits(server: Server) -> float:
     return float(str(row[0]))
 
 
-def _told(rows: list[dict[str, Any]]) -> str:
-    logs = [math.log(row["with"] / row["without"]) for row in rows]
-    text = f"{len(rows)} pairs: {1 - math.exp(fmean(logs)):.1%} fewer transactions"
+def _told(name: str, rows: list[dict[str, Any]]) -> str:
+    logs = [math.log(row[name]["tps"] / row[ALONE]["tps"]) for row in rows]
+    text = f"{name}: {1 - math.exp(fmean(logs)):.1%} fewer transactions"
     interval = mean_interval(logs)
     if interval is not None:
         ratio = interval.exp()
-        text += f" ({1 - ratio.high:.1%} to {1 - ratio.low:.1%}, 95 %)"
-    look, sessions = (fmean([row[name] for row in rows]) for name in ("look_cpu_share", "sessions_cpu_share"))
-    return f"{text}; of a core: the look {look:.1%}, its sessions on the server {sessions:.1%}"
+        text += f" ({1 - ratio.high:.1%} to {1 - ratio.low:.1%}, 95 %, {len(rows)} rounds)"
+    client, sessions = (
+        fmean([row[name][share] for row in rows]) for share in ("client_cpu_share", "sessions_cpu_share")
+    )
+    return f"{text}; of a core: itself {client:.1%}, its sessions on the server {sessions:.1%}"
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from walproof.errors import ProbeError
 from walproof.files import make_private, private_folder, write_whole
 from walproof.lab.receiver import DISK, SegmentReceiver
 from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder, segment_start
+from walproof.probe.bursts import BurstStream, may_rest
 from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
 from walproof.probe.relations import read_relations
 from walproof.probe.replication import ReplicationStream
@@ -110,15 +111,16 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
         slot = f"walproof_{secrets.token_hex(6)}"
         with (
             _Room(order) as room,
-            ReplicationStream(streaming_parameters(order.conninfo, control, order.timeout_s)) as stream,
+            ReplicationStream(streaming_parameters(order.conninfo, control, order.timeout_s)) as session,
         ):
-            stream.make_slot(slot)
-            identity = stream.identify()
+            session.make_slot(slot)
+            identity = session.identify()
             if identity.system_identifier != relations.system_identifier:
                 raise ProbeError("the server that streams is not the one that was asked for its relations")
             start = segment_start(identity.flushed, segment_bytes)
+            stream = BurstStream(session, rests=may_rest(control), timeout_s=order.timeout_s)
             stream.start(slot, start, identity.timeline)
-            tell(Beginning(slot, stream.is_encrypted, _one(control, "SHOW max_slot_wal_keep_size")))
+            tell(Beginning(slot, session.is_encrypted, _one(control, "SHOW max_slot_wal_keep_size")))
             with (
                 kind(order.folder, identity.timeline, segment_bytes, start) as segments,
                 SegmentReceiver(stream, segments, order.timeout_s, lambda: _hang_up(control)) as receiver,

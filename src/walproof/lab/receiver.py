@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from walproof.errors import ProbeError, WalError
 from walproof.lab.segments import SegmentFolder
-from walproof.probe.replication import Keepalive, ReplicationStream, StreamEnd
+from walproof.probe.bursts import BurstStream
+from walproof.probe.replication import Keepalive, StreamEnd
 from walproof.units import Lsn
 
 DISK = "disk"
@@ -27,7 +28,7 @@ class SegmentReceiver:
 
     def __init__(
         self,
-        stream: ReplicationStream,
+        stream: BurstStream,
         segments: SegmentFolder,
         silence_s: float,
         at_silence: Callable[[], None],

@@ -22,6 +22,7 @@ from walproof.facts.watch import StreamPhase, StreamState
 from walproof.observe import watch_queries as queries
 from walproof.observe.backoff import Backoff
 from walproof.observe.pace import RateBucket
+from walproof.probe.bursts import BurstStream, may_rest
 from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
 from walproof.probe.replication import Keepalive, ReplicationStream, StreamEnd, TimelineEnd, WalData
 from walproof.probe.slot import look_at_slot
@@ -171,11 +172,12 @@ class WalFeed:
         with connect_foreign(self._conninfo) as control:
             _refuse(control)
             parameters = streaming_parameters(self._conninfo, control, PATIENCE_S)
-            with ReplicationStream(parameters) as stream:
+            with ReplicationStream(parameters) as session:
                 slot = f"walproof_watch_{secrets.token_hex(6)}"
-                stream.make_slot(slot)
-                beginning = _beginning(control, stream, self._settings)
+                session.make_slot(slot)
+                beginning = _beginning(control, session, self._settings)
                 self._sink = self._begin(beginning)
+                stream = BurstStream(session, rests=may_rest(control), timeout_s=PATIENCE_S)
                 stream.start(slot, Lsn(beginning.start), beginning.timeline)
                 self._state = replace(self._state, received=beginning.start)
                 self._go(StreamPhase.CATCHING_UP)
@@ -183,7 +185,7 @@ class WalFeed:
                 self._receive(stream, control, slot, backoff)
 
     def _receive(
-        self, stream: ReplicationStream, control: psycopg.Connection[TupleRow], slot: str, backoff: Backoff
+        self, stream: BurstStream, control: psycopg.Connection[TupleRow], slot: str, backoff: Backoff
     ) -> None:
         end = self._look(control, slot)
         told_s = heard_s = time.monotonic()
@@ -225,7 +227,7 @@ class WalFeed:
                 end = self._look(control, slot)
                 told_s = time.monotonic()
 
-    def _next(self, stream: ReplicationStream, slot: str) -> WalData | Keepalive | None:
+    def _next(self, stream: BurstStream, slot: str) -> WalData | Keepalive | None:
         """The next message, also where the WAL goes on with another timeline. Raises StreamEnd, WalError."""
         try:
             return stream.receive(_WAIT_S)

@@ -36,11 +36,8 @@ _DATA, _KEEP = ord("w"), ord("k")
 _EPOCH_S = 946_684_800
 """2000-01-01 in Unix time."""
 _COMMAND_PATIENCE_S = 30.0
-_GATHER_S = 0.05
-"""How long WAL gathers in the network's buffers before it is read. A server sends at every flush, and
-waking up for each takes processors from a server on the same machine."""
-_LAG_BYTES = 256 << 10
-"""A server that has so much more WAL than it has sent is not waited for: its buffers are full."""
+_NO_ANSWER = f"the server did not answer within {_COMMAND_PATIENCE_S:.0f} s"
+_COPYING = (pq.ExecStatus.COPY_BOTH, pq.ExecStatus.COPY_IN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +55,8 @@ class WalData(NamedTuple):
 
     start: int
     data: memoryview
+    lag_bytes: int
+    """How much more the server had, which it had not sent yet."""
 
 
 class Keepalive(NamedTuple):
@@ -66,6 +65,10 @@ class Keepalive(NamedTuple):
     end: int
     """End of the server's WAL."""
     wants_reply: bool
+
+
+class Halted(NamedTuple):
+    """The stream is over because `ReplicationStream.halt` asked for it; the session and its slot are left."""
 
 
 class StreamEnd(ProbeError):
@@ -101,7 +104,11 @@ class ReplicationStream:
                 or "The role needs REPLICATION, and pg_hba.conf a line for the database replication.",
             )
         self._connection.nonblocking = 1
-        self._lag_bytes = 0
+        self._is_halted = False
+        self._answered: pq.abc.PGresult | None = None
+        self._last_words = ""
+        """What a server said that ended the session while no command ran: libpq has it for a notice."""
+        self._connection.notice_handler = self._hear
         self._poll = select.poll()
         self._poll.register(self._connection.socket, select.POLLIN)
 
@@ -126,21 +133,48 @@ class ReplicationStream:
         self._ask(f'CREATE_REPLICATION_SLOT "{name}" TEMPORARY PHYSICAL RESERVE_WAL')
 
     def start(self, slot: str, lsn: Lsn, timeline: int) -> None:
-        """Begin to stream from ``lsn`` on. Raises ProbeError."""
-        self._ask(
-            f'START_REPLICATION SLOT "{slot}" PHYSICAL {lsn} TIMELINE {timeline}', pq.ExecStatus.COPY_BOTH
-        )
+        """Begin to stream from ``lsn`` on. Raises ProbeError, TimelineEnd if the timeline ends there."""
+        try:
+            self.ask_to_start(slot, lsn, timeline)
+            has_started = self.has_started(_COMMAND_PATIENCE_S)
+        except TimelineEnd:
+            raise
+        except StreamEnd as error:
+            raise self._failed("START_REPLICATION", error.message) from error
+        if not has_started:
+            raise self._failed("START_REPLICATION", _NO_ANSWER)
 
-    def receive(self, patience_s: float) -> WalData | Keepalive | None:
+    def ask_to_start(self, slot: str, lsn: Lsn, timeline: int) -> None:
+        """Ask for the stream from ``lsn`` on, and do not wait for it. Raises StreamEnd."""
+        self._is_halted = False
+        self._send(f'START_REPLICATION SLOT "{slot}" PHYSICAL {lsn} TIMELINE {timeline}')
+
+    def has_started(self, patience_s: float) -> bool:
+        """Whether the stream that was asked for has begun within ``patience_s``. Raises StreamEnd."""
+        result = self._answer(patience_s)
+        if result is None:
+            return False
+        if result.status == pq.ExecStatus.TUPLES_OK:
+            raise _timeline_end(result)
+        if result.status != pq.ExecStatus.COPY_BOTH:
+            raise StreamEnd(_words(result.get_error_message()) or "the server ended the stream")
+        return True
+
+    def halt(self) -> None:
+        """Ask the server to end the stream; what is on its way still comes. Raises StreamEnd."""
+        try:
+            self._connection.put_copy_end()
+            self._connection.flush()
+        except psycopg.Error as error:
+            raise self._broken(error) from error
+        self._is_halted = True
+
+    def receive(self, patience_s: float) -> WalData | Keepalive | Halted | None:
         """Return the next message; None if no whole one has come within ``patience_s``. Raises StreamEnd."""
         try:
             length, message = self._connection.get_copy_data(1)
             deadline = time.monotonic() + patience_s
             if length == 0:
-                length, message = self._take()
-            if length == 0:
-                if self._lag_bytes < _LAG_BYTES:
-                    time.sleep(min(_GATHER_S, patience_s))
                 length, message = self._take()
             # A message of 128 kB arrives in parts: as long as some come, it is not late.
             is_coming = True
@@ -150,17 +184,16 @@ class ReplicationStream:
                 self._connection.consume_input()
                 length, message = self._connection.get_copy_data(1)
         except psycopg.Error as error:
-            raise StreamEnd(_words(str(error))) from error
+            raise self._broken(error) from error
         if length == 0:
             return None
         if length < 0:
-            raise self._end()
+            return self._end()
         view = memoryview(message)
         if view[0] == _DATA:
             start, end, _ = _DATA_HEAD.unpack_from(view)
             data = view[_DATA_HEAD.size :]
-            self._lag_bytes = end - start - len(data)
-            return WalData(start, data)
+            return WalData(start, data, max(0, end - start - len(data)))
         if view[0] == _KEEP:
             end, _, wants_reply = _KEEPALIVE.unpack_from(view)
             return Keepalive(end, bool(wants_reply))
@@ -183,7 +216,7 @@ class ReplicationStream:
             self._connection.put_copy_data(_STATUS.pack(b"r", written, flushed, 0, clock, wants_reply))
             self._connection.flush()
         except psycopg.Error as error:
-            raise StreamEnd(_words(str(error))) from error
+            raise self._broken(error) from error
 
     def __enter__(self) -> ReplicationStream:
         return self
@@ -212,56 +245,88 @@ class ReplicationStream:
             wanted = select.POLLIN if state == pq.PollingStatus.READING else select.POLLOUT
         return _words(self._connection.get_error_message()) or f"no answer within {patience_s:g} s"
 
-    def _end(self) -> StreamEnd:
-        """Why COPY ended: another timeline follows, the server shuts down, or an error."""
-        try:
-            result = self._result()
-            if result.status == pq.ExecStatus.COPY_IN:
+    def _end(self) -> Halted:
+        """Why COPY ended, if it was not asked to: another timeline follows, the server shuts down, or an
+        error. Raises StreamEnd."""
+        result = self._answer(_COMMAND_PATIENCE_S)
+        if result is not None and result.status == pq.ExecStatus.COPY_IN:
+            try:
                 self._connection.put_copy_end()
-                result = self._result()
-            if result.status == pq.ExecStatus.TUPLES_OK:
-                timeline, lsn = ((result.get_value(0, column) or b"").decode() for column in range(2))
-                while self._next_result() is not None:
-                    pass
-                return TimelineEnd(int(timeline), Lsn.parse(lsn))
-        except (psycopg.Error, StreamEnd) as error:
-            return StreamEnd(_words(str(error)))
-        if result.status == pq.ExecStatus.COMMAND_OK:
-            return StreamEnd("the server shut down")
-        return StreamEnd(_words(result.get_error_message()) or "the server ended the stream")
+            except psycopg.Error as error:
+                raise self._broken(error) from error
+            result = self._answer(_COMMAND_PATIENCE_S)
+        if result is None:
+            raise StreamEnd(_NO_ANSWER)
+        if result.status == pq.ExecStatus.TUPLES_OK:
+            raise _timeline_end(result)
+        if result.status != pq.ExecStatus.COMMAND_OK:
+            raise StreamEnd(_words(result.get_error_message()) or "the server ended the stream")
+        if not self._is_halted:
+            raise StreamEnd("the server shut down")
+        return Halted()
 
-    def _ask(self, command: str, expected: pq.ExecStatus = pq.ExecStatus.TUPLES_OK) -> pq.abc.PGresult:
+    def _ask(self, command: str) -> pq.abc.PGresult:
         verb = command.split()[0]
         try:
-            self._connection.send_query(command.encode())
-            result = self._result()
-            while result.status != pq.ExecStatus.COPY_BOTH and self._next_result() is not None:
-                pass
-        except (psycopg.Error, StreamEnd) as error:
-            raise ProbeError(f"{verb} failed", detail=_words(str(error))) from error
-        if result.status != expected:
-            said = _words(result.get_error_message())
-            raise ProbeError(f"{verb} failed", detail=said, hint=hint_for(said, self._sslmode))
-        return result
-
-    def _result(self) -> pq.abc.PGresult:
-        """The next result; there must be one. Raises StreamEnd."""
-        result = self._next_result()
+            self._send(command)
+            result = self._answer(_COMMAND_PATIENCE_S)
+        except StreamEnd as error:
+            raise self._failed(verb, error.message) from error
         if result is None:
-            raise StreamEnd("the server ended the stream")
+            raise self._failed(verb, _NO_ANSWER)
+        if result.status != pq.ExecStatus.TUPLES_OK:
+            raise self._failed(verb, _words(result.get_error_message()))
         return result
 
-    def _next_result(self) -> pq.abc.PGresult | None:
-        """The next result of a command, or None. Raises StreamEnd when the server does not answer."""
-        deadline = time.monotonic() + _COMMAND_PATIENCE_S
-        while True:
-            pending = self._connection.flush()
-            if not self._connection.is_busy():
-                return self._connection.get_result()
-            if time.monotonic() > deadline:
-                raise StreamEnd(f"the server did not answer within {_COMMAND_PATIENCE_S:.0f} s")
-            self._poll.poll(10 if pending else 200)
-            self._connection.consume_input()
+    def _hear(self, notice: pq.abc.PGresult) -> None:
+        if notice.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED) == b"FATAL":
+            self._last_words = _words(notice.get_error_message())
+
+    def _broken(self, error: psycopg.Error) -> StreamEnd:
+        return StreamEnd(self._last_words or _words(str(error)))
+
+    def _failed(self, verb: str, said: str) -> ProbeError:
+        return ProbeError(f"{verb} failed", detail=said, hint=hint_for(said, self._sslmode))
+
+    def _send(self, command: str) -> None:
+        """Raises StreamEnd."""
+        try:
+            self._connection.send_query(command.encode())
+        except psycopg.Error as error:
+            raise self._broken(error) from error
+
+    def _answer(self, patience_s: float) -> pq.abc.PGresult | None:
+        """The first result of the last command, once all have come or COPY begins; None until then. Raises
+        StreamEnd."""
+        deadline = time.monotonic() + patience_s
+        try:
+            while True:
+                pending = self._connection.flush()
+                while not self._connection.is_busy():
+                    result = self._connection.get_result()
+                    if result is not None:
+                        self._answered = self._answered or result
+                    if result is None or result.status in _COPYING:
+                        answer, self._answered = self._answered, None
+                        if answer is None:
+                            raise StreamEnd("the server ended the stream")
+                        return answer
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    return None
+                self._poll.poll(1000 * (min(left_s, 0.01) if pending else left_s))
+                self._connection.consume_input()
+        except psycopg.Error as error:
+            # A server that shuts down ends the session right after its answer.
+            answer, self._answered = self._answered, None
+            if answer is not None:
+                return answer
+            raise self._broken(error) from error
+
+
+def _timeline_end(result: pq.abc.PGresult) -> TimelineEnd:
+    timeline, lsn = ((result.get_value(0, column) or b"").decode() for column in range(2))
+    return TimelineEnd(int(timeline), Lsn.parse(lsn))
 
 
 def _words(said: str) -> str:

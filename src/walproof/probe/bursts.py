@@ -1,0 +1,137 @@
+"""A stream of WAL that is read in bursts, so that the server's processors are seldom taken for it.
+
+A server wakes a walsender at every flush, and the walsender its client. Where they share busy processors with
+backends, that costs more than reading and sending the WAL. So once all has come, the stream is ended, and
+asked for again half a second later, in the same session, which keeps the temporary slot:
+
+    STREAMING --all has come--> ENDING --> RESTING --half a second--> STARTING --> STREAMING
+
+Meanwhile nobody waits for a flush. (Before 16 a flush wakes each walsender, but this one finds nothing to do:
+WalSndWakeup in walsender.c.) pg_stat_replication shows a session that rests in the state "startup".
+
+The stream is not ended where that would be a nuisance (`may_rest`). It is read every 50 ms then.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import Enum, auto
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from walproof.probe.replication import Halted, Keepalive, ReplicationStream, WalData
+from walproof.units import Lsn
+
+_REST_S = 0.5
+_LEAST_REST_S = 0.05
+_REST_BYTES = 4 << 20
+"""A rest is shorter where the server is expected to write more than this meanwhile."""
+_SHARE_OF_PATIENCE = 1 / 4
+"""A rest is at most this share of the time after which the server gives up a session that is silent."""
+_LAG_BYTES = 256 << 10
+"""A server that has so much more WAL than it has sent is not waited for: its buffers are full."""
+
+
+class _Phase(Enum):
+    STREAMING = auto()
+    ENDING = auto()
+    RESTING = auto()
+    STARTING = auto()
+
+
+def may_rest(beside: psycopg.Connection[TupleRow]) -> bool:
+    """Whether a stream from the same server as the session ``beside`` may be ended and asked for again.
+
+    13 has no idle_session_timeout: a client that is stopped while it rests would keep the slot for ever.
+    With log_replication_commands each request is a line in the server's log. Raises psycopg.Error.
+    """
+    row = beside.execute("SELECT current_setting('log_replication_commands')").fetchone()
+    assert row is not None
+    return beside.info.server_version >= 140000 and row[0] == "off"
+
+
+class BurstStream:
+    """Reads from a session, and leaves it to its owner to end it. A single thread may use it at a time."""
+
+    def __init__(self, stream: ReplicationStream, *, rests: bool, timeout_s: float) -> None:
+        """``timeout_s``: how long the server keeps a session that is silent."""
+        self._stream = stream
+        self._rests = rests
+        self._most_s = min(_REST_S, timeout_s * _SHARE_OF_PATIENCE)
+        self._phase = _Phase.STREAMING
+        self._slot = ""
+        self._timeline = 0
+        self._position = 0
+        self._owed: tuple[int, int] | None = None
+        self._began_s = time.monotonic()
+        """When the last rest began."""
+        self._resting_until_s = 0.0
+        self._bytes = 0
+        """What came since then."""
+        self._lag_bytes = 0
+
+    def start(self, slot: str, lsn: Lsn, timeline: int) -> None:
+        """Begin to stream from ``lsn`` on. Raises ProbeError."""
+        self._stream.start(slot, lsn, timeline)
+        self._phase = _Phase.STREAMING
+        self._slot, self._position, self._timeline = slot, int(lsn), timeline
+
+    def receive(self, patience_s: float) -> WalData | Keepalive | None:
+        """Return the next message; None if no whole one has come within ``patience_s``. Raises StreamEnd."""
+        if self._phase is _Phase.RESTING:
+            self._rest(patience_s)
+            return None
+        if self._phase is _Phase.STARTING:
+            if self._stream.has_started(patience_s):
+                self._phase = _Phase.STREAMING
+                if self._owed is not None:
+                    self.confirm(*self._owed, wants_reply=False)
+            return None
+        message = self._next(patience_s)
+        if isinstance(message, Halted):
+            self._begin_rest()
+            return None
+        if isinstance(message, WalData):
+            self._took(message)
+        return message
+
+    def confirm(self, written: int, flushed: int, *, wants_reply: bool) -> None:
+        """Tell the server what has arrived, and what it may recycle: now, or when it streams again. Raises
+        StreamEnd."""
+        self._owed = None if self._phase is _Phase.STREAMING else (written, flushed)
+        if self._phase is _Phase.STREAMING:
+            self._stream.confirm(written, flushed, wants_reply=wants_reply)
+
+    def _next(self, patience_s: float) -> WalData | Keepalive | Halted | None:
+        if self._rests:
+            return self._stream.receive(patience_s)
+        message = self._stream.receive(0.0)
+        if message is None:
+            if self._lag_bytes < _LAG_BYTES:
+                time.sleep(min(_LEAST_REST_S, patience_s))
+            message = self._stream.receive(patience_s)
+        return message
+
+    def _took(self, message: WalData) -> None:
+        self._position = message.start + len(message.data)
+        self._bytes += len(message.data)
+        self._lag_bytes = message.lag_bytes
+        if self._rests and self._phase is _Phase.STREAMING and message.lag_bytes == 0:
+            self._stream.halt()
+            self._phase = _Phase.ENDING
+
+    def _begin_rest(self) -> None:
+        now_s = time.monotonic()
+        bytes_per_s = self._bytes / max(now_s - self._began_s, _LEAST_REST_S)
+        rest_s = min(self._most_s, max(_LEAST_REST_S, _REST_BYTES / max(bytes_per_s, 1.0)))
+        self._phase = _Phase.RESTING
+        self._began_s, self._resting_until_s, self._bytes = now_s, now_s + rest_s, 0
+
+    def _rest(self, patience_s: float) -> None:
+        left_s = self._resting_until_s - time.monotonic()
+        if left_s > 0:
+            time.sleep(min(left_s, patience_s))
+        if left_s <= patience_s:
+            self._stream.ask_to_start(self._slot, Lsn(self._position), self._timeline)
+            self._phase = _Phase.STARTING

@@ -1,0 +1,127 @@
+"""WAL that is read in bursts: all of it comes, and between two bursts nothing streams."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from psycopg.rows import TupleRow
+
+from tests.probe.conftest import Server
+from walproof.probe.bursts import BurstStream, may_rest
+from walproof.probe.connection import connect_foreign, streaming_parameters
+from walproof.probe.replication import Keepalive, ReplicationStream, StreamEnd
+from walproof.probe.slot import look_at_slot
+from walproof.units import Lsn
+
+pytestmark = pytest.mark.live
+SLOT = "walproof_test"
+_STATE = "SELECT state FROM pg_stat_replication WHERE pid = %s"
+_END = "SELECT pg_current_wal_flush_lsn()::text"
+
+
+class _Reader:
+    """Reads a stream, and asserts that no byte is missing."""
+
+    def __init__(
+        self, session: ReplicationStream, control: psycopg.Connection[TupleRow], rests: bool
+    ) -> None:
+        session.make_slot(SLOT)
+        identity = session.identify()
+        self.pid = session.pid
+        self.position = int(identity.flushed) // (16 << 20) * (16 << 20)
+        self.stream = BurstStream(session, rests=rests, timeout_s=30.0)
+        self.stream.start(SLOT, Lsn(self.position), identity.timeline)
+        self._control = control
+
+    def read_until(self, is_over: Callable[[], bool], patience_s: float = 0.05) -> None:
+        deadline = time.monotonic() + 30
+        while not is_over():
+            assert time.monotonic() < deadline
+            message = self.stream.receive(patience_s)
+            if message is not None and not isinstance(message, Keepalive):
+                assert message.start == self.position
+                self.position += len(message.data)
+
+    def read_all(self) -> None:
+        """Read what is there now."""
+        (end,) = self._control.execute(_END).fetchone() or ("",)
+        self.read_until(lambda: self.position >= Lsn.parse(end))
+
+    @property
+    def state(self) -> str:
+        return str((self._control.execute(_STATE, [self.pid]).fetchone() or ("gone",))[0])
+
+
+@contextmanager
+def _reading(server: Server, *, rests: bool = True) -> Iterator[_Reader]:
+    with (
+        connect_foreign(server.conninfo) as control,
+        ReplicationStream(streaming_parameters(server.conninfo, control, 30.0)) as session,
+    ):
+        yield _Reader(session, control, rests)
+
+
+def _states_under_load(server: Server, *, rests: bool) -> list[str]:
+    """States of the session while each commit is flushed, looked at after each message or its absence."""
+    seen: list[str] = []
+    with _reading(server, rests=rests) as reader, server.connect() as writer:
+        writer.execute("CREATE TABLE IF NOT EXISTS burst (i int)")
+        reader.read_all()
+
+        def is_over() -> bool:
+            writer.execute("INSERT INTO burst SELECT generate_series(1, 100)")
+            seen.append(reader.state)
+            return time.monotonic() > until_s
+
+        until_s = time.monotonic() + 3.0
+        reader.read_until(is_over)
+        reader.read_all()
+    return seen
+
+
+def test_between_two_bursts_nothing_streams_and_all_comes(server: Server) -> None:
+    resting = _states_under_load(server, rests=True)
+    assert resting.count("startup") > 0.7 * len(resting)
+    assert "startup" not in _states_under_load(server, rests=False)
+
+
+def test_where_nothing_is_written_the_stream_stays(server: Server) -> None:
+    with _reading(server) as reader:
+        reader.read_all()
+        until_s = time.monotonic() + 1.5
+        reader.read_until(lambda: time.monotonic() > until_s and reader.state == "streaming")
+        reader.read_until(lambda: time.monotonic() > until_s + 1.5)
+        assert reader.state == "streaming"
+
+
+def test_what_is_confirmed_in_a_rest_reaches_the_server_after_it(server: Server) -> None:
+    with _reading(server) as reader, server.connect() as writer:
+        reader.read_all()
+        reader.read_until(lambda: reader.state == "startup")
+        reader.stream.confirm(reader.position, reader.position, wants_reply=False)
+        assert (look_at_slot(writer, SLOT).confirmed or 0) < reader.position
+        told = reader.position
+        reader.read_until(lambda: look_at_slot(writer, SLOT).confirmed == told)
+
+
+def test_a_session_that_ends_in_a_rest_says_why(server: Server) -> None:
+    with _reading(server) as reader, server.connect() as killer:
+        reader.read_all()
+        reader.read_until(lambda: reader.state == "startup")
+        killer.execute("SELECT pg_terminate_backend(%s)", [reader.pid])
+        with pytest.raises(StreamEnd, match="terminating connection due to administrator command"):
+            reader.read_until(lambda: False)
+
+
+def test_a_server_that_logs_replication_commands_is_streamed_from_without_rests(server: Server) -> None:
+    with connect_foreign(server.conninfo) as control:
+        assert may_rest(control) is (server.version_num >= 140000)
+    with server.connect() as owner:
+        owner.execute("CREATE ROLE logged LOGIN REPLICATION")
+        owner.execute("ALTER ROLE logged SET log_replication_commands = on")
+    with connect_foreign(f"{server.conninfo} user=logged") as control:
+        assert not may_rest(control)
