@@ -16,6 +16,7 @@ from typing import IO
 import pytest
 
 from tests.cli.command import environment, walproof
+from tests.live.crash_sync import fill
 from tests.schemas import assert_valid
 from walproof.facts import Install
 from walproof.facts.recovering import RecoveryPhase
@@ -24,6 +25,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.processes import children, process_kind, read_proc
 from walproof.probe.recovering import RecoveringServer
+from walproof.probe.syncing import walk_synced
 
 pytestmark = pytest.mark.live
 SETTINGS = {
@@ -153,6 +155,44 @@ def test_a_postmaster_may_recover_without_a_new_start(loaded: Cluster) -> None:
         sight = server.look()
         phases.append(sight.phase)
     assert sight.running_s is not None
+    loaded.wait_until_ready(60)
+
+
+@pytest.mark.pg(ends=True)
+def test_the_sync_is_seen_file_by_file(loaded: Cluster, tmp_path: Path) -> None:
+    """The places of the files that a start flushes, in the order of ours, never go back."""
+    fill(loaded, 5000)
+    loaded.kill()
+    loaded.forget_postmaster()
+    loaded.launch({**SETTINGS, "fsync": "on"})
+    deadline = time.monotonic() + 60
+    while not (loaded.data / "postmaster.pid").exists():
+        assert time.monotonic() < deadline
+    server = RecoveringServer(loaded.data)
+    sights = [server.look()]
+    while sights[-1].sync is None or not sights[-1].sync.is_flushed:
+        assert time.monotonic() < deadline
+        assert sights[-1].phase is RecoveryPhase.BEFORE_REDO
+        sights.append(server.look())
+    startup = next(pid for pid in children(loaded.pid) if _kind(pid) == "startup")
+    os.kill(startup, signal.SIGSTOP)
+    try:
+        walk = walk_synced(loaded.data, time.time())
+        assert len(walk.places) > 5000
+        told = walproof("recovery", "progress", str(loaded.data), "--once", "--every", "0.2s", cwd=tmp_path)
+        assert told.returncode == 0, told.stderr
+        assert told.stdout.startswith("before redo for ")
+        assert " files" in told.stdout
+        assert "; ready in " in told.stdout
+    finally:
+        os.kill(startup, signal.SIGCONT)
+    while sights[-1].phase is RecoveryPhase.BEFORE_REDO:
+        assert time.monotonic() < deadline
+        sights.append(server.look())
+    places = [walk.places[sight.sync.path] for sight in sights if sight.sync and sight.sync.is_flushed]
+    assert places == sorted(places)
+    assert len(set(places)) > 20
+    assert places[-1] > 0.5 * len(walk.places)
     loaded.wait_until_ready(60)
 
 

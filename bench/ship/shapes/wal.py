@@ -392,3 +392,7 @@ class RecoveryUnderWay(TypedDict):
     left_low_s: float | None
     left_high_s: float | None
     stalled_s: float
+    sync_files: int | None
+    sync_at: int | None
+    sync_done: float | None
+    sync_left_s: float | None

@@ -172,7 +172,7 @@ pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Counted, R
         let is_stopped = step.is_open;
         whole.append(step);
         if let Some(error) = failure {
-            return (whole, Err(error));
+            return (whole, Err(in_order(error, &start, range)));
         }
         if !is_stopped {
             return (whole, Ok(reader.into_finish()));
@@ -182,6 +182,15 @@ pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Counted, R
             None => Position { next: stop, ..from },
         };
     }
+}
+
+/// The error as one reader words it: where there is no record, the range's start is what led to none, and not the
+/// beginning of a part.
+fn in_order(error: Error, start: &Position, range: Range) -> Error {
+    if !matches!(error, Error::NoRecord { .. }) {
+        return error;
+    }
+    Counted::read(&mut Reader::resume(start, Lsn(u64::MAX), range)).1.unwrap_or(error)
 }
 
 /// Where to go on after what has been read.

@@ -242,6 +242,11 @@ impl Reader {
     /// Where the last record returned ends, padding included.
     #[must_use]
     pub fn end_lsn(&self) -> Lsn {
+        self.gap_start.unwrap_or_else(|| self.place())
+    }
+
+    /// Where the next record is looked for, which may be after a gap.
+    fn place(&self) -> Lsn {
         match (self.first, self.next) {
             (Some(_), Some(next)) => next,
             _ => self.start,
@@ -344,7 +349,7 @@ impl Reader {
         match error {
             Error::MissingSegment { segment, next: None, .. } => Ok(Finish::LastSegment { wanted: segment }),
             Error::Invalid { ref what, .. } if what.is_foreign() => Err(error),
-            Error::Invalid { .. } if self.pages.continues_after(self.end_lsn()).is_none() => {
+            Error::Invalid { .. } if self.pages.continues_after(self.place()).is_none() => {
                 Ok(Finish::EndOfWal { reason: error })
             }
             error => Err(error),
@@ -618,7 +623,7 @@ impl Reader {
     }
 
     fn invalid(&self, what: Invalid) -> Error {
-        let segment = self.pages.segment_of(what.lsn().unwrap_or(self.end_lsn()));
+        let segment = self.pages.segment_of(what.lsn().unwrap_or(self.place()));
         Error::Invalid { what, segment, previous: self.previous }
     }
 }

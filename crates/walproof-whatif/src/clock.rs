@@ -33,7 +33,7 @@ impl Clock {
         let (from, from_us) = self.ticks.get(self.at).copied().filter(|tick| tick.0 <= offset)?;
         let Some((to, to_us)) = self.ticks.get(self.at + 1).copied() else { return Some(from_us) };
         let share = (offset - from) as f64 / (to - from) as f64;
-        Some(from_us + ((to_us - from_us) as f64 * share) as i64)
+        Some(from_us.saturating_add(((to_us as f64 - from_us as f64) * share) as i64))
     }
 }
 

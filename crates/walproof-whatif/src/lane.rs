@@ -280,13 +280,13 @@ impl Lane {
         if let Some(segments) = self.segments {
             self.due_usable = positions.segment_start(positions.segment(usable) + segments);
             let spread = share * positions.segment_start(segments) as f64;
-            end = usable + spread as u64;
+            end = usable.saturating_add(spread as u64);
         }
         if let (Some(timeout), Some(time)) = (self.timeout_us(), now.time_us) {
             let began = if cause == Cause::Time { self.due_us } else { time };
             // A server that was idle for several timeouts skips all but the first.
             let over = time.saturating_sub(began) / timeout.max(1);
-            self.due_us = began.saturating_add(timeout.saturating_mul(over + 1));
+            self.due_us = began.saturating_add(timeout.saturating_mul(over.saturating_add(1)));
             end_us = began.saturating_add((share * timeout as f64) as i64).max(time);
         }
         self.ends_at = Some((end, end_us));

@@ -103,5 +103,6 @@ impl Outcome {
 }
 
 fn seconds(first: Mark, last: Mark) -> Option<f64> {
-    Some((last.now.time_us? - first.now.time_us?) as f64 / 1e6)
+    // Damage can put any number where a time stands.
+    Some(last.now.time_us?.saturating_sub(first.now.time_us?) as f64 / 1e6)
 }

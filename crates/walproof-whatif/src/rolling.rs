@@ -166,7 +166,7 @@ impl Rolling {
     /// Whether the youngest simulation is half a span old.
     fn is_due(&self) -> bool {
         let begun = self.generations.last().and_then(|generation| generation.begun_us);
-        matches!((begun, self.now_us), (Some(begun), Some(now)) if now - begun >= self.plan.span_us / 2)
+        matches!((begun, self.now_us), (Some(begun), Some(now)) if now.saturating_sub(begun) >= self.plan.span_us / 2)
     }
 
     /// Lets the older one go when the younger one is half a span old.

@@ -594,7 +594,8 @@ impl Simulation {
 
     fn add_time(&mut self, time_us: i64) {
         if let Some(last) = self.recorded.last_time_us {
-            self.recorded.longest_silence_us = self.recorded.longest_silence_us.max(time_us - last);
+            self.recorded.longest_silence_us =
+                self.recorded.longest_silence_us.max(time_us.saturating_sub(last));
         }
         self.recorded.first_time_us.get_or_insert(time_us);
         self.recorded.last_time_us = self.recorded.last_time_us.max(Some(time_us));

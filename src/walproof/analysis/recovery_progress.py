@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.analysis.recovery_costs import Coefficients, Disk, predict
+from walproof.analysis.recovery_sync import SyncCourse, SyncProgress, sync_progress
 from walproof.facts.recovering import RecoveryPhase, RecoverySight
 from walproof.facts.watch import Span
 from walproof.units import Lsn
@@ -66,10 +67,11 @@ class RecoveryProgress:
     wal_bytes_per_s: float | None
     """WAL that was replayed, over the time of looking; None before a second segment was seen."""
     left: Span | None
-    """Seconds of redo and checkpoint that are left; None where they are not known. Before redo the rest of
-    the sync comes on top."""
+    """Seconds until the server is ready; None where they are not known."""
     stalled_s: float
     """Seconds in which nothing was seen to advance."""
+    sync: SyncProgress | None = None
+    """The sync of the data directory; None where it is over or nothing is known of it."""
 
 
 def recovery_course(
@@ -88,17 +90,28 @@ def recovery_course(
     )  # fmt: skip
 
 
-def recovery_progress(course: RecoveryCourse | None, sights: Sequence[RecoverySight]) -> RecoveryProgress:
-    """What was seen so far, oldest first, comes to. ``course``: None where the end is not known."""
+def recovery_progress(
+    course: RecoveryCourse | None, sights: Sequence[RecoverySight], syncing: SyncCourse | None = None
+) -> RecoveryProgress:
+    """What was seen so far, oldest first, comes to.
+
+    ``course``, ``syncing``: None where the end of redo, or the sync, is not known.
+    """
     last = sights[-1]
+    sync = None
+    if syncing is not None and last.phase is RecoveryPhase.BEFORE_REDO:
+        sync = sync_progress(syncing, sights)
     if course is None:
-        return RecoveryProgress(last.phase, last.running_s, None, None, None, None, _stalled_s(sights))
+        return RecoveryProgress(last.phase, last.running_s, None, None, None, None, _stalled_s(sights), sync)
     starts = _segment_starts(course, sights)
     at = Lsn(starts[-1][1]) if last.phase is RecoveryPhase.REDO else None
     (first_s, first), (begun_s, now) = _measured(sights, starts)
     rate = (now - first) / (begun_s - first_s) if begun_s > first_s else None
     done, left = _left(course, sights, starts)
-    return RecoveryProgress(last.phase, last.running_s, at, done, rate, left, _stalled_s(sights))
+    if sync is not None:
+        ahead = sync.left
+        left = Span(left.seconds + ahead.seconds, left.low + ahead.low, left.high + ahead.high)
+    return RecoveryProgress(last.phase, last.running_s, at, done, rate, left, _stalled_s(sights), sync)
 
 
 def _segment_starts(course: RecoveryCourse, sights: Sequence[RecoverySight]) -> list[tuple[float, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ from walproof.units import Lsn
 if TYPE_CHECKING:
     from walproof.analysis.forecast import Costs
     from walproof.analysis.recovery_progress import RecoveryCourse, RecoveryProgress
+    from walproof.analysis.recovery_sync import SyncCourse
     from walproof.facts.recovering import RecoveryPhase, RecoverySight
     from walproof.probe.recovering import RecoveringServer
     from walproof.wal.progress import Observe
@@ -63,13 +64,14 @@ def progress(
         raise SettingError("--every is too short", detail=f'Given: "{every}". Least: {_LOOK_S:g}s.')
     server = RecoveringServer(data)
     sights = [server.look()]
-    course = None
+    course = syncing = None
     if not check and not _is_over(sights[-1]):
+        syncing = _syncing(server, sights[-1], calibration)
         course = _course(server, sights, shared_buffers, calibration)
     with _printer(is_json=json) as show:
         while True:
             _look_for(server, sights, 0.0 if _is_over(sights[-1]) else every_s)
-            found = recovery_progress(course, sights)
+            found = recovery_progress(course, sights, syncing)
             show(found, course)
             if check and not _is_over(sights[-1]) and found.stalled_s >= every_s - _LOOK_S:
                 raise typer.Exit(ExitStatus.CHECK_FAILED)
@@ -118,6 +120,26 @@ def _is_over(sight: RecoverySight) -> bool:
     from walproof.facts.recovering import RecoveryPhase
 
     return sight.phase is RecoveryPhase.OVER
+
+
+def _syncing(server: RecoveringServer, sight: RecoverySight, calibration: Path | None) -> SyncCourse | None:
+    """What is predicted of the sync before redo; None if it is over, or may not be looked at."""
+    from walproof.analysis.recovery_sync import sync_course
+    from walproof.cli.costs import find_costs
+    from walproof.facts.recovering import RecoveryPhase
+    from walproof.observe.data_files import dirty_bytes
+    from walproof.probe.syncing import walk_synced
+
+    if sight.phase is not RecoveryPhase.BEFORE_REDO:
+        return None
+    try:
+        walk = walk_synced(server.data, time.time() - (sight.running_s or 0.0))
+        version = int((server.data / "PG_VERSION").read_text(encoding="ascii"))
+    except (ClusterError, OSError, ValueError) as error:
+        _note(f"how long the sync takes is not known: {error}")
+        return None
+    method = _sync_method(version, _configured(server.data))
+    return sync_course(walk, method, find_costs(calibration, version).sync, dirty_bytes())
 
 
 def _course(
@@ -216,18 +238,40 @@ def _redo(data: Path) -> tuple[Lsn, int]:
 def _buffers(data: Path, given: str | None, version: int) -> int:
     """shared_buffers of the server, in buffers of 8 kB."""
     from walproof.lab.sizes import shared_buffers
-    from walproof.settings.conf import read_conf
 
     if given is not None:
         return options.buffers("--shared-buffers", given)
-    for name in ("postgresql.auto.conf", "postgresql.conf"):
-        # A file that includes others is not read, and neither is a value that the server would refuse.
-        with suppress(SettingError):
-            found = read_conf(data / name) if (data / name).is_file() else {}
-            if "shared_buffers" in found:
-                return shared_buffers(version * 10000, found)
+    # A value that the server would refuse is not read.
+    with suppress(SettingError):
+        found = _configured(data)
+        if "shared_buffers" in found:
+            return shared_buffers(version * 10000, found)
     _note("shared_buffers is taken to be 128 MB, the default: --shared-buffers says what the server has.")
     return shared_buffers(version * 10000, {})
+
+
+def _sync_method(version: int, configured: Mapping[str, str]) -> str:
+    """``fsync``, ``syncfs``, or ``off``."""
+    from walproof.settings.catalogue import Catalogue
+    from walproof.settings.value import parse
+
+    catalogue = Catalogue.for_version(version * 10000)
+    with suppress(SettingError):
+        if parse(catalogue.get("fsync"), configured.get("fsync", "on")) is False:
+            return "off"
+    # 13 has no such setting.
+    return configured.get("recovery_init_sync_method", "fsync").lower()
+
+
+def _configured(data: Path) -> dict[str, str]:
+    """What the files in the data directory set; a file that includes others is not read."""
+    from walproof.settings.conf import read_conf
+
+    found: dict[str, str] = {}
+    for name in ("postgresql.conf", "postgresql.auto.conf"):
+        with suppress(SettingError):
+            found |= read_conf(data / name) if (data / name).is_file() else {}
+    return found
 
 
 def _note(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -19,6 +20,26 @@ class RecoveryPhase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class SyncPlace:
+    """A file that is synced before redo."""
+
+    path: str
+    """Absolute, without links."""
+    is_flushed: bool
+    """Whether it is flushed; false while the kernel is only asked to begin writing it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncWalk:
+    """The files of a data directory, in the order in which a start flushes them one by one."""
+
+    places: Mapping[str, int]
+    """Path -> place in the order, from 0."""
+    recent: tuple[int, ...]
+    """Places, ascending, of files written shortly before, so that pages of them may be dirty."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecoverySight:
     """One look at a server that recovers."""
 
@@ -32,3 +53,5 @@ class RecoverySight:
     work: tuple[int, ...]
     """Counters that grow while the recovery works: CPU in ns, bytes read and written, as far as they are
     shown, and looks at which it waited for a disk."""
+    sync: SyncPlace | None = None
+    """The file that is synced; None outside of the sync, and where none was seen."""

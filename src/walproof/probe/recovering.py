@@ -18,6 +18,7 @@ from walproof.errors import ClusterError
 from walproof.facts.recovering import RecoveryPhase, RecoverySight
 from walproof.probe.processes import children, process_kind, read_proc, read_stat
 from walproof.probe.replay import segment_of
+from walproof.probe.syncing import read_sync_place
 
 _PID_FILE_BYTES = 4096
 _STATUS_LINE = 8
@@ -66,7 +67,8 @@ class RecoveringServer:
             # For a moment after redo no title says anything.
             return RecoverySight(at_s, RecoveryPhase.CHECKPOINT, None, self._running_s(), work)
         if segment is None:
-            return RecoverySight(at_s, RecoveryPhase.BEFORE_REDO, None, self._running_s(), work)
+            place = None if startup is None else read_sync_place(startup)
+            return RecoverySight(at_s, RecoveryPhase.BEFORE_REDO, None, self._running_s(), work, place)
         return RecoverySight(at_s, RecoveryPhase.REDO, segment, self._running_s(), work)
 
     def _running_s(self) -> float | None:

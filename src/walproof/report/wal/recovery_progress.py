@@ -29,13 +29,25 @@ def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> s
             said = "ready: the server accepts connections"
             return f"{said}, {running} after its recovery began" if running else said
         case RecoveryPhase.BEFORE_REDO:
-            said = f"before redo, for {running}" if running else "before redo"
-            return said if progress.left is None else f"{said}; then {_span(progress.left)} to go"
+            return _sync_words(progress, f" for {running}" if running else "")
         case RecoveryPhase.CHECKPOINT:
             said = "redo is over, checkpoint at the end of recovery"
             return said if progress.left is None else f"{said}; ready in {_span(progress.left)}"
         case RecoveryPhase.REDO:
             return _redo_words(progress, course)
+
+
+def _sync_words(progress: RecoveryProgress, running: str) -> str:
+    sync = progress.sync
+    if sync is None:
+        said = f"before redo{running}"
+        return said if progress.left is None else f"{said}; then {_span(progress.left)} to go"
+    said = f"before redo{running}: syncing {sync.files:,} files of the data directory"
+    if sync.at is not None and sync.done is not None:
+        said = f"before redo{running}: {percent(sync.done)} of the sync, {sync.at:,} of {sync.files:,} files"
+    if progress.left is None:
+        return f"{said}; redo in {_span(sync.left)}"
+    return f"{said}; ready in {_span(progress.left)}"
 
 
 def _redo_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
@@ -59,6 +71,7 @@ def _span(span: Span) -> str:
 
 def progress_json(progress: RecoveryProgress, course: RecoveryCourse | None, at: float) -> str:
     """A line of JSON; ``at``: Unix time of the look."""
+    sync = progress.sync
     data = {
         "at": at,
         "phase": progress.phase.value,
@@ -73,5 +86,9 @@ def progress_json(progress: RecoveryProgress, course: RecoveryCourse | None, at:
         "left_low_s": None if progress.left is None else progress.left.low,
         "left_high_s": None if progress.left is None else progress.left.high,
         "stalled_s": progress.stalled_s,
+        "sync_files": None if sync is None else sync.files,
+        "sync_at": None if sync is None else sync.at,
+        "sync_done": None if sync is None else sync.done,
+        "sync_left_s": None if sync is None else sync.left.seconds,
     }
     return json.dumps(data)
