@@ -71,7 +71,7 @@ class RecoveryProgress:
     stalled_s: float
     """Seconds in which nothing was seen to advance."""
     sync: SyncProgress | None = None
-    """The sync of the data directory; None where it is over or nothing is known of it."""
+    """The sync of the data directory; None where it is over, or not known."""
 
 
 def recovery_course(
