@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.rows import read_rows
 from tests.live.crash_sync import SETTINGS, crash
 from tests.postgres.replication import running_primary
 from walproof.lab.recovery.sync_cost import measure_sync
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="begin no repeat after so long")
     parser.add_argument("--out", type=Path, default=Path("bench/recovery/sync_phase.jsonl"))
     given = parser.parse_args()
-    rows = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
+    rows = read_rows(given.out) if given.out.exists() else []
     _make(given, rows)
     _summarise(rows)
 
