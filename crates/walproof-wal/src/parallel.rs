@@ -172,7 +172,8 @@ pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Counted, R
         let is_stopped = step.is_open;
         whole.append(step);
         if let Some(error) = failure {
-            return (whole, Err(in_order(error, &start, range)));
+            let is_elsewhere = from.next != start.next;
+            return (whole, Err(if is_elsewhere { in_order(error, &start, range) } else { error }));
         }
         if !is_stopped {
             return (whole, Ok(reader.into_finish()));

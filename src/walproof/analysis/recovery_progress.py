@@ -67,7 +67,8 @@ class RecoveryProgress:
     wal_bytes_per_s: float | None
     """WAL that was replayed, over the time of looking; None before a second segment was seen."""
     left: Span | None
-    """Seconds until the server is ready; None where they are not known."""
+    """Seconds until the server is ready; None where they are not known. Before redo a sync that is not known
+    comes on top."""
     stalled_s: float
     """Seconds in which nothing was seen to advance."""
     sync: SyncProgress | None = None

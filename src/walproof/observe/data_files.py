@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from walproof.probe.syncing import DIRTY_S
+
 _REST_S, _REST = 60.0, 20.0
-_DIRTY_S = 35.0
-"""The kernel writes pages after 30 s (vm.dirty_expire_centisecs), and looks every 5 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def count_files(folder: Path, now: float) -> FileCount:
                         waiting.append(entry.path)
                         continue
                     files += 1
-                    recent += now - entry.stat(follow_symlinks=False).st_mtime < _DIRTY_S
+                    recent += now - entry.stat(follow_symlinks=False).st_mtime < DIRTY_S
         except FileNotFoundError:
             continue  # dropped meanwhile
     return FileCount(files, recent)

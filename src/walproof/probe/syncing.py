@@ -17,8 +17,9 @@ from pathlib import Path
 from walproof.errors import ClusterError
 from walproof.facts.recovering import SyncPlace, SyncWalk
 
-_DIRTY_S = 35.0
-"""The kernel writes pages after 30 s (vm.dirty_expire_centisecs), and looks every 5 s."""
+DIRTY_S = 35.0
+"""A file written so recently may have dirty pages: the kernel writes them after 30 s
+(vm.dirty_expire_centisecs), and looks every 5 s."""
 _TRIES = 20
 """Between two files none is open: so often it is looked again."""
 _LEAST = 3
@@ -54,7 +55,7 @@ def walk_synced(data: Path, now: float) -> SyncWalk:
         links = [root / "pg_wal", *(root / "pg_tblspc").iterdir()]
         for folder in (root, *(link.resolve() for link in links if link.is_symlink())):
             for path, written in _files(str(folder)):
-                if now - written < _DIRTY_S:
+                if now - written < DIRTY_S:
                     recent.append(len(places))
                 places[path] = len(places)
     except OSError as error:
