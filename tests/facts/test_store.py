@@ -272,10 +272,31 @@ def test_whether_a_run_is_carried_out_is_seen_without_claiming_it(store: Store, 
     run, idle = (store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0") for _ in range(2))
     other, ids = Store(url), (run.id, idle.id)
     assert other.claimed(ids) == frozenset()
-    with store.claim(run.id):
-        assert other.claimed(ids) == {run.id}
-        assert other.claimed([idle.id]) == frozenset()
-    assert other.claimed(ids) == frozenset()
+    # Many times: a server that ends the claim's session a moment later must not keep the claim for it.
+    for _ in range(20):
+        with store.claim(run.id):
+            assert other.claimed(ids) == {run.id}
+            assert other.claimed([idle.id]) == frozenset()
+        assert other.claimed(ids) == frozenset()
+    other.close()
+
+
+def test_a_claim_whose_session_was_ended_is_free_and_ends_in_silence(tmp_path: Path, server: Cluster) -> None:
+    name = f"lost_{abs(hash(tmp_path)):x}"
+    with server.connect() as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    held, other = (Store(store_url(server, name)) for _ in range(2))
+    run = held.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    with held.claim(run.id) as is_ours, server.connect() as connection:
+        assert is_ours
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory' AND database ="
+            " (SELECT oid FROM pg_database WHERE datname = %s)",
+            [name],
+        )
+        with other.claim(run.id) as is_theirs:
+            assert is_theirs
+    held.close()
     other.close()
 
 

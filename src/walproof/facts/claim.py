@@ -11,10 +11,11 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
 from walproof.errors import StoreError
 from walproof.facts.place import StorePlace
@@ -87,6 +88,7 @@ def _key(run_id: str) -> int:
 @contextmanager
 def _in_database(engine: sa.Engine, place: StorePlace, run_id: str) -> Iterator[bool]:
     key = _key(run_id)
+    is_ours = False
     with place.guarded("opened"):
         connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         # Of its own: in the pool it would keep the lock.
@@ -94,9 +96,14 @@ def _in_database(engine: sa.Engine, place: StorePlace, run_id: str) -> Iterator[
     try:
         with place.guarded("read"):
             connection.exec_driver_sql(_STAY)
-            is_ours = connection.scalar(sa.select(sa.func.pg_try_advisory_lock(key)))
-        yield bool(is_ours)
+            is_ours = bool(connection.scalar(sa.select(sa.func.pg_try_advisory_lock(key))))
+        yield is_ours
     finally:
+        # The server ends the session, and with it the lock, only some time after its client is gone. Where
+        # the session is lost, the lock is.
+        with suppress(DBAPIError):
+            if is_ours:
+                connection.scalar(sa.select(sa.func.pg_advisory_unlock(key)))
         connection.close()
 
 
