@@ -19,6 +19,8 @@ SHIPPED_SYNC = SyncCosts(file_us=100.0, flush_us=1000.0, mb_us=4000.0, filesyste
 """Orders of magnitude of disks in a cloud, rounded."""
 BAND_CALIBRATED, BAND_SHIPPED, BAND_REMOTE = 2.0, 4.0, 2.0
 """Factors around the forecast; the last one is added for files that were not seen."""
+JITTER_S = 0.01
+"""Added to the upper end: what the kernel writes for itself meanwhile, which factors of a short sync miss."""
 _TOGETHER = 0.1
 """Share of the cost of flushing files one by one: a single call for all leaves their order to the kernel."""
 
@@ -36,7 +38,7 @@ def sync_forecast(seen: DataDirectory, costs: SyncCosts | None, distance_bytes: 
         likely_s, most_s = clean_s, _seconds(seen, costs, 0, distance_bytes)
     else:
         likely_s = most_s = _seconds(seen, costs, seen.dirty_files or 0, seen.dirty_bytes)
-    span = Span(likely_s, clean_s / band, most_s * band)
+    span = Span(likely_s, clean_s / band, most_s * band + JITTER_S)
     return SyncForecast(span, seen.method, seen.files, seen.dirty_bytes, seen.is_seen)
 
 
