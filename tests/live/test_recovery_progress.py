@@ -26,6 +26,7 @@ from walproof.postgres.workspace import Workspace
 from walproof.probe.processes import children, process_kind, read_proc
 from walproof.probe.recovering import RecoveringServer
 from walproof.probe.syncing import walk_synced
+from walproof.settings.server_conf import server_conf
 
 pytestmark = pytest.mark.live
 SETTINGS = {
@@ -94,7 +95,7 @@ def test_a_recovery_is_followed_to_its_end(held: tuple[Cluster, int], tmp_path: 
     assert told.returncode == 0, told.stderr
     assert told.stdout.startswith("redo ")
     assert " of WAL; ready in " in told.stdout
-    assert "shared_buffers is taken to be 128 MB" in told.stderr
+    assert "not known" not in told.stderr
     signal_file = cluster.data / "recovery.signal"
     signal_file.touch()
     endless = walproof(*command, "--once", "--every", "0.5s", cwd=tmp_path)
@@ -127,6 +128,29 @@ def test_a_recovery_is_followed_to_its_end(held: tuple[Cluster, int], tmp_path: 
     cluster.wait_until_ready(60)
     ready = walproof(*command, "--check", cwd=tmp_path)
     assert (ready.returncode, ready.stdout[:6]) == (0, "ready:")
+
+
+@pytest.mark.pg(ends=True)
+def test_settings_of_a_server_that_recovers_are_those_that_it_has(
+    held: tuple[Cluster, int], tmp_path: Path
+) -> None:
+    """What it was started with, before it takes connections; what it says itself, when it does."""
+    cluster, startup = held
+    found = server_conf(cluster.data, RecoveringServer(cluster.data).command())
+    conf = cluster.data / "walproof.conf"
+    conf.rename(conf.with_suffix(".away"))
+    (cluster.data / "postgresql.auto.conf").write_text("broken line here\n")
+    told = walproof("recovery", "progress", str(cluster.data), "--once", "--every", "0.2s", cwd=tmp_path)
+    assert told.returncode == 0
+    assert "settings are not known, its defaults count: syntax error in file" in told.stderr
+    (cluster.data / "postgresql.auto.conf").write_text("")
+    conf.with_suffix(".away").rename(conf)
+    signal.pidfd_send_signal(startup, signal.SIGCONT)
+    cluster.wait_until_ready(60)
+    with cluster.connect() as session:
+        rows = session.execute(b"SELECT name, setting FROM pg_file_settings WHERE applied").fetchall()
+    assert sorted(found.items()) == sorted(rows, key=str)
+    assert found["shared_buffers"] == "16MB"
 
 
 @pytest.mark.pg(">= 18")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,7 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.connection import connect_foreign
-from walproof.settings.conf import AS_ONE_FILE, read_conf
+from walproof.settings.server_conf import server_conf
 
 pytestmark = pytest.mark.live
 
@@ -79,19 +77,26 @@ def test_a_server_that_goes_away_ends_the_session(cluster: Cluster) -> None:
 
 
 @pytest.mark.pg(ends=True)
-def test_one_file_of_a_server_with_several_is_what_it_has(cluster: Cluster, tmp_path: Path) -> None:
-    """The query that is shown where a file includes another: values with their units, names and quotes."""
+def test_conf_files_are_read_as_the_server_reads_them(cluster: Cluster) -> None:
+    """A tree of files, as pg_file_settings shows what each of them sets."""
+    for name, text in {
+        "postgresql.conf": "\ninclude_dir 'conf.d'\nWal_Writer_Flush_After '512kB' # kept\n",
+        "conf.d/3-last.conf": "log_line_prefix = 'it''s \\'%m\\' '\ninclude '../more/of.conf'\n",
+        "conf.d/20-first.conf": "max_wal_size = 3GB\nlog_line_prefix = 'none'\n",
+        "conf.d/no.confusion": "broken line here\n",
+        "more/of.conf": "max_wal_size=2GB\ninclude_if_exists 'none.conf'\nmy.own = yes\n",
+    }.items():
+        path = cluster.data / name
+        path.parent.mkdir(exist_ok=True)
+        path.parent.chmod(0o755 if path.parent != cluster.data else 0o700)
+        with path.open("a") as file:
+            file.write(text)
+        path.chmod(0o644)
     with cluster.connect() as session:
-        session.execute("ALTER SYSTEM SET max_wal_size = '3GB'")
-        session.execute("ALTER SYSTEM SET log_line_prefix = 'it''s %m '")
-        session.execute("ALTER SYSTEM SET wal_writer_flush_after = '512kB'")
-        session.execute("SELECT pg_reload_conf()")
-        deadline = time.monotonic() + 30
-        while session.execute("SHOW max_wal_size").fetchone() != ("3GB",) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        lines = [str(line) for (line,) in session.execute(AS_ONE_FILE).fetchall()]
-    (tmp_path / "one.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = read_conf(tmp_path / "one.conf")
-    assert found["max_wal_size"] == "3GB"
-    assert found["wal_writer_flush_after"] == "512kB"
-    assert found["log_line_prefix"] == "it's %m "
+        session.execute("ALTER SYSTEM SET wal_compression = 'on'")
+        rows = session.execute("SELECT name, setting, error FROM pg_file_settings ORDER BY seqno").fetchall()
+    assert {error for *_, error in rows} <= {None, "setting could not be applied"}
+    expected = {str(name).lower(): setting for name, setting, _ in rows}
+    assert server_conf(cluster.data, ["postgres"]) == expected
+    assert expected["max_wal_size"] == "2GB"
+    assert expected["log_line_prefix"] == "it's '%m' "

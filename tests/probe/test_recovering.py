@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,16 @@ def test_no_server_was_started(tmp_path: Path) -> None:
 def test_a_file_that_names_no_process(tmp_path: Path, text: str) -> None:
     (tmp_path / "postmaster.pid").write_text(text)
     assert "names no process" in str(refusal(tmp_path).detail)
+
+
+def test_a_file_that_is_being_written(tmp_path: Path) -> None:
+    """A server makes its file, and then writes to it."""
+    path = tmp_path / "postmaster.pid"
+    path.touch()
+    writing = threading.Timer(0.2, path.write_text, [f"{os.getpid()}\n"])
+    writing.start()
+    assert "is not its server" in str(refusal(tmp_path).detail)
+    writing.join()
 
 
 def test_a_number_that_somebody_else_has(tmp_path: Path) -> None:

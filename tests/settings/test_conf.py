@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -45,9 +46,54 @@ def test_a_line_that_the_server_refuses_is_named(tmp_path: Path, line: str) -> N
         _read(tmp_path, f"fsync = on\n{line}\n")
 
 
-def test_files_that_include_others_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="line 1 includes another file"):
-        _read(tmp_path, "include_dir 'conf.d'\n")
+def test_included_files_are_read_where_they_stand(tmp_path: Path) -> None:
+    """As Debian has it: conf.d at the end, its files in the order of their bytes, later lines count."""
+    for name, text in {
+        "conf.d/10-b.conf": "wal_compression = lz4\nmax_wal_size = 2GB\n",
+        "conf.d/9.conf": "max_wal_size = 3GB\n",
+        "conf.d/B.conf": "include '../more/of.conf'\n",
+        "conf.d/.hidden.conf": "broken line here\n",
+        "conf.d/not-conf.bak": "broken line here\n",
+        "more/of.conf": "fsync = off\ninclude_if_exists = 'none.conf'\ninclude_if_exists beside.conf\n",
+        "more/beside.conf": "commit_delay = 7\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "conf.d/folder.conf").mkdir()
+    found = _read(tmp_path, "max_wal_size = 1GB\ninclude_dir = 'conf.d'\nwal_compression = pglz\n")
+    assert found == {"max_wal_size": "3GB", "wal_compression": "pglz", "fsync": "off", "commit_delay": "7"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("include 'none.conf'", r"could not read configuration file .*none\.conf.*No such file"),
+        ("include_dir 'none'", r"could not read configuration folder .*none.*No such file"),
+        ("include ''", "line 1: include names nothing"),
+        ("include 'postgresql.conf'", "included too often"),
+        ("include 'fifo.conf'", "is not a regular file"),
+        ("include_dir 'many'", "included too often"),
+    ],
+)
+def test_what_cannot_be_included_is_named(tmp_path: Path, line: str, message: str) -> None:
+    os.mkfifo(tmp_path / "fifo.conf")
+    # Each of a folder's two files includes the folder again: more files than anybody can read.
+    (tmp_path / "many").mkdir()
+    for name in ("a.conf", "b.conf"):
+        (tmp_path / "many" / name).write_text("include_dir '../many'\n")
+    with pytest.raises(SettingError, match=message):
+        _read(tmp_path, f"{line}\n")
+
+
+def test_a_chain_as_long_as_the_server_follows(tmp_path: Path) -> None:
+    for number in range(1, 12):
+        (tmp_path / f"{number}.conf").write_text(f"include '{number + 1}.conf'\n")
+    (tmp_path / "10.conf").write_text("fsync = off\n")
+    assert _read(tmp_path, "include '1.conf'\n") == {"fsync": "off"}
+    (tmp_path / "10.conf").write_text("include '11.conf'\n")
+    (tmp_path / "11.conf").write_text("fsync = off\n")
+    with pytest.raises(SettingError, match="included too often"):
+        _read(tmp_path, "include '1.conf'\n")
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def progress(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Data directory of the server that recovers.")],
     shared_buffers: Annotated[
         str | None,
-        typer.Option("--shared-buffers", metavar="SIZE", help="Of that server. Default: from its "
-            "postgresql.conf in DATA, else 128MB."),
+        typer.Option("--shared-buffers", metavar="SIZE", help="Of that server. Default: from its files and "
+            "its command line, else 128MB."),
     ] = None,
     calibration: Annotated[
         Path | None, typer.Option("--calibration", metavar="FILE", help="File of a calibration.")
@@ -66,8 +66,9 @@ def progress(
     sights = [server.look()]
     course = syncing = None
     if not check and not _is_over(sights[-1]):
-        syncing = _syncing(server, sights[-1], calibration)
-        course = _course(server, sights, shared_buffers, calibration)
+        configured = _configured(server, shared_buffers)
+        syncing = _syncing(server, sights[-1], configured, calibration)
+        course = _course(server, sights, configured, calibration)
     with _printer(is_json=json) as show:
         while True:
             _look_for(server, sights, 0.0 if _is_over(sights[-1]) else every_s)
@@ -122,7 +123,9 @@ def _is_over(sight: RecoverySight) -> bool:
     return sight.phase is RecoveryPhase.OVER
 
 
-def _syncing(server: RecoveringServer, sight: RecoverySight, calibration: Path | None) -> SyncCourse | None:
+def _syncing(
+    server: RecoveringServer, sight: RecoverySight, configured: Mapping[str, str], calibration: Path | None
+) -> SyncCourse | None:
     """What is predicted of the sync before redo; None if it is over, or may not be looked at."""
     from walproof.analysis.recovery_sync import sync_course
     from walproof.cli.costs import find_costs
@@ -138,12 +141,15 @@ def _syncing(server: RecoveringServer, sight: RecoverySight, calibration: Path |
     except (ClusterError, OSError, ValueError) as error:
         _note(f"how long the sync takes is not known: {error}")
         return None
-    method = _sync_method(version, _configured(server.data))
+    method = _sync_method(version, configured)
     return sync_course(walk, method, find_costs(calibration, version).sync, dirty_bytes())
 
 
 def _course(
-    server: RecoveringServer, sights: list[RecoverySight], given_buffers: str | None, calibration: Path | None
+    server: RecoveringServer,
+    sights: list[RecoverySight],
+    configured: Mapping[str, str],
+    calibration: Path | None,
 ) -> RecoveryCourse | None:
     """What is predicted of the recovery; None, with a word about it, where its end is not known."""
     for name in ("standby.signal", "recovery.signal"):
@@ -152,7 +158,7 @@ def _course(
             return None
     try:
         redo, timeline = _redo(server.data)
-        return _predicted(server, redo, timeline, given_buffers, calibration, sights)
+        return _predicted(server, redo, timeline, configured, calibration, sights)
     except (WalError, ClusterError) as error:
         _note(f"how much is left is not known: {error.message}. {error.detail or ''}".rstrip())
         return None
@@ -162,7 +168,7 @@ def _predicted(
     server: RecoveringServer,
     redo: Lsn,
     timeline: int,
-    given_buffers: str | None,
+    configured: Mapping[str, str],
     calibration: Path | None,
     sights: list[RecoverySight],
 ) -> RecoveryCourse:
@@ -175,7 +181,7 @@ def _predicted(
 
     wal = server.data / "pg_wal"
     version, _ = identify(wal, start=redo, timeline=timeline)
-    buffers = _buffers(server.data, given_buffers, version)
+    buffers = _buffers(version, configured)
     costs = find_costs(calibration, version)
     for note in costs.notes:
         _note(note)
@@ -235,18 +241,13 @@ def _redo(data: Path) -> tuple[Lsn, int]:
     return read_redo(data)
 
 
-def _buffers(data: Path, given: str | None, version: int) -> int:
+def _buffers(version: int, configured: Mapping[str, str]) -> int:
     """shared_buffers of the server, in buffers of 8 kB."""
     from walproof.lab.sizes import shared_buffers
 
-    if given is not None:
-        return options.buffers("--shared-buffers", given)
-    # A value that the server would refuse is not read.
+    # A value that the server would refuse counts as none.
     with suppress(SettingError):
-        found = _configured(data)
-        if "shared_buffers" in found:
-            return shared_buffers(version * 10000, found)
-    _note("shared_buffers is taken to be 128 MB, the default: --shared-buffers says what the server has.")
+        return shared_buffers(version * 10000, configured)
     return shared_buffers(version * 10000, {})
 
 
@@ -263,15 +264,20 @@ def _sync_method(version: int, configured: Mapping[str, str]) -> str:
     return configured.get("recovery_init_sync_method", "fsync").lower()
 
 
-def _configured(data: Path) -> dict[str, str]:
-    """What the files in the data directory set; a file that includes others is not read."""
-    from walproof.settings.conf import read_conf
+def _configured(server: RecoveringServer, given_buffers: str | None) -> dict[str, str]:
+    """Settings that the server was started with, and ``--shared-buffers``."""
+    from walproof.settings.server_conf import server_conf
 
-    found: dict[str, str] = {}
-    for name in ("postgresql.conf", "postgresql.auto.conf"):
-        with suppress(SettingError):
-            found |= read_conf(data / name) if (data / name).is_file() else {}
-    return found
+    given = {}
+    if given_buffers is not None:
+        given["shared_buffers"] = f"{options.buffers('--shared-buffers', given_buffers) * 8}kB"
+    try:
+        return server_conf(server.data, server.command()) | given
+    except SettingError as error:
+        _note(f"the server's settings are not known, its defaults count: {error.message}")
+        if not given:
+            _note("--shared-buffers says what the server has; the default is 128 MB.")
+        return given
 
 
 def _note(text: str) -> None:

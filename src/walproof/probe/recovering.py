@@ -22,6 +22,7 @@ from walproof.probe.syncing import read_sync_place
 
 _PID_FILE_BYTES = 4096
 _STATUS_LINE = 8
+_TRIES, _TRY_S = 20, 0.05
 _CHECKPOINT = b"performing end-of-recovery checkpoint"
 _START_TIME = 19
 """Place of starttime in what `read_stat` returns (proc(5): the 22nd field)."""
@@ -39,6 +40,11 @@ class RecoveringServer:
         self._begun: int | None = None
         self._has_replayed = False
         self._disk_waits = 0
+
+    def command(self) -> list[str]:
+        """Words of the postmaster's command line, the program first; none where /proc does not show them."""
+        words = (read_proc(self._pid, "cmdline") or b"").rstrip(b"\0").split(b"\0")
+        return [os.fsdecode(word) for word in words if word]
 
     def look(self) -> RecoverySight:
         """See how far it is. Raises ClusterError when the server has ended."""
@@ -79,7 +85,12 @@ class RecoveringServer:
 
     def _read_pid_file(self) -> tuple[int, str]:
         """Process id and status."""
-        lines = _read_small(self.data / "postmaster.pid", self.data).splitlines()
+        for _ in range(_TRIES):
+            lines = _read_small(self.data / "postmaster.pid", self.data).splitlines()
+            if lines:
+                break
+            # The server makes the file, and then writes to it.
+            time.sleep(_TRY_S)
         if not lines or not lines[0].isdigit():
             raise _not_running(self.data, f'"{self.data / "postmaster.pid"}" names no process.')
         return int(lines[0]), lines[_STATUS_LINE - 1].strip() if len(lines) >= _STATUS_LINE else "starting"

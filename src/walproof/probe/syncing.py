@@ -31,10 +31,13 @@ def read_sync_place(pid: int) -> SyncPlace | None:
     for _ in range(_TRIES):
         with suppress(OSError, ValueError):
             for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+                path = descriptor.readlink()
                 # Folders are open while they are walked.
                 if int(descriptor.name) >= _LEAST and stat.S_ISREG(descriptor.stat().st_mode):
                     mode = _flags(pid, descriptor.name) & os.O_ACCMODE
-                    return SyncPlace(str(descriptor.readlink()), mode == os.O_RDWR)
+                    # Meanwhile the descriptor may have become that of another file.
+                    if descriptor.readlink() == path:
+                        return SyncPlace(str(path), mode == os.O_RDWR)
     return None
 
 

@@ -1,11 +1,14 @@
-"""Read a single postgresql.conf as the server does (src/backend/utils/misc/guc-file.l).
+"""Read postgresql.conf as the server does (src/backend/utils/misc/guc-file.l, conffiles.c).
 
-The last line for a name counts. ``include`` directives are refused: the files may be anywhere.
+The last line for a name counts. ``include``, ``include_if_exists`` and ``include_dir`` are followed, with
+places relative to the file that names them; of a folder the files ``*.conf`` in the order of their bytes.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from pathlib import Path
 
 from walproof.errors import SettingError
@@ -14,39 +17,78 @@ _LINE = re.compile(
     r"\s*(?P<name>[A-Za-z_\x80-\U0010ffff][\w$.]*)(?:\s*=\s*|\s+)"
     r"(?P<value>(?!=)(?:'(?:[^'\\\n]|\\.|'')*'|[^\s'#]+))\s*(?:#.*)?"
 )
-AS_ONE_FILE = (
-    "SELECT name || ' = ' || quote_literal(current_setting(name)) FROM pg_settings "
-    "WHERE source = 'configuration file'"
-)
-"""Query that makes a server return the lines of all its files as one file."""
 _IGNORED = re.compile(r"\s*(?:#.*)?")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_DEPTH_MOST = 10
+"""CONF_FILE_MAX_DEPTH in conffiles.h."""
+_FILES_MOST = 1000
+"""The server knows no such limit; with it a folder that includes itself in many ways ends soon."""
+_BYTES_MOST = 16 << 20
 
 
 def read_conf(path: Path) -> dict[str, str]:
-    """Name in lower case -> value. Raises SettingError that names the line that cannot be read."""
+    """Name in lower case -> value. Raises SettingError that names the file and line that cannot be read."""
+    found: dict[str, str] = {}
+    _Reader(found).read(path, [])
+    return found
+
+
+class _Reader:
+    def __init__(self, found: dict[str, str]) -> None:
+        self._found = found
+        self._files = 0
+
+    def read(self, path: Path, above: list[Path]) -> None:
+        """Read a file; ``above``: the files that led to it, the first one first."""
+        self._files += 1
+        if path in above or len(above) > _DEPTH_MOST or self._files > _FILES_MOST:
+            raise SettingError(
+                f'file "{path}" is included too often',
+                detail=f"By: {' > '.join(map(str, above[:3]))}. The server follows {_DEPTH_MOST} levels, and "
+                f"no file that includes itself; walproof reads {_FILES_MOST} files.",
+            )
+        for number, line in enumerate(_text(path).splitlines(), 1):
+            if _IGNORED.fullmatch(line):
+                continue
+            match = _LINE.fullmatch(line)
+            if match is None:
+                raise SettingError(
+                    f'syntax error in file "{path}" line {number}', detail=f"The line: {line.strip()}"
+                )
+            name, value = match["name"].lower(), _unquoted(match["value"])
+            if name not in ("include", "include_dir", "include_if_exists"):
+                self._found[name] = value
+                continue
+            if not value.strip():
+                raise SettingError(f'file "{path}" line {number}: {name} names nothing')
+            place = path.parent / value
+            for included in _conf_files(place) if name == "include_dir" else [place]:
+                if name != "include_if_exists" or included.exists():
+                    self.read(included, [*above, path])
+
+
+def _conf_files(folder: Path) -> list[Path]:
+    """What include_dir reads of a folder."""
     try:
-        text = path.read_text(encoding="utf-8")
+        found = [entry for entry in folder.iterdir() if entry.suffix == ".conf" and entry.name[0] != "."]
+    except OSError as error:
+        raise SettingError(f'could not read configuration folder "{folder}": {error.strerror}') from error
+    return sorted((entry for entry in found if not entry.is_dir()), key=lambda entry: os.fsencode(entry.name))
+
+
+def _text(path: Path) -> str:
+    """Text of a regular file: opening a FIFO would wait for somebody to write to it."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise SettingError(f'configuration file "{path}" is not a regular file')
+            content = file.read(_BYTES_MOST + 1)
+        if len(content) > _BYTES_MOST:
+            raise SettingError(f'configuration file "{path}" is larger than {_BYTES_MOST >> 20} MB')
+        return content.decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SettingError(f'could not read configuration file "{path}": {reason}') from error
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if _IGNORED.fullmatch(line):
-            continue
-        match = _LINE.fullmatch(line)
-        if match is None:
-            raise SettingError(
-                f'syntax error in file "{path}" line {number}', detail=f"The line: {line.strip()}"
-            )
-        name = match["name"].lower()
-        if name in ("include", "include_dir", "include_if_exists"):
-            raise SettingError(
-                f'file "{path}" line {number} includes another file',
-                hint=f"Give a single file with everything, as this query returns it: {AS_ONE_FILE}.",
-            )
-        found[name] = _unquoted(match["value"])
-    return found
 
 
 def _unquoted(value: str) -> str:

@@ -1,0 +1,61 @@
+"""Settings that a server on this machine was started with: its files, ALTER SYSTEM's file, its command line.
+
+On Debian and with Patroni the files are not in the data directory; the command line says where they are
+(postgres(1); PostmasterMain in src/backend/postmaster/postmaster.c, SelectConfigFiles in guc.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from walproof.settings.conf import read_conf
+
+_WITH_VALUE = "BcCDdfhkNprStW"
+"""Options of one letter that take a value, from getopt's string in PostmasterMain, 13 to 19."""
+_SHORT = {"B": "shared_buffers", "N": "max_connections", "D": "data_directory"}
+_SWITCHES = {"F": ("fsync", "off")}
+
+
+def server_conf(data: Path, command: Sequence[str]) -> dict[str, str]:
+    """Name in lower case -> value. ``data``: its data directory; ``command``: words of the postmaster's
+    command line, the program first. Raises SettingError for a file that cannot be read."""
+    given = dict(_given(command))
+    folder = given.pop("data_directory", None)
+    # A relative name was seen from where the postmaster was started; then the data directory has the file.
+    home = Path(folder) if folder is not None and Path(folder).is_absolute() else data
+    main = home / given.get("config_file", "postgresql.conf")
+    found = read_conf(main)
+    by_sql = data / "postgresql.auto.conf"
+    if by_sql.exists():
+        found |= read_conf(by_sql)
+    return found | given
+
+
+def _given(command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    words = iter(command[1:])
+    for word in words:
+        if not word.startswith("-") or word == "-":
+            continue
+        if word.startswith("--"):
+            yield from _pair(word[2:])
+            continue
+        letters = word[1:]
+        while letters:
+            letter, letters = letters[0], letters[1:]
+            if letter in _SWITCHES:
+                yield _SWITCHES[letter]
+            if letter in _WITH_VALUE:
+                value = letters or next(words, "")
+                if letter == "c":
+                    yield from _pair(value)
+                elif letter in _SHORT:
+                    yield _SHORT[letter], value
+                break
+
+
+def _pair(text: str) -> Iterator[tuple[str, str]]:
+    """``name=value``; in names on the command line a dash is an underscore (ParseLongOption in guc.c)."""
+    name, equals, value = text.partition("=")
+    if equals:
+        yield name.replace("-", "_").lower(), value
