@@ -172,7 +172,7 @@ def _refused(
 ) -> NotMoved | None:
     found = durability_class({name: value})
     if found.rank > promises.may_lose.rank:
-        return NotMoved(name, value, Limit.MAY_LOSE, f"{found.value} is more than {promises.may_lose.value}")
+        return NotMoved(name, value, Limit.MAY_LOSE, f"with it a crash {found.value}")
     if name in ("max_wal_size", "min_wal_size"):
         size = int(parse(catalogue.get(name), value)) << 20
         if promises.wal_disk_bytes is not None and size > promises.wal_disk_bytes:
