@@ -27,6 +27,20 @@ def test_the_plan_says_how_it_is_known_what_acts_at_checkpoints(tmp_path: Path) 
     assert "no simulation knows it" in done.stdout
 
 
+def test_a_conf_with_folders_and_alter_system_is_read_as_a_whole(tmp_path: Path) -> None:
+    """As Debian lays it out: conf.d beside the file, ALTER SYSTEM's lines in the data directory."""
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "main").mkdir()
+    (tmp_path / "conf.d" / "own.conf").write_text("max_wal_size = 4GB\nwal_buffers = 64MB\n")
+    (tmp_path / "main" / "postgresql.auto.conf").write_text("max_wal_size = '2GB'\n")
+    conf = tmp_path / "postgresql.conf"
+    conf.write_text(f"data_directory = '{tmp_path / 'main'}'\nmax_wal_size = 1GB\ninclude_dir = 'conf.d'\n")
+    options = ("--load", str(shop(tmp_path)), "--conf", str(conf), "--dry-run", "--json")
+    done = walproof("tune", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert dict(json.loads(done.stdout)["starts"][0][0]) == {"max_wal_size": "2GB", "wal_buffers": "64MB"}
+
+
 @pytest.mark.pg(">= 15", ends=True)
 def test_compression_that_is_on_is_a_method_that_the_build_has(install: Install, tmp_path: Path) -> None:
     """What is simulated of a configuration needs the method, and from 19 on the word does not say it."""

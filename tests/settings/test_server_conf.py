@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from walproof.errors import SettingError
-from walproof.settings.server_conf import server_conf
+from walproof.settings.server_conf import files_of, server_conf
 
 
 @pytest.fixture
@@ -60,3 +61,31 @@ def test_the_command_line_counts_last(data: Path, words: list[str], setting: tup
 def test_words_that_set_nothing(data: Path) -> None:
     found = server_conf(data, ["postgres", "-D", "main", "--single", "-", "word", "-c", "nothing", "-c"])
     assert found == {"shared_buffers": "1GB", "max_wal_size": "2GB"}
+
+
+def test_a_file_leads_to_what_alter_system_has_set(data: Path, tmp_path: Path) -> None:
+    assert files_of(data / "postgresql.conf") == ({"shared_buffers": "1GB", "max_wal_size": "2GB"}, "")
+    elsewhere = tmp_path / "postgresql.conf"
+    elsewhere.write_text(f"data_directory = '{data}'\nmax_wal_size = 9GB\n")
+    assert files_of(elsewhere)[0]["max_wal_size"] == "2GB"
+    elsewhere.write_text("max_wal_size = 9GB\n")
+    assert files_of(elsewhere) == ({"max_wal_size": "9GB"}, "")
+
+
+def test_a_data_directory_of_somebody_else(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for everybody but its owner and root, to whom no file is closed: the kernel's answer is given."""
+    elsewhere = tmp_path / "postgresql.conf"
+    elsewhere.write_text(f"data_directory = '{data}'\n")
+    exists = Path.exists
+
+    def closed(path: Path) -> bool:
+        if path.parent == data:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", closed)
+    found, unread = files_of(elsewhere)
+    assert found == {"data_directory": str(data)}
+    assert unread == f"{data}/postgresql.auto.conf may not be read: what ALTER SYSTEM has set is missing"

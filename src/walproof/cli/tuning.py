@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.crashes import CrashCheck, WalCheck, crash_checks, limits_now, wal_checks
 from walproof.advise.tune.judge import LoadRecording, RecordedJudge
-from walproof.advise.tune.space import Capacity, SearchSpace, search_space
+from walproof.advise.tune.space import Capacity, SearchSpace, Takes, search_space
 from walproof.advise.tune.standing import standing
 from walproof.advise.tune.starts import OwnConf, as_start, own_conf
 from walproof.analysis.tuning.search import TuneSearch
@@ -52,8 +52,8 @@ from walproof.probe.environment import observe_environment
 from walproof.report.tune.kept import KeptAnswer, keep_answer
 from walproof.report.tune.view import TuneView, TuningContext, tune_view
 from walproof.settings.change import Before
-from walproof.settings.conf import read_conf
 from walproof.settings.pgtune import pgtune_conf
+from walproof.settings.server_conf import files_of
 from walproof.settings.versions import name_compression
 from walproof.units import Lsn, format_duration, parse_duration_s
 
@@ -275,7 +275,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     if hosts is not None:
         machine = hosts.narrowest(machine)
     takes = partial(_takes, install)
-    conf = None if given.conf is None else own_conf(read_conf(given.conf), install.version_num, takes)
+    conf = None if given.conf is None else _own_conf(given.conf, install, takes)
     keep = {**({} if conf is None else conf.kept), **one_configuration(given.keep or [])}
     space = search_space(
         install.version_num,
@@ -390,6 +390,12 @@ def _before_window_s(workload: Mapping[str, object], warmup_s: float | None) -> 
 
 def _takes(install: Install, name: str, value: str) -> bool:
     return rejection(install, {name: value}) is None
+
+
+def _own_conf(path: Path, install: Install, takes: Takes) -> OwnConf:
+    found, unread = files_of(path)
+    sorted_out = own_conf(found, install.version_num, takes)
+    return replace(sorted_out, left_out=(*sorted_out.left_out, *([unread] if unread else [])))
 
 
 def machine_of(folder: Path) -> Capacity:

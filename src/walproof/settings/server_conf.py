@@ -11,6 +11,7 @@ from pathlib import Path
 
 from walproof.settings.conf import read_conf
 
+_BY_SQL = "postgresql.auto.conf"
 _WITH_VALUE = "BcCDdfhkNprStW"
 """Options of one letter that take a value, from getopt's string in PostmasterMain, 13 to 19."""
 _SHORT = {"B": "shared_buffers", "N": "max_connections", "D": "data_directory"}
@@ -25,11 +26,28 @@ def server_conf(data: Path, command: Sequence[str]) -> dict[str, str]:
     # A relative name was seen from where the postmaster was started; then the data directory has the file.
     home = Path(folder) if folder is not None and Path(folder).is_absolute() else data
     main = home / given.get("config_file", "postgresql.conf")
+    return read_conf(main) | _by_sql(data) | given
+
+
+def files_of(main: Path) -> tuple[dict[str, str], str]:
+    """What a postgresql.conf and ALTER SYSTEM's file of the same server set, and, where the latter is in a
+    data directory that may not be read, a sentence about it; else none. Raises SettingError for other files
+    that cannot be read.
+    """
     found = read_conf(main)
-    by_sql = data / "postgresql.auto.conf"
-    if by_sql.exists():
-        found |= read_conf(by_sql)
-    return found | given
+    # On Debian the file says where the data directory is; elsewhere it lies in it.
+    data = main.parent / found.get("data_directory", "")
+    try:
+        return found | _by_sql(data), ""
+    except PermissionError:
+        return found, f"{data / _BY_SQL} may not be read: what ALTER SYSTEM has set is missing"
+
+
+def _by_sql(data: Path) -> dict[str, str]:
+    """What ALTER SYSTEM has set; nothing where it never did. Raises SettingError, and PermissionError where
+    the folder may not be looked into."""
+    path = data / _BY_SQL
+    return read_conf(path) if path.exists() else {}
 
 
 def _given(command: Sequence[str]) -> Iterator[tuple[str, str]]:
