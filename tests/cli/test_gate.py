@@ -29,6 +29,7 @@ def test_pages_name_options_that_there_are(page: str) -> None:
     [
         (GATE, "there is nothing to compare"),
         (("compare",), "there is nothing to compare"),
+        (("compare", "--conf", "a.conf"), "there is nothing to compare"),
         ((*GATE, "--script-against", "a.sql"), "--script-against needs --script"),
         (("compare", "--setup-against", "a.sql"), "compared by a gate only"),
         (("compare", "--set", "commit_delay=1", "--junit", "a.xml"), "there is none"),
@@ -50,6 +51,22 @@ def test_a_dry_run_says_what_is_decided_and_how_long_it_may_take(tmp_path: Path)
     assert "gate: fails if wal_bytes_per_txn > 1.02x\n" in done.stdout
     assert "length: until the gate is decided, 3 min 00 s at most" in done.stdout
     assert "--fail-if 'wal_bytes_per_txn > 1.02x'" in done.stdout
+
+
+def test_a_gate_on_two_files_names_them(tmp_path: Path) -> None:
+    """Where they set the same, too: a change of a comment breaks nothing, and a gate on it holds."""
+    for name, text in (
+        ("old.conf", "commit_delay = 1\n"),
+        ("new.conf", "commit_delay = 1 # a word\nport = 1\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    files = ("--conf", str(tmp_path / "old.conf"), "--conf", str(tmp_path / "new.conf"), "--dry-run")
+    done = walproof(*GATE, *files, cwd=tmp_path)
+    assert done.returncode == ExitStatus.DONE, done.stderr
+    assert done.stderr == "Of new.conf throw-away servers are without port.\n"
+    assert "variants (compared with old.conf)\n" in done.stdout
+    done = walproof("compare", "--pg", "embedded", *files, cwd=tmp_path)
+    assert (done.returncode, "set the same" in done.stderr) == (ExitStatus.ERROR, True)
 
 
 def test_a_gate_on_wal_gives_both_sides_as_many_transactions(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """``walproof compare``: an ad-hoc study, each ``--set`` a variant against the defaults.
 
-Installs (``--pg`` twice) and, for a gate, two versions of a workload can be compared instead.
+Configurations (``--conf`` twice), installs (``--pg`` twice) and, for a gate, two versions of a workload can
+be compared instead.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +44,14 @@ class CompareOptions:
         list[str] | None,
         typer.Option(
             "--set", metavar="NAME=VALUE[,...]", help="One variant: its settings. Repeat for more variants."
+        ),
+    ] = None
+    conf: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--conf",
+            metavar="FILE",
+            help="A postgresql.conf in place of the defaults. Again for each one that is compared with it.",
         ),
     ] = None
     base: Annotated[
@@ -135,13 +145,14 @@ class CompareOptions:
 
 @declared
 def compare(given: CompareOptions) -> None:
-    """Compare settings with the defaults, or several installs.
+    """Compare settings with the defaults, several configurations, or several installs.
 
-    The first install is what the others are compared with. With --fail-if it decides a gate.
+    The first configuration or install is what the others are compared with. With --fail-if it decides a gate.
     """
     from walproof.cli.execution import carry_out
     from walproof.cli.plan import say_unused_duration
-    from walproof.lab.study import Version, ad_hoc, resolve
+    from walproof.lab.configurations import read_configurations
+    from walproof.lab.study import Version, ad_hoc, chosen_installs, resolve
 
     gate.check(given)
     _check(given)
@@ -156,6 +167,14 @@ def compare(given: CompareOptions) -> None:
     if given.script:
         given = replace(given, builtin=None)
     name = f"scale {given.scale}" if against is None else THIS_VERSION
+    chosen = chosen_installs(tuple(given.pg or ()))
+    configurations = read_configurations(given.conf, chosen) if given.conf else None
+    if configurations is not None:
+        for note in configurations.notes:
+            sys.stderr.write(f"{note}\n")
+        if not given.fail_if:
+            # A gate on a change that changes nothing holds.
+            configurations.require_differences()
     study = ad_hoc(
         options.parse_sets(given.set_ or []),
         {"name": name, **_keys(given)},
@@ -163,8 +182,9 @@ def compare(given: CompareOptions) -> None:
         None
         if against is None
         else Version({"name": OTHER_VERSION, **_keys(against)}, _scripts(against.script)),
+        configurations,
     )
-    plan = resolve(study, overrides(given), folder=options.work_folder(given.on))
+    plan = resolve(study, overrides(given), folder=options.work_folder(given.on), given=chosen)
     if has_duration:
         say_unused_duration(plan)
     if given.ray is not None and not given.dry_run:
@@ -191,10 +211,11 @@ def _check(given: CompareOptions) -> None:
             "--script-against needs --script",
             hint="--script is the version that is judged against the other.",
         )
-    if not given.set_ and len(given.pg or []) < 2 and not versions:
+    if not given.set_ and max(len(given.pg or []), len(given.conf or [])) < 2 and not versions:
         raise StudyError(
             "there is nothing to compare",
-            hint="Name settings (--set NAME=VALUE), or a second install (--pg twice)."
+            hint="Name settings (--set NAME=VALUE), a second configuration (--conf twice) or install (--pg "
+            "twice)."
             + (
                 " Or name the other version of a workload (--script-against, --setup-against)."
                 * bool(given.fail_if)

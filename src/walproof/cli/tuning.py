@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.crashes import CrashCheck, WalCheck, crash_checks, limits_now, wal_checks
 from walproof.advise.tune.judge import LoadRecording, RecordedJudge
-from walproof.advise.tune.space import Capacity, SearchSpace, Takes, search_space
+from walproof.advise.tune.space import Capacity, SearchSpace, search_space
 from walproof.advise.tune.standing import standing
 from walproof.advise.tune.starts import OwnConf, as_start, own_conf
 from walproof.analysis.tuning.search import TuneSearch
@@ -54,6 +54,7 @@ from walproof.report.tune.view import TuneView, TuningContext, tune_view
 from walproof.settings.change import Before
 from walproof.settings.pgtune import pgtune_conf
 from walproof.settings.server_conf import files_of
+from walproof.settings.usable import Takes
 from walproof.settings.versions import name_compression
 from walproof.units import Lsn, format_duration, parse_duration_s
 

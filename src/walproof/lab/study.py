@@ -14,6 +14,7 @@ from walproof.facts import Design, Install, Plan, Reference
 from walproof.facts.gate import BUDGET_S, ROUNDS_MOST
 from walproof.lab.asked import Asked, Overrides
 from walproof.lab.between import with_hosts
+from walproof.lab.configurations import Configurations
 from walproof.lab.designs import cuts_of, with_designs
 from walproof.lab.gate import gate_of
 from walproof.lab.kinds.registry import kind_of
@@ -73,7 +74,7 @@ def resolve(
     half = kind_of(study, overrides)
     if overrides.between:
         study = with_hosts(study, has_standbys=half.has_standbys)
-    chosen = tuple(given) if given is not None else _installs(overrides.pg or study.pg)
+    chosen = tuple(given) if given is not None else chosen_installs(overrides.pg or study.pg)
     _, driver = installs.find_driver(chosen)
     asked = Asked(study, overrides, scripts, driver)
     workloads = tuple(workload_of(table, asked) for table in study.workload)
@@ -162,28 +163,37 @@ def ad_hoc(
     workload: Mapping[str, object],
     scripts: Sequence[ScriptTable] = (),
     against: Version | None = None,
+    configurations: Configurations | None = None,
 ) -> StudyFile:
     """The study that ``walproof compare`` runs: each of ``sets`` a variant against the defaults.
 
-    ``workload`` holds keys of ``[[workload]]``; ``against`` is the version that it is compared with.
-    Raises StudyError.
+    ``workload`` holds keys of ``[[workload]]``; ``against`` is the version that it is compared with;
+    ``configurations`` take the place of the defaults. Raises StudyError.
     """
-    variants: list[dict[str, object]] = [{"name": "default"}]
+    confs = configurations or Configurations({}, {"default": {}}, ())
+    first = confs.names[0]
+    variants = [{"name": name, "settings": dict(lines)} for name, lines in confs.own.items()]
     variants += [
-        {"name": ", ".join(f"{name}={value}" for name, value in settings.items()), "settings": dict(settings)}
+        {
+            "name": ", ".join(f"{name}={value}" for name, value in settings.items()),
+            "settings": {**confs.own[first], **settings},
+        }
         for settings in sets
     ]
     if against is not None:
         title = "What does this version of the workload cost, compared with the other one?"
-    elif sets:
-        title = "What do these settings buy, compared with the defaults?"
+    elif len(variants) > 1:
+        than = "the defaults" if configurations is None else first
+        title = f"What do these {'settings' if sets else 'configurations'} buy, compared with {than}?"
     else:
         title = "How do these installs of PostgreSQL compare?"
     return check_study(
         {
             "name": "compare",
             "title": title,
+            "description": " ".join(confs.notes),
             "design": {"design": "auto"},
+            "base": dict(confs.base),
             "workload": [
                 version.table for version in (against, Version(workload, scripts)) if version is not None
             ],
@@ -194,7 +204,8 @@ def ad_hoc(
     )
 
 
-def _installs(specs: Sequence[str]) -> tuple[Install, ...]:
+def chosen_installs(specs: Sequence[str]) -> tuple[Install, ...]:
+    """The installs that are named, each with a label of its own; one that is found here if none is."""
     found = [installs.find(spec) for spec in specs] if specs else [installs.find(None)]
     return tuple(installs.label_all(found))
 

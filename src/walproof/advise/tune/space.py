@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from walproof.errors import SettingError
@@ -11,11 +11,9 @@ from walproof.settings.catalogue import Catalogue
 from walproof.settings.designs import designs
 from walproof.settings.risk import durability_class
 from walproof.settings.tuning import Movable, movables
+from walproof.settings.usable import Takes
 from walproof.settings.value import parse
 from walproof.units import format_bytes
-
-Takes = Callable[[str, str], bool]
-"""Called with a setting and a value: whether this build of PostgreSQL takes them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from walproof.advise.tune.space import Takes
-from walproof.errors import SettingError
 from walproof.facts.tuning import Candidate, Factor
-from walproof.settings.catalogue import Catalogue, is_custom
+from walproof.settings.catalogue import Catalogue
 from walproof.settings.tuning import movables
+from walproof.settings.usable import Takes, usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,41 +25,10 @@ class OwnConf:
 
 def own_conf(conf: Mapping[str, str], version_num: int, takes: Takes) -> OwnConf:
     """Sort the lines of the conf by what becomes of them."""
-    catalogue = Catalogue.for_version(version_num)
-    moved: dict[str, str] = {}
-    kept: dict[str, str] = {}
-    left: list[str] = []
-    for name, value in conf.items():
-        if is_custom(name) or name in _OF_A_SERVER:
-            left.append(f"{name}: a throw-away server is without it")
-            continue
-        try:
-            catalogue.check(name, value)
-        except SettingError as error:
-            left.append(f"{name}: {error.message}")
-            continue
-        if not takes(name, value):
-            left.append(f"{name}: this build of PostgreSQL does not take {value}")
-        elif name in movables():
-            moved[name] = value
-        else:
-            kept[name] = value
-    return OwnConf(moved, kept, tuple(left))
-
-
-# Settings of the server's location, network, standbys and archive, which do not bear on its speed.
-_OF_A_SERVER = frozenset(
-    {
-        "shared_preload_libraries", "session_preload_libraries", "local_preload_libraries",
-        "archive_mode", "archive_command", "archive_library", "restore_command", "synchronous_standby_names",
-        "primary_conninfo", "primary_slot_name", "ssl", "ssl_cert_file", "ssl_key_file", "ssl_ca_file",
-        "log_destination", "logging_collector", "log_directory", "log_filename", "log_line_prefix",
-        "log_timezone", "timezone", "lc_messages", "lc_monetary", "lc_numeric", "lc_time",
-        "default_text_search_config", "dynamic_library_path", "huge_pages", "unix_socket_permissions",
-        "password_encryption", "cluster_name", "stats_temp_directory", "temp_tablespaces",
-        "default_tablespace", "data_directory", "hba_file", "ident_file", "external_pid_file",
-    }
-)  # fmt: skip
+    found = usable(conf, version_num, takes)
+    moved = {name: value for name, value in found.settings.items() if name in movables()}
+    kept = {name: value for name, value in found.settings.items() if name not in moved}
+    return OwnConf(moved, kept, tuple(f"{name}: {reason}" for name, reason in found.left_out.items()))
 
 
 def as_start(conf: Mapping[str, str], factors: tuple[Factor, ...], version_num: int) -> Candidate:

@@ -1,0 +1,112 @@
+"""Whole configurations that are compared: postgresql.conf files of somebody's servers.
+
+What all of them set alike is had by every server; the rest of each is a variant, so that what a file leaves
+out is left out on its server, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from walproof.errors import StudyError
+from walproof.facts import Install
+from walproof.postgres.build import rejection
+from walproof.settings.catalogue import normalise
+from walproof.settings.server_conf import files_of
+from walproof.settings.usable import OURS, WITHOUT, usable
+
+
+@dataclass(frozen=True, slots=True)
+class Configurations:
+    """Files, read for servers of some installs."""
+
+    base: Mapping[str, str]
+    """What all files set alike."""
+    own: Mapping[str, Mapping[str, str]]
+    """Name of each file -> what it alone sets, or sets otherwise than another."""
+    notes: tuple[str, ...]
+    """Sentences about lines that are not measured."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the files; the others are compared with the first."""
+        return tuple(self.own)
+
+    def require_differences(self) -> None:
+        """Refuse what would be measured against itself. Raises StudyError."""
+        first, *others = self.names
+        for name in others:
+            if _same(self.own[name], self.own[first]):
+                raise StudyError(
+                    f'"{first}" and "{name}" set the same',
+                    detail="\n".join(self.notes) or "They say the same in other words or another order.",
+                )
+
+
+def read_configurations(files: Sequence[Path], chosen: Sequence[Install]) -> Configurations:
+    """Read the files for these installs. Raises SettingError; StudyError for a file that is named twice."""
+    names = _names(files)
+    read: dict[str, Mapping[str, str]] = {}
+    left_out: dict[str, Mapping[str, str]] = {}
+    notes: list[str] = []
+    for name, file in zip(names, files, strict=True):
+        lines, unread = files_of(file)
+        read[name], left_out[name] = _usable(lines, chosen)
+        notes += _notes(name, left_out[name], unread)
+    base = _alike(read)
+    own = {
+        name: {key: value for key, value in lines.items() if key not in base} for name, lines in read.items()
+    }
+    return Configurations(base, own, tuple(notes))
+
+
+def _names(files: Sequence[Path]) -> tuple[str, ...]:
+    """As short as tells them apart: the file's name, else its path."""
+    short = tuple(file.name for file in files)
+    names = short if len(set(short)) == len(files) else tuple(map(str, files))
+    if len(set(names)) < len(files):
+        raise StudyError("a file is named twice", detail=f"Given: {', '.join(names)}.")
+    return names
+
+
+def _usable(
+    lines: Mapping[str, str], chosen: Sequence[Install]
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The lines that servers of all installs can have, and why not the others."""
+    left_out: dict[str, str] = {}
+    for install in chosen:
+
+        def takes(name: str, value: str, install: Install = install) -> bool:
+            return rejection(install, {name: value}) is None
+
+        found = usable(lines, install.version_num, takes)
+        lines = found.settings
+        left_out |= found.left_out
+    return lines, left_out
+
+
+def _notes(name: str, left_out: Mapping[str, str], unread: str) -> list[str]:
+    usual = [setting for setting, reason in left_out.items() if reason in (OURS, WITHOUT)]
+    notes = [f"{name}, {setting}: {reason}" for setting, reason in left_out.items() if setting not in usual]
+    if usual:
+        notes.append(f"Of {name} throw-away servers are without {', '.join(usual)}.")
+    return notes + ([f"{name}: {unread}"] if unread else [])
+
+
+def _alike(read: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    first, *others = read.values()
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in lines and _equal(name, value, lines[name]) for lines in others)
+    }
+
+
+def _same(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
+    return ours.keys() == theirs.keys() and all(_equal(name, ours[name], theirs[name]) for name in ours)
+
+
+def _equal(name: str, ours: str, theirs: str) -> bool:
+    return normalise(name, ours) == normalise(name, theirs)

@@ -1,0 +1,63 @@
+"""Which lines of a server's postgresql.conf a throw-away server can have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from walproof.errors import SettingError
+from walproof.settings.catalogue import Catalogue, is_custom
+from walproof.settings.ownership import OWNED
+
+Takes = Callable[[str, str], bool]
+"""Whether a build of PostgreSQL takes a setting (name, value)."""
+WITHOUT = "a throw-away server is without it"
+OURS = "walproof sets it itself"
+
+
+@dataclass(frozen=True, slots=True)
+class UsableConf:
+    """The lines of a conf, sorted."""
+
+    settings: Mapping[str, str]
+    left_out: Mapping[str, str]
+    """Name of each other line -> why."""
+
+
+def usable(conf: Mapping[str, str], version_num: int, takes: Takes) -> UsableConf:
+    """Sort the lines of a conf. ``takes`` is asked about lines that the version knows."""
+    catalogue = Catalogue.for_version(version_num)
+    found: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    for name, value in conf.items():
+        if is_custom(name) or name in _OF_A_SERVER:
+            left_out[name] = WITHOUT
+            continue
+        if name in OWNED:
+            left_out[name] = OURS
+            continue
+        try:
+            catalogue.check(name, value)
+        except SettingError as error:
+            left_out[name] = error.message
+            continue
+        if takes(name, value):
+            found[name] = value
+        else:
+            left_out[name] = f"this build of PostgreSQL does not take {value}"
+    return UsableConf(found, left_out)
+
+
+# Settings of the server's location, network, standbys and archive, which do not bear on its speed.
+_OF_A_SERVER = frozenset(
+    {
+        "shared_preload_libraries", "session_preload_libraries", "local_preload_libraries",
+        "archive_mode", "archive_command", "archive_library", "restore_command", "synchronous_standby_names",
+        "primary_conninfo", "primary_slot_name", "ssl", "ssl_cert_file", "ssl_key_file", "ssl_ca_file",
+        "log_destination", "logging_collector", "log_directory", "log_filename", "log_line_prefix",
+        "log_timezone", "timezone", "lc_messages", "lc_monetary", "lc_numeric", "lc_time",
+        "default_text_search_config", "dynamic_library_path", "huge_pages", "unix_socket_permissions",
+        "password_encryption", "cluster_name", "stats_temp_directory", "temp_tablespaces",
+        "default_tablespace", "data_directory", "hba_file", "ident_file", "external_pid_file",
+    }
+)  # fmt: skip

@@ -1,0 +1,87 @@
+"""Whole configurations as variants of a study."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from walproof.errors import StudyError
+from walproof.facts import Install
+from walproof.lab.asked import Overrides
+from walproof.lab.configurations import read_configurations
+from walproof.lab.study import ad_hoc, resolve
+
+LOAD = {"name": "w", "clients": 4, "duration": 10}
+
+
+def _files(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return [folder / name for name in texts]
+
+
+def test_what_files_say_alike_is_had_by_all_and_the_rest_by_each(embedded: Install, tmp_path: Path) -> None:
+    files = _files(
+        tmp_path,
+        {
+            "main.conf": "max_wal_size = 1GB\ncommit_delay = 10\nport = 5433\nwork_mem = 8MB\n",
+            "branch.conf": "max_wal_size = 1024MB\nwork_mem = 16MB\nssl = on\nnot_there = 1\n",
+        },
+    )
+    found = read_configurations(files, [embedded])
+    assert found.base == {"max_wal_size": "1GB"}
+    assert found.own == {
+        "main.conf": {"commit_delay": "10", "work_mem": "8MB"},
+        "branch.conf": {"work_mem": "16MB"},
+    }
+    assert found.notes == (
+        "Of main.conf throw-away servers are without port.",
+        'branch.conf, not_there: unrecognized configuration parameter "not_there"',
+        "Of branch.conf throw-away servers are without ssl.",
+    )
+    plan = resolve(
+        ad_hoc([{"fsync": "off"}], LOAD, configurations=found),
+        Overrides(), folder=Path("/somewhere"), given=(embedded,),
+    )  # fmt: skip
+    assert plan.baseline == "main.conf"
+    assert plan.base_settings.items() >= {("max_wal_size", "1GB")}
+    assert {variant.name: dict(variant.settings) for variant in plan.variants if "," not in variant.name} == {
+        "main.conf": {"commit_delay": "10", "work_mem": "8MB"},
+        "branch.conf": {"work_mem": "16MB"},
+        "fsync=off": {"commit_delay": "10", "work_mem": "8MB", "fsync": "off"},
+    }
+    assert plan.title == "What do these settings buy, compared with main.conf?"
+    assert "are without port" in plan.description
+
+
+def test_one_file_takes_the_place_of_the_defaults(embedded: Install, tmp_path: Path) -> None:
+    found = read_configurations(_files(tmp_path, {"own.conf": "work_mem = 8MB\n"}), [embedded])
+    assert (found.base, found.own) == ({"work_mem": "8MB"}, {"own.conf": {}})
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(embedded: Install, tmp_path: Path) -> None:
+    files = _files(tmp_path, {"old/a.conf": "work_mem = 8MB\n", "new/a.conf": "work_mem = 9MB\n"})
+    assert read_configurations(files, [embedded]).names == tuple(map(str, files))
+    with pytest.raises(StudyError, match="named twice"):
+        read_configurations([files[0], files[0]], [embedded])
+
+
+def test_files_that_do_not_differ_here_are_no_comparison(embedded: Install, tmp_path: Path) -> None:
+    files = _files(tmp_path, {"a.conf": "work_mem = 8MB\n", "b.conf": "work_mem = 8192kB\nport = 1\n"})
+    found = read_configurations(files, [embedded])
+    with pytest.raises(StudyError, match=r'"a\.conf" and "b\.conf" set the same') as caught:
+        found.require_differences()
+    assert caught.value.detail == "Of b.conf throw-away servers are without port."
+
+
+def test_a_line_counts_where_every_install_takes_it(embedded: Install, tmp_path: Path) -> None:
+    old = dataclasses.replace(embedded, label="13.7", version="13.7", version_num=130007)
+    files = _files(tmp_path, {"a.conf": "wal_level = minimal\nsummarize_wal = on\nmax_wal_senders = 0\n"})
+    found = read_configurations(files, [embedded, old])
+    assert found.base == {"wal_level": "minimal", "max_wal_senders": "0"}
+    assert len(found.notes) == 1
+    assert found.notes[0].startswith("a.conf, summarize_wal: ")
