@@ -63,11 +63,23 @@ def test_one_file_takes_the_place_of_the_defaults(embedded: Install, tmp_path: P
     assert (found.base, found.own) == ({"work_mem": "8MB"}, {"own.conf": {}})
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(embedded: Install, tmp_path: Path) -> None:
-    files = _files(tmp_path, {"old/a.conf": "work_mem = 8MB\n", "new/a.conf": "work_mem = 9MB\n"})
-    assert read_configurations(files, [embedded]).names == tuple(map(str, files))
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (("a.conf", "in/b.conf"), ("a.conf", "b.conf")),
+        (("old/a.conf", "new/a.conf"), ("old/a.conf", "new/a.conf")),
+        (("base/db/etc/a.conf", "this/db/etc/a.conf"), ("base/…/a.conf", "this/…/a.conf")),
+        (("a.conf", "b/a.conf"), ("a.conf", "b/a.conf")),
+        (("a/x/a.conf", "a/y/a.conf", "b/x/a.conf"), None),
+    ],
+)
+def test_files_of_one_name_are_told_apart_by_their_folders(
+    embedded: Install, tmp_path: Path, files: tuple[str, ...], names: tuple[str, ...] | None
+) -> None:
+    paths = _files(tmp_path, {name: f"work_mem = {at}MB\n" for at, name in enumerate(files, 1)})
+    assert read_configurations(paths, [embedded]).names == (names or tuple(map(str, paths)))
     with pytest.raises(StudyError, match="named twice"):
-        read_configurations([files[0], files[0]], [embedded])
+        read_configurations([paths[0], paths[0]], [embedded])
 
 
 def test_files_that_do_not_differ_here_are_no_comparison(embedded: Install, tmp_path: Path) -> None:

@@ -63,12 +63,24 @@ def read_configurations(files: Sequence[Path], chosen: Sequence[Install]) -> Con
 
 
 def _names(files: Sequence[Path]) -> tuple[str, ...]:
-    """As short as tells them apart: the file's name, else its path."""
-    short = tuple(file.name for file in files)
-    names = short if len(set(short)) == len(files) else tuple(map(str, files))
-    if len(set(names)) < len(files):
-        raise StudyError("a file is named twice", detail=f"Given: {', '.join(names)}.")
-    return names
+    """As short as tells them apart: ``postgresql.conf``, ``base/postgresql.conf``, ``base/…/postgresql.conf``
+    where the folders below are the same."""
+    paths = [file.absolute() for file in files]
+    if len(set(paths)) < len(paths):
+        raise StudyError("a file is named twice", detail=f"Given: {', '.join(map(str, files))}.")
+    shared = min(len(path.parts) for path in paths)
+    differ = next((at for at in range(shared) if len({path.parts[at] for path in paths}) > 1), shared - 1)
+    for names in (
+        tuple(path.name for path in paths),
+        tuple(_shortened(path.parts[differ:]) for path in paths),
+    ):
+        if len(set(names)) == len(names):
+            return names
+    return tuple(map(str, paths))
+
+
+def _shortened(parts: Sequence[str]) -> str:
+    return "/".join(parts if len(parts) < 3 else (parts[0], "…", parts[-1]))
 
 
 def _usable(
