@@ -15,11 +15,14 @@ _RICH = "from walproof.cli.options import result_console; result_console().print
 
 
 @pytest.mark.parametrize("printed", [_PLAIN, _SMALL, _RICH])
-def test_a_reader_that_leaves_changes_no_status(tmp_path: Path, printed: str) -> None:
+@pytest.mark.parametrize("both", [False, True])
+def test_a_reader_that_leaves_changes_no_status(tmp_path: Path, printed: str, *, both: bool) -> None:
+    """Of stdout, or of both streams: ``2>&1 | head``."""
     text = (
         "import pathlib, sys\n"
         "from walproof.cli.pipe import reader_may_leave\n"
         f"with reader_may_leave():\n    {printed}\n"
+        "sys.stderr.write('report: here\\n')\n"
         "pathlib.Path('written').write_text('')\n"
         "sys.stdout.write('y')\n"
         "sys.exit(11)\n"
@@ -28,12 +31,12 @@ def test_a_reader_that_leaves_changes_no_status(tmp_path: Path, printed: str) ->
     os.close(reader)
     try:
         done = subprocess.run(
-            [sys.executable, "-c", text], stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path, check=False,
-            timeout=60,
+            [sys.executable, "-c", text], stdout=writer, stderr=writer if both else subprocess.PIPE,
+            cwd=tmp_path, check=False, timeout=60,
         )  # fmt: skip
     finally:
         os.close(writer)
-    assert (done.returncode, done.stderr) == (11, b"")
+    assert (done.returncode, done.stderr) == (11, None if both else b"report: here\n")
     assert (tmp_path / "written").exists(), "what follows the output is done"
 
 

@@ -109,7 +109,8 @@ def present(
             sys.stdout.write(to_json(view) + "\n")
         else:
             print_terminal(view, result_console())
-    sys.stderr.write(f"report: {path}\n")
+    with reader_may_leave():
+        sys.stderr.write(f"report: {path}\n")
     return view
 
 
