@@ -36,6 +36,7 @@ from scipy.stats import t as student
 
 from bench.advise.carried_loads import LOADS, Load
 from bench.advise.servers import LOOKER, Laboratory, Server, laboratory, read_kept
+from bench.rows import read_rows
 from walproof.facts.recovery_log import RecoveryTimes, read_recovery_log
 from walproof.units import Lsn
 from walproof.wal import stats
@@ -188,7 +189,7 @@ def main() -> None:  # noqa: D103
 def _read(results: Path) -> list[Outcome]:
     if not results.exists():
         return []
-    return [Outcome(**json.loads(line)) for line in results.read_text().splitlines()]
+    return [Outcome(**row) for row in read_rows(results)]
 
 
 def _summary(outcomes: list[Outcome]) -> str:
