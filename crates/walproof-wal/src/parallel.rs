@@ -109,7 +109,7 @@ impl Counted {
         self.tally.append(next.tally);
         self.accounting += next.accounting;
         self.gaps.extend(next.gaps);
-        self.timeline = next.timeline;
+        self.timeline = self.timeline.max(next.timeline);
         self.is_open = next.is_open;
         self.span = match (self.span, next.span) {
             (Some(before), Some(more)) => {
@@ -138,6 +138,12 @@ impl Counted {
                 return self;
             }
             self.accounting += between;
+        } else if let Some(more) = next.span {
+            // No record leads there, but pages were seen whose timeline no later one may be older than.
+            self.is_open = more.first_timeline.min(more.first_file) >= self.timeline;
+            if !self.is_open {
+                return self;
+            }
         }
         self.append(next);
         self
@@ -180,7 +186,7 @@ pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Counted, R
         }
         from = match whole.span {
             Some(_) => behind(from, &whole),
-            None => Position { next: stop, ..from },
+            None => Position { next: stop, timeline: from.timeline.max(whole.timeline), ..from },
         };
     }
 }
