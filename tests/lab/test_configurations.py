@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,7 +42,7 @@ def test_what_files_say_alike_is_had_by_all_and_the_rest_by_each(embedded: Insta
     }
     assert found.notes == (
         "Of main.conf throw-away servers are without port.",
-        'branch.conf, not_there: unrecognized configuration parameter "not_there"',
+        'branch.conf, not_there: unrecognized configuration parameter "not_there".',
         "Of branch.conf throw-away servers are without ssl.",
     )
     plan = resolve(
@@ -80,6 +82,19 @@ def test_files_of_one_name_are_told_apart_by_their_folders(
     assert read_configurations(paths, [embedded]).names == (names or tuple(map(str, paths)))
     with pytest.raises(StudyError, match="named twice"):
         read_configurations([paths[0], paths[0]], [embedded])
+
+
+def test_a_pipe_is_named_by_its_place(embedded: Install, tmp_path: Path) -> None:
+    (file,) = _files(tmp_path, {"a.conf": "work_mem = 8MB\n"})
+    pipe = tmp_path / "63"
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=pipe.write_text, args=["work_mem = 9MB\n"])
+    writing.start()
+    assert read_configurations([pipe, file], [embedded]).own == {
+        "configuration 1": {"work_mem": "9MB"},
+        "a.conf": {"work_mem": "8MB"},
+    }
+    writing.join()
 
 
 def test_files_that_do_not_differ_here_are_no_comparison(embedded: Install, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,32 @@ def test_what_cannot_be_included_is_named(tmp_path: Path, line: str, message: st
         (tmp_path / "many" / name).write_text("include_dir '../many'\n")
     with pytest.raises(SettingError, match=message):
         _read(tmp_path, f"{line}\n")
+
+
+def test_a_pipe_is_read_where_somebody_named_it(tmp_path: Path) -> None:
+    """``--conf <(git show main:postgresql.conf)``; what it includes is a file."""
+    fifo = tmp_path / "fifo.conf"
+    os.mkfifo(fifo)
+    for text, included in (("fsync = off\n", None), ("include 'fifo.conf'\n", "is included too often")):
+        writing = threading.Thread(target=fifo.write_text, args=[text])
+        writing.start()
+        if included is None:
+            assert read_conf(fifo, is_typed=True) == {"fsync": "off"}
+        else:
+            with pytest.raises(SettingError, match=included):
+                read_conf(fifo, is_typed=True)
+        writing.join()
+    with pytest.raises(SettingError, match="not a regular file"):
+        read_conf(fifo)
+
+
+def test_bytes_that_are_no_name_are_an_error(tmp_path: Path) -> None:
+    for line in ("include 'a\0b'", "include_dir 'a\0b'", "include_if_exists 'a\0b'", "\0 = 1"):
+        if line.startswith("include_if"):
+            assert _read(tmp_path, f"{line}\n") == {}
+            continue
+        with pytest.raises(SettingError):
+            _read(tmp_path, f"{line}\n")
 
 
 def test_a_chain_as_long_as_the_server_follows(tmp_path: Path) -> None:

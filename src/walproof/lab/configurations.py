@@ -71,7 +71,10 @@ def _names(files: Sequence[Path]) -> tuple[str, ...]:
     shared = min(len(path.parts) for path in paths)
     differ = next((at for at in range(shared) if len({path.parts[at] for path in paths}) > 1), shared - 1)
     for names in (
-        tuple(path.name for path in paths),
+        # What the shell makes of <(git show main:postgresql.conf) has a number for a name.
+        tuple(
+            f"configuration {at}" if path.is_fifo() else path.name for at, path in enumerate(paths, start=1)
+        ),
         tuple(_shortened(path.parts[differ:]) for path in paths),
     ):
         if len(set(names)) == len(names):
@@ -101,10 +104,10 @@ def _usable(
 
 def _notes(name: str, left_out: Mapping[str, str], unread: str) -> list[str]:
     usual = [setting for setting, reason in left_out.items() if reason in (OURS, WITHOUT)]
-    notes = [f"{name}, {setting}: {reason}" for setting, reason in left_out.items() if setting not in usual]
+    notes = [f"{name}, {setting}: {reason}." for setting, reason in left_out.items() if setting not in usual]
     if usual:
         notes.append(f"Of {name} throw-away servers are without {', '.join(usual)}.")
-    return notes + ([f"{name}: {unread}"] if unread else [])
+    return notes + ([f"{name}: {unread}."] if unread else [])
 
 
 def _alike(read: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -26,16 +26,20 @@ _FILES_MOST = 1000
 _BYTES_MOST = 16 << 20
 
 
-def read_conf(path: Path) -> dict[str, str]:
-    """Name in lower case -> value. Raises SettingError that names the file and line that cannot be read."""
+def read_conf(path: Path, *, is_typed: bool = False) -> dict[str, str]:
+    """Name in lower case -> value. ``is_typed``: somebody has named it, and it may be a pipe, as the shell
+    makes for ``<(git show main:postgresql.conf)``. Raises SettingError that names the file and line that
+    cannot be read.
+    """
     found: dict[str, str] = {}
-    _Reader(found).read(path, [])
+    _Reader(found, is_typed=is_typed).read(path, [])
     return found
 
 
 class _Reader:
-    def __init__(self, found: dict[str, str]) -> None:
+    def __init__(self, found: dict[str, str], *, is_typed: bool) -> None:
         self._found = found
+        self._is_typed = is_typed
         self._files = 0
 
     def read(self, path: Path, above: list[Path]) -> None:
@@ -47,7 +51,8 @@ class _Reader:
                 detail=f"By: {' > '.join(map(str, above[:3]))}. The server follows {_DEPTH_MOST} levels, and "
                 f"no file that includes itself; walproof reads {_FILES_MOST} files.",
             )
-        for number, line in enumerate(_text(path).splitlines(), 1):
+        text = _text(path, may_be_pipe=self._is_typed and not above)
+        for number, line in enumerate(text.splitlines(), 1):
             if _IGNORED.fullmatch(line):
                 continue
             match = _LINE.fullmatch(line)
@@ -63,7 +68,7 @@ class _Reader:
                 raise SettingError(f'file "{path}" line {number}: {name} names nothing')
             place = path.parent / value
             for included in _conf_files(place) if name == "include_dir" else [place]:
-                if name != "include_if_exists" or included.exists():
+                if name != "include_if_exists" or _is_there(included):
                     self.read(included, [*above, path])
 
 
@@ -71,22 +76,33 @@ def _conf_files(folder: Path) -> list[Path]:
     """What include_dir reads of a folder."""
     try:
         found = [entry for entry in folder.iterdir() if entry.suffix == ".conf" and entry.name[0] != "."]
-    except OSError as error:
-        raise SettingError(f'could not read configuration folder "{folder}": {error.strerror}') from error
-    return sorted((entry for entry in found if not entry.is_dir()), key=lambda entry: os.fsencode(entry.name))
+        files = [entry for entry in found if not entry.is_dir()]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingError(f'could not read configuration folder "{folder}": {reason}') from error
+    return sorted(files, key=lambda entry: os.fsencode(entry.name))
 
 
-def _text(path: Path) -> str:
-    """Text of a regular file: opening a FIFO would wait for somebody to write to it."""
+def _is_there(path: Path) -> bool:
+    """False, too, where the server may not look: it goes on without the file."""
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _text(path: Path, *, may_be_pipe: bool) -> str:
+    """Text of a regular file: opening a FIFO would wait for somebody to write to it."""
+    at_once = 0 if may_be_pipe else os.O_NONBLOCK
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | at_once | os.O_CLOEXEC), "rb") as file:
+            if not may_be_pipe and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise SettingError(f'configuration file "{path}" is not a regular file')
             content = file.read(_BYTES_MOST + 1)
         if len(content) > _BYTES_MOST:
             raise SettingError(f'configuration file "{path}" is larger than {_BYTES_MOST >> 20} MB')
         return content.decode()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SettingError(f'could not read configuration file "{path}": {reason}') from error
 

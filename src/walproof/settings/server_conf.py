@@ -30,11 +30,11 @@ def server_conf(data: Path, command: Sequence[str]) -> dict[str, str]:
 
 
 def files_of(main: Path) -> tuple[dict[str, str], str]:
-    """What a postgresql.conf and ALTER SYSTEM's file of the same server set, and, where the latter is in a
-    data directory that may not be read, a sentence about it; else none. Raises SettingError for other files
-    that cannot be read.
+    """What a postgresql.conf that somebody named and ALTER SYSTEM's file of the same server set, and, where
+    the latter is in a data directory that may not be read, a sentence about it; else none. Raises
+    SettingError for other files that cannot be read.
     """
-    found = read_conf(main)
+    found = read_conf(main, is_typed=True)
     # On Debian the file says where the data directory is; elsewhere it lies in it.
     data = main.parent / found.get("data_directory", "")
     try:
