@@ -3,6 +3,7 @@ are refused before anything runs."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -67,6 +68,17 @@ def test_a_gate_on_two_files_names_them(tmp_path: Path) -> None:
     assert "variants (compared with old.conf)\n" in done.stdout
     done = walproof("compare", "--pg", "embedded", *files, cwd=tmp_path)
     assert (done.returncode, "set the same" in done.stderr) == (ExitStatus.ERROR, True)
+
+
+def test_a_study_may_run_on_somebodys_own_configuration(tmp_path: Path) -> None:
+    """What is typed counts after the file, and the file after what the study says of every variant."""
+    (tmp_path / "own.conf").write_text("shared_buffers = 256MB\nmax_wal_size = 2GB\nport = 1\n")
+    options = ("--pg", "embedded", "--conf", "own.conf", "--set", "max_wal_size=3GB", "--dry-run", "--json")
+    done = walproof("run", "replication-live", *options, cwd=tmp_path)
+    assert done.returncode == ExitStatus.DONE, done.stderr
+    assert done.stderr == "Of own.conf throw-away servers are without port.\n"
+    base = json.loads(done.stdout)["base_settings"]
+    assert (base["shared_buffers"], base["max_wal_size"], base["autovacuum"]) == ("256MB", "3GB", "off")
 
 
 def test_a_gate_on_wal_gives_both_sides_as_many_transactions(tmp_path: Path) -> None:

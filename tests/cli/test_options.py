@@ -92,7 +92,7 @@ def test_every_option_is_repeated_by_a_name_that_typer_knows(kind: type[Any]) ->
     """Each option has a value; who types the command that repeats them gives the same options."""
     sample: dict[Any, object] = {
         str: "text", int: 3, float: 2.5, bool: True, Path: Path("folder"), list[str]: ["x", "y"],
-        Undecided: Undecided.ok,
+        list[Path]: [Path("x"), Path("y")], Undecided: Undecided.ok,
     }  # fmt: skip
     values = {option.name: sample[_present(get_args(option.annotation)[0])] for option in options_of(kind)}
     never = [option.name for option in options_of(kind) if Repeated.NEVER in option.marks(Repeated)]

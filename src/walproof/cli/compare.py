@@ -6,7 +6,6 @@ be compared instead.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -145,13 +144,12 @@ class CompareOptions:
 
 @declared
 def compare(given: CompareOptions) -> None:
-    """Compare settings with the defaults, several configurations, or several installs.
+    """Compare settings, configurations or installs with each other.
 
     The first configuration or install is what the others are compared with. With --fail-if it decides a gate.
     """
     from walproof.cli.execution import carry_out
-    from walproof.cli.plan import say_unused_duration
-    from walproof.lab.configurations import read_configurations
+    from walproof.cli.plan import read_and_say, say_unused_duration
     from walproof.lab.study import Version, ad_hoc, chosen_installs, resolve
 
     gate.check(given)
@@ -168,13 +166,10 @@ def compare(given: CompareOptions) -> None:
         given = replace(given, builtin=None)
     name = f"scale {given.scale}" if against is None else THIS_VERSION
     chosen = chosen_installs(tuple(given.pg or ()))
-    configurations = read_configurations(given.conf, chosen) if given.conf else None
-    if configurations is not None:
-        for note in configurations.notes:
-            sys.stderr.write(f"{note}\n")
-        if not given.fail_if:
-            # A gate on a change that changes nothing holds.
-            configurations.require_differences()
+    configurations = read_and_say(given.conf, chosen) if given.conf else None
+    if configurations is not None and not given.fail_if:
+        # A gate on a change that changes nothing holds.
+        configurations.require_differences()
     study = ad_hoc(
         options.parse_sets(given.set_ or []),
         {"name": name, **_keys(given)},

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walproof.facts import Design, Plan, Variant
+from walproof.facts import Design, Install, Plan, Variant
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
+    from walproof.lab.configurations import Configurations
     from walproof.lab.kind import Length
     from walproof.report.words import KindWords
 
@@ -90,6 +91,17 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
         f"to run it: {shlex.join(command)}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def read_and_say(files: Sequence[Path], chosen: Sequence[Install]) -> Configurations:
+    """Read files that were named with ``--conf``, and say which of their lines count for nothing here. Raises
+    SettingError, StudyError."""
+    from walproof.lab.configurations import read_configurations
+
+    found = read_configurations(files, chosen)
+    for note in found.notes:
+        sys.stderr.write(f"{note}\n")
+    return found
 
 
 def say_unused_duration(plan: Plan) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,12 @@ class RunOptions:
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Setting of every variant. May be repeated."),
         Override("base", study_options.one_configuration),
+    ] = None
+    conf: Annotated[
+        Path | None,
+        typer.Option(
+            "--conf", metavar="FILE", help="A postgresql.conf: every variant has its settings, too."
+        ),
     ] = None
     rounds: study_options.Rounds = None
     design: study_options.DesignOption = None
@@ -72,10 +79,10 @@ def run(given: RunOptions) -> None:
     A run that was interrupted is resumed.
     """
     from walproof.cli.execution import carry_out
-    from walproof.cli.plan import say_unused_duration
+    from walproof.cli.plan import read_and_say, say_unused_duration
     from walproof.lab.between import standby_hosts
     from walproof.lab.kinds.registry import kind_of
-    from walproof.lab.study import read_study, resolve
+    from walproof.lab.study import chosen_installs, read_study, resolve
 
     gate.check(given)
     studyfile, text, scripts = read_study(given.study)
@@ -83,7 +90,10 @@ def run(given: RunOptions) -> None:
     # Where every trial is a power cut, the disk is simulated: memory is quicker, and nothing is worn out.
     in_memory = kind_of(studyfile, asked).works_in_memory
     folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)
-    plan = resolve(studyfile, asked, folder=folder, scripts=scripts)
+    chosen = chosen_installs(asked.pg or studyfile.pg)
+    if given.conf is not None:
+        asked = replace(asked, base={**read_and_say([given.conf], chosen).base, **asked.base})
+    plan = resolve(studyfile, asked, folder=folder, scripts=scripts, given=chosen)
     if given.duration is not None:
         say_unused_duration(plan)
     if (count := standby_hosts(plan)) and not given.dry_run:
