@@ -1,4 +1,4 @@
-"""Files for their owner alone, written whole or not at all.
+"""Files for their owner alone, written whole or not at all; and files of others, opened without waiting.
 
 What is measured or recorded may hold names and figures of somebody's server. A file that a crash or a full
 disk cut off would be taken for what it is not, so it gets its name when all of it is on the disk.
@@ -6,9 +6,12 @@ disk cut off would be taken for what it is not, so it gets its name when all of 
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from pathlib import Path
+from typing import BinaryIO
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 
@@ -34,6 +37,16 @@ def write_whole(path: Path, text: str) -> None:
         unfinished.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading, or what a link leads to. Raises OSError, also for what is not a regular file:
+    opening a FIFO would wait for somebody to write to it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 def sync_folder(folder: Path) -> None:

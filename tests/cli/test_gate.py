@@ -64,7 +64,7 @@ def test_a_gate_on_two_files_names_them(tmp_path: Path) -> None:
     files = ("--conf", str(tmp_path / "old.conf"), "--conf", str(tmp_path / "new.conf"), "--dry-run")
     done = walproof(*GATE, *files, cwd=tmp_path)
     assert done.returncode == ExitStatus.DONE, done.stderr
-    assert done.stderr == "Of new.conf throw-away servers are without port.\n"
+    assert done.stderr == "Not measured of new.conf: port.\n"
     assert "variants (compared with old.conf)\n" in done.stdout
     done = walproof("compare", "--pg", "embedded", *files, cwd=tmp_path)
     assert (done.returncode, "set the same" in done.stderr) == (ExitStatus.ERROR, True)
@@ -76,9 +76,10 @@ def test_a_study_may_run_on_somebodys_own_configuration(tmp_path: Path) -> None:
     options = ("--pg", "embedded", "--conf", "own.conf", "--set", "max_wal_size=3GB", "--dry-run", "--json")
     done = walproof("run", "replication-live", *options, cwd=tmp_path)
     assert done.returncode == ExitStatus.DONE, done.stderr
-    assert done.stderr == "Of own.conf throw-away servers are without port.\n"
+    assert done.stderr == "Not measured of own.conf: port.\n"
     base = json.loads(done.stdout)["base_settings"]
     assert (base["shared_buffers"], base["max_wal_size"], base["autovacuum"]) == ("256MB", "3GB", "off")
+    assert "Not measured of own.conf: port." in json.loads(done.stdout)["description"]
 
 
 def test_a_gate_on_wal_gives_both_sides_as_many_transactions(tmp_path: Path) -> None:

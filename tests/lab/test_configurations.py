@@ -41,9 +41,9 @@ def test_what_files_say_alike_is_had_by_all_and_the_rest_by_each(embedded: Insta
         "branch.conf": {"work_mem": "16MB"},
     }
     assert found.notes == (
-        "Of main.conf throw-away servers are without port.",
+        "Not measured of main.conf: port.",
         'branch.conf, not_there: unrecognized configuration parameter "not_there".',
-        "Of branch.conf throw-away servers are without ssl.",
+        "Not measured of branch.conf: ssl.",
     )
     plan = resolve(
         ad_hoc([{"fsync": "off"}], LOAD, configurations=found),
@@ -57,7 +57,19 @@ def test_what_files_say_alike_is_had_by_all_and_the_rest_by_each(embedded: Insta
         "fsync=off": {"commit_delay": "10", "work_mem": "8MB", "fsync": "off"},
     }
     assert plan.title == "What do these settings buy, compared with main.conf?"
-    assert "are without port" in plan.description
+    assert "Not measured of main.conf: port." in plan.description
+
+
+def test_what_alter_system_has_set_on_a_server_is_named(embedded: Install, tmp_path: Path) -> None:
+    """It counts on both sides of a comparison on that machine, and may hide what files differ in."""
+    files = _files(tmp_path, {"old.conf": "work_mem = 8MB\n", "new.conf": "work_mem = 9MB\n"})
+    by_sql = tmp_path / "postgresql.auto.conf"
+    by_sql.write_text("work_mem = 7MB\n")
+    found = read_configurations(files, [embedded])
+    assert found.base == {"work_mem": "7MB"}
+    assert found.notes == tuple(
+        f"{name}: what ALTER SYSTEM has set counts last ({by_sql})." for name in ("old.conf", "new.conf")
+    )
 
 
 def test_one_file_takes_the_place_of_the_defaults(embedded: Install, tmp_path: Path) -> None:
@@ -102,7 +114,7 @@ def test_files_that_do_not_differ_here_are_no_comparison(embedded: Install, tmp_
     found = read_configurations(files, [embedded])
     with pytest.raises(StudyError, match=r'"a\.conf" and "b\.conf" set the same') as caught:
         found.require_differences()
-    assert caught.value.detail == "Of b.conf throw-away servers are without port."
+    assert caught.value.detail == "Not measured of b.conf: port."
 
 
 def test_a_line_counts_where_every_install_takes_it(embedded: Install, tmp_path: Path) -> None:

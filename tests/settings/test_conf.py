@@ -103,13 +103,11 @@ def test_a_pipe_is_read_where_somebody_named_it(tmp_path: Path) -> None:
         read_conf(fifo)
 
 
-def test_bytes_that_are_no_name_are_an_error(tmp_path: Path) -> None:
-    for line in ("include 'a\0b'", "include_dir 'a\0b'", "include_if_exists 'a\0b'", "\0 = 1"):
-        if line.startswith("include_if"):
-            assert _read(tmp_path, f"{line}\n") == {}
-            continue
-        with pytest.raises(SettingError):
-            _read(tmp_path, f"{line}\n")
+@pytest.mark.parametrize("line", ["include 'a\0b'", "include_dir 'a\0b'", "\0 = 1"])
+def test_bytes_that_are_no_name_are_an_error(tmp_path: Path, line: str) -> None:
+    with pytest.raises(SettingError):
+        _read(tmp_path, f"{line}\n")
+    assert _read(tmp_path, "include_if_exists 'a\0b'\n") == {}
 
 
 def test_a_chain_as_long_as_the_server_follows(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import SettingError
-from walproof.settings.server_conf import files_of, server_conf
+from walproof.settings.server_conf import ServerFiles, files_of, server_conf
 
 
 @pytest.fixture
@@ -64,12 +64,14 @@ def test_words_that_set_nothing(data: Path) -> None:
 
 
 def test_a_file_leads_to_what_alter_system_has_set(data: Path, tmp_path: Path) -> None:
-    assert files_of(data / "postgresql.conf") == ({"shared_buffers": "1GB", "max_wal_size": "2GB"}, "")
+    assert files_of(data / "postgresql.conf") == ServerFiles(
+        {"shared_buffers": "1GB", "max_wal_size": "2GB"}, counted=data / "postgresql.auto.conf"
+    )
     elsewhere = tmp_path / "postgresql.conf"
     elsewhere.write_text(f"data_directory = '{data}'\nmax_wal_size = 9GB\n")
-    assert files_of(elsewhere)[0]["max_wal_size"] == "2GB"
+    assert files_of(elsewhere).settings["max_wal_size"] == "2GB"
     elsewhere.write_text("max_wal_size = 9GB\n")
-    assert files_of(elsewhere) == ({"max_wal_size": "9GB"}, "")
+    assert files_of(elsewhere) == ServerFiles({"max_wal_size": "9GB"})
 
 
 def test_a_data_directory_of_somebody_else(
@@ -86,6 +88,8 @@ def test_a_data_directory_of_somebody_else(
         return exists(path)
 
     monkeypatch.setattr(Path, "exists", closed)
-    found, unread = files_of(elsewhere)
-    assert found == {"data_directory": str(data)}
-    assert unread == f"{data}/postgresql.auto.conf may not be read: what ALTER SYSTEM has set is missing"
+    found = files_of(elsewhere)
+    assert found == ServerFiles({"data_directory": str(data)}, closed=data / "postgresql.auto.conf")
+    assert found.missing == (
+        f"{data}/postgresql.auto.conf may not be read: what ALTER SYSTEM has set is missing",
+    )

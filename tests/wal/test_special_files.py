@@ -13,9 +13,9 @@ import pytest
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
 from walproof.errors import WalError
+from walproof.files import open_regular
 from walproof.units import Lsn
 from walproof.wal import records, stats
-from walproof.wal.places.regular import open_regular
 from walproof.wal.recovery import find_redo
 from walproof.wal.strip import strip
 from walproof.wal.verify.verify import verify

@@ -126,24 +126,21 @@ impl Counted {
         if !self.is_open {
             return self;
         }
-        if let (Some(before), Some(more)) = (self.span, next.span) {
+        if let Some(more) = next.span {
+            // Where no record leads there, pages were seen, whose timeline no later one may be older than.
+            let timeline = self.span.map_or(self.timeline, |before| before.last_timeline);
+            self.is_open = more.first_timeline.min(more.first_file) >= timeline;
             let mut between = Accounting::default();
-            if more.first != before.end && before.end.offset_in(u64::from(PAGE_SIZE)) == 0 {
-                between.add_page_header(header_size_at(before.end, segment_size));
+            if let Some(before) = self.span {
+                if more.first != before.end && before.end.offset_in(u64::from(PAGE_SIZE)) == 0 {
+                    between.add_page_header(header_size_at(before.end, segment_size));
+                }
+                self.is_open &= more.prev == before.last && more.first == before.end.advance(between.total());
             }
-            self.is_open = more.prev == before.last
-                && more.first == before.end.advance(between.total())
-                && more.first_timeline.min(more.first_file) >= before.last_timeline;
             if !self.is_open {
                 return self;
             }
             self.accounting += between;
-        } else if let Some(more) = next.span {
-            // No record leads there, but pages were seen whose timeline no later one may be older than.
-            self.is_open = more.first_timeline.min(more.first_file) >= self.timeline;
-            if !self.is_open {
-                return self;
-            }
         }
         self.append(next);
         self

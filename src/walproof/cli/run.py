@@ -92,7 +92,11 @@ def run(given: RunOptions) -> None:
     folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)
     chosen = chosen_installs(asked.pg or studyfile.pg)
     if given.conf is not None:
-        asked = replace(asked, base={**read_and_say([given.conf], chosen).base, **asked.base})
+        own = read_and_say([given.conf], chosen)
+        asked = replace(asked, base={**own.base, **asked.base})
+        studyfile = studyfile.model_copy(
+            update={"description": " ".join((studyfile.description.strip(), *own.notes))}
+        )
     plan = resolve(studyfile, asked, folder=folder, scripts=scripts, given=chosen)
     if given.duration is not None:
         say_unused_duration(plan)

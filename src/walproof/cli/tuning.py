@@ -46,7 +46,7 @@ from walproof.lab.tune.conduct import Conductor
 from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of, read_load, slug, with_workload
 from walproof.lab.tune.steps import TIME_AWAY
 from walproof.platforms.registry import platform as platform_named
-from walproof.postgres.build import rejection
+from walproof.postgres.build import accepts
 from walproof.postgres.install import find
 from walproof.probe.environment import observe_environment
 from walproof.report.tune.kept import KeptAnswer, keep_answer
@@ -148,7 +148,7 @@ class Tuning:
             self.plan.promises,
             self.plan.factors,
             name_compression(
-                {**self.load.base, **self.plan.keep}, version_num, partial(_takes, self.load.install)
+                {**self.load.base, **self.plan.keep}, version_num, partial(accepts, self.load.install)
             ),
             clients=self.clients,
             memory_bytes=round(self.machine.memory_bytes * _MEMORY_SHARE),
@@ -275,7 +275,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     machine = machine_of(folder)
     if hosts is not None:
         machine = hosts.narrowest(machine)
-    takes = partial(_takes, install)
+    takes = partial(accepts, install)
     conf = None if given.conf is None else _own_conf(given.conf, install, takes)
     keep = {**({} if conf is None else conf.kept), **one_configuration(given.keep or [])}
     space = search_space(
@@ -389,14 +389,10 @@ def _before_window_s(workload: Mapping[str, object], warmup_s: float | None) -> 
     return _TRIAL_OVERHEAD_S + copied / _COPY_BYTES_PER_S + warmup
 
 
-def _takes(install: Install, name: str, value: str) -> bool:
-    return rejection(install, {name: value}) is None
-
-
 def _own_conf(path: Path, install: Install, takes: Takes) -> OwnConf:
-    found, unread = files_of(path)
-    sorted_out = own_conf(found, install.version_num, takes)
-    return replace(sorted_out, left_out=(*sorted_out.left_out, *([unread] if unread else [])))
+    files = files_of(path)
+    found = own_conf(files.settings, install.version_num, takes)
+    return replace(found, left_out=(*found.left_out, *files.missing))
 
 
 def machine_of(folder: Path) -> Capacity:
@@ -409,7 +405,7 @@ def machine_of(folder: Path) -> Capacity:
 def _starts(
     conf: OwnConf | None, space: SearchSpace, install: Install, machine: Capacity
 ) -> tuple[Candidate, ...]:
-    version_num, takes = install.version_num, partial(_takes, install)
+    version_num, takes = install.version_num, partial(accepts, install)
     found = []
     if conf is not None:
         moved = name_compression(conf.moved, version_num, takes)

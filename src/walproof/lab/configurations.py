@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from walproof.errors import StudyError
 from walproof.facts import Install
-from walproof.postgres.build import rejection
+from walproof.postgres.build import accepts
 from walproof.settings.catalogue import normalise
 from walproof.settings.server_conf import files_of
-from walproof.settings.usable import OURS, WITHOUT, usable
+from walproof.settings.usable import NOT_ITS_OWN, usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,14 @@ def read_configurations(files: Sequence[Path], chosen: Sequence[Install]) -> Con
     """Read the files for these installs. Raises SettingError; StudyError for a file that is named twice."""
     names = _names(files)
     read: dict[str, Mapping[str, str]] = {}
-    left_out: dict[str, Mapping[str, str]] = {}
     notes: list[str] = []
     for name, file in zip(names, files, strict=True):
-        lines, unread = files_of(file)
-        read[name], left_out[name] = _usable(lines, chosen)
-        notes += _notes(name, left_out[name], unread)
+        found = files_of(file)
+        read[name], left_out = _usable(found.settings, chosen)
+        notes += _notes(name, left_out)
+        if found.counted is not None:
+            notes.append(f"{name}: what ALTER SYSTEM has set counts last ({found.counted}).")
+        notes += [f"{name}: {sentence}." for sentence in found.missing]
     base = _alike(read)
     own = {
         name: {key: value for key, value in lines.items() if key not in base} for name, lines in read.items()
@@ -92,22 +95,16 @@ def _usable(
     """The lines that servers of all installs can have, and why not the others."""
     left_out: dict[str, str] = {}
     for install in chosen:
-
-        def takes(name: str, value: str, install: Install = install) -> bool:
-            return rejection(install, {name: value}) is None
-
-        found = usable(lines, install.version_num, takes)
+        found = usable(lines, install.version_num, partial(accepts, install))
         lines = found.settings
         left_out |= found.left_out
     return lines, left_out
 
 
-def _notes(name: str, left_out: Mapping[str, str], unread: str) -> list[str]:
-    usual = [setting for setting, reason in left_out.items() if reason in (OURS, WITHOUT)]
+def _notes(name: str, left_out: Mapping[str, str]) -> list[str]:
+    usual = [setting for setting, reason in left_out.items() if reason == NOT_ITS_OWN]
     notes = [f"{name}, {setting}: {reason}." for setting, reason in left_out.items() if setting not in usual]
-    if usual:
-        notes.append(f"Of {name} throw-away servers are without {', '.join(usual)}.")
-    return notes + ([f"{name}: {unread}."] if unread else [])
+    return [*notes, f"Not measured of {name}: {', '.join(usual)}."] if usual else notes
 
 
 def _alike(read: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -65,6 +65,11 @@ def rejection(install: Install, settings: Mapping[str, str]) -> str | None:
     return re.sub(r"^.*?\b(?=(?:FATAL|DETAIL|HINT|WARNING|LOG):)", "", said, flags=re.MULTILINE)
 
 
+def accepts(install: Install, name: str, value: str) -> bool:
+    """Whether the server objects to nothing in this setting."""
+    return rejection(install, {name: value}) is None
+
+
 def has_tls(install: Install) -> bool:
     """Whether it was built with TLS."""
     # src/backend/commands/variable.c, check_ssl (13 to 19: "SSL is not supported by this build").

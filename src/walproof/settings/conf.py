@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from pathlib import Path
 
 from walproof.errors import SettingError
+from walproof.files import open_regular
 
 _LINE = re.compile(
     r"\s*(?P<name>[A-Za-z_\x80-\U0010ffff][\w$.]*)(?:\s*=\s*|\s+)"
@@ -78,8 +78,7 @@ def _conf_files(folder: Path) -> list[Path]:
         found = [entry for entry in folder.iterdir() if entry.suffix == ".conf" and entry.name[0] != "."]
         files = [entry for entry in found if not entry.is_dir()]
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SettingError(f'could not read configuration folder "{folder}": {reason}') from error
+        raise SettingError(f'could not read configuration folder "{folder}": {_reason(error)}') from error
     return sorted(files, key=lambda entry: os.fsencode(entry.name))
 
 
@@ -92,19 +91,18 @@ def _is_there(path: Path) -> bool:
 
 
 def _text(path: Path, *, may_be_pipe: bool) -> str:
-    """Text of a regular file: opening a FIFO would wait for somebody to write to it."""
-    at_once = 0 if may_be_pipe else os.O_NONBLOCK
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | at_once | os.O_CLOEXEC), "rb") as file:
-            if not may_be_pipe and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise SettingError(f'configuration file "{path}" is not a regular file')
+        with path.open("rb") if may_be_pipe else open_regular(path) as file:
             content = file.read(_BYTES_MOST + 1)
         if len(content) > _BYTES_MOST:
             raise SettingError(f'configuration file "{path}" is larger than {_BYTES_MOST >> 20} MB')
         return content.decode()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SettingError(f'could not read configuration file "{path}": {reason}') from error
+        raise SettingError(f'could not read configuration file "{path}": {_reason(error)}') from error
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _unquoted(value: str) -> str:

@@ -6,7 +6,8 @@ On Debian and with Patroni the files are not in the data directory; the command 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from walproof.settings.conf import read_conf
@@ -29,18 +30,35 @@ def server_conf(data: Path, command: Sequence[str]) -> dict[str, str]:
     return read_conf(main) | _by_sql(data) | given
 
 
-def files_of(main: Path) -> tuple[dict[str, str], str]:
-    """What a postgresql.conf that somebody named and ALTER SYSTEM's file of the same server set, and, where
-    the latter is in a data directory that may not be read, a sentence about it; else none. Raises
-    SettingError for other files that cannot be read.
-    """
+@dataclass(frozen=True, slots=True)
+class ServerFiles:
+    """What the files of a server set."""
+
+    settings: Mapping[str, str]
+    counted: Path | None = None
+    """ALTER SYSTEM's file, which was read and counts last."""
+    closed: Path | None = None
+    """ALTER SYSTEM's file in a data directory that may not be looked into."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """A sentence about what may not be read."""
+        if self.closed is None:
+            return ()
+        return (f"{self.closed} may not be read: what ALTER SYSTEM has set is missing",)
+
+
+def files_of(main: Path) -> ServerFiles:
+    """Read a postgresql.conf that somebody named, and ALTER SYSTEM's file of the same server. Raises
+    SettingError for a file that cannot be read."""
     found = read_conf(main, is_typed=True)
     # On Debian the file says where the data directory is; elsewhere it lies in it.
     data = main.parent / found.get("data_directory", "")
     try:
-        return found | _by_sql(data), ""
+        by_sql = _by_sql(data)
     except PermissionError:
-        return found, f"{data / _BY_SQL} may not be read: what ALTER SYSTEM has set is missing"
+        return ServerFiles(found, closed=data / _BY_SQL)
+    return ServerFiles(found | by_sql, counted=data / _BY_SQL if by_sql else None)
 
 
 def _by_sql(data: Path) -> dict[str, str]:

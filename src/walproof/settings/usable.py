@@ -11,8 +11,8 @@ from walproof.settings.ownership import OWNED
 
 Takes = Callable[[str, str], bool]
 """Whether a build of PostgreSQL takes a setting (name, value)."""
-WITHOUT = "a throw-away server is without it"
-OURS = "walproof sets it itself"
+NOT_ITS_OWN = "a throw-away server has none, or walproof's"
+"""Why a line about a server's place, network, log, standbys or archive is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,8 @@ def usable(conf: Mapping[str, str], version_num: int, takes: Takes) -> UsableCon
     found: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for name, value in conf.items():
-        if is_custom(name) or name in _OF_A_SERVER:
-            left_out[name] = WITHOUT
-            continue
-        if name in OWNED:
-            left_out[name] = OURS
+        if is_custom(name) or name in OWNED or name in _OF_A_SERVER:
+            left_out[name] = NOT_ITS_OWN
             continue
         try:
             catalogue.check(name, value)
@@ -48,16 +45,14 @@ def usable(conf: Mapping[str, str], version_num: int, takes: Takes) -> UsableCon
     return UsableConf(found, left_out)
 
 
-# Settings of the server's location, network, standbys and archive, which do not bear on its speed.
+# Others, which do not bear on the speed of a server without libraries, standbys and archive.
 _OF_A_SERVER = frozenset(
     {
         "shared_preload_libraries", "session_preload_libraries", "local_preload_libraries",
         "archive_mode", "archive_command", "archive_library", "restore_command", "synchronous_standby_names",
-        "primary_conninfo", "primary_slot_name", "ssl", "ssl_cert_file", "ssl_key_file", "ssl_ca_file",
-        "log_destination", "logging_collector", "log_directory", "log_filename", "log_line_prefix",
-        "log_timezone", "timezone", "lc_messages", "lc_monetary", "lc_numeric", "lc_time",
-        "default_text_search_config", "dynamic_library_path", "huge_pages", "unix_socket_permissions",
-        "password_encryption", "cluster_name", "stats_temp_directory", "temp_tablespaces",
-        "default_tablespace", "data_directory", "hba_file", "ident_file", "external_pid_file",
+        "primary_conninfo", "primary_slot_name", "ssl_cert_file", "ssl_key_file", "ssl_ca_file",
+        "timezone", "lc_monetary", "lc_numeric", "lc_time", "default_text_search_config",
+        "dynamic_library_path", "huge_pages", "password_encryption", "stats_temp_directory",
+        "temp_tablespaces", "default_tablespace",
     }
 )  # fmt: skip

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from walproof.errors import WalError
+from walproof.files import open_regular
 from walproof.wal.places.place import MOST_FOLDERS, FileStatus, Place, Source
-from walproof.wal.places.regular import open_regular
 
 _PIECE_BYTES = 1 << 20
 
