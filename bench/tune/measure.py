@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.tune.studies import measured, newest, study_text
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import written
 from walproof.facts import Trial
-from walproof.facts.store import Store
 from walproof.facts.tuning import Candidate, Factor, Objective, Promises, Scale, TuningPlan
 from walproof.settings.durability import DurabilityClass
 
@@ -40,24 +38,14 @@ def main() -> None:
     if len(points) > POINTS_MOST:
         parser.error(f"a grid of {len(points)} points, at most {POINTS_MOST} are measured")
     given.out.mkdir(parents=True, exist_ok=True)
-    results = given.out / "walproof.sqlite"
-    if not given.table and not is_measured(case, points, results, given.case.stem):
-        study = given.out / "study.toml"
-        study.write_text(study_of(given.case.stem, case, points), encoding="utf-8")
-        device = ["--device", case["device"]] if case.get("device") else []
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "walproof",
-            "run",
-            str(study),
-            *device,
-            "--out",
-            str(given.out),
-        ]
-        subprocess.run(command, check=True)
-    rows = table_rows(case, points, results, given.case.stem)
+    name = given.case.stem
+    if given.table:
+        trials = newest(given.out, name)
+    else:
+        study = given.out / f"{name}.toml"
+        study.write_text(study_of(name, case, points), encoding="utf-8")
+        trials = measured(study, case, given.out, case["rounds"] * len(points))
+    rows = table_rows(case, points, trials, name)
     path = given.out / "table.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     print(f"{path}: {len(points)} points, {len(rows) - 1} trials")
@@ -98,49 +86,23 @@ def is_ruled_out(case: Mapping[str, Any], candidate: Candidate) -> bool:
 
 def study_of(name: str, case: Mapping[str, Any], points: Mapping[str, Candidate]) -> str:
     """The study file of the grid."""
-    quoted = json.dumps
-    lines = [
-        f"name = {quoted(name)}",
-        f"title = {quoted('What does each point of the grid do? ' + name)}",
-        "[base]",
-        *(f"{key} = {quoted(value)}" for key, value in case.get("base", {}).items()),
-        *(f"{factor['setting']} = {quoted(factor['default'])}" for factor in case["factor"]),
-        "[design]",
-        f"rounds = {case['rounds']}",
-        "seed = 1",
-        'design = "fresh"',
-        "[[workload]]",
-        *(f"{key} = {quoted(value)}" for key, value in case["load"].items()),
-    ]
-    for variant, candidate in points.items():
-        settings = ", ".join(f"{key} = {quoted(value)}" for key, value in candidate.settings)
-        lines += ["[[variant]]", f"name = {quoted(variant)}", f"settings = {{ {settings} }}"]
-    return "\n".join(lines) + "\n"
-
-
-def newest(results: Path, name: str) -> tuple[Trial, ...]:
-    """Trials of the newest run of the grid; empty if there is no run."""
-    if not results.exists():
-        return ()
-    store = Store(results)
-    try:
-        runs = [run for run in store.runs() if run.plan.study == name]
-        return store.trials(runs[-1].id) if runs else ()
-    finally:
-        store.close()
-
-
-def is_measured(case: Mapping[str, Any], points: Mapping[str, Candidate], results: Path, name: str) -> bool:
-    """Whether every point has its rounds: the run is over, and another would begin anew."""
-    rounds: int = case["rounds"]
-    return len(newest(results, name)) >= rounds * len(points)
+    return study_text(
+        name,
+        f"What does each point of the grid do? {name}",
+        base={
+            **case.get("base", {}),
+            **{factor["setting"]: factor["default"] for factor in case["factor"]},
+        },
+        load={**case["load"], "duration": case["window"]},
+        variants={variant: candidate.conf for variant, candidate in points.items()},
+        rounds=case["rounds"],
+    )
 
 
 def table_rows(
-    case: Mapping[str, Any], points: Mapping[str, Candidate], results: Path, name: str
+    case: Mapping[str, Any], points: Mapping[str, Candidate], trials: Sequence[Trial], name: str
 ) -> list[dict[str, Any]]:
-    """The head and a row for each trial of the newest run of the grid."""
-    trials = newest(results, name)
+    """The head and a row for each trial of the grid."""
     head = {
         "case": name,
         "objective": case["objective"],

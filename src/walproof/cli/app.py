@@ -24,6 +24,7 @@ SUBCOMMANDS = (
     "mcp",
     "run",
     "compare",
+    "workload",
     "load-advice",
     "studies",
     "runs",

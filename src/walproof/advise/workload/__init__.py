@@ -1,0 +1,1 @@
+"""Makes a load of what a database says of its application: tables, rows, scripts and their weights."""

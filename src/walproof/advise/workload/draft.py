@@ -1,0 +1,243 @@
+"""The draft of a load: its files, and what of the application it does not have."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from walproof.advise.workload.parameters import Catalog, ReadStatement, Unreadable, read_statement
+from walproof.advise.workload.schema import schema_sql
+from walproof.advise.workload.scripts import Drawing, Piece, piece
+from walproof.advise.workload.spaces import MadeTable, make_table
+from walproof.advise.workload.transactions import Transaction, committed, transactions
+from walproof.advise.workload.unevenness import drawn_by
+from walproof.analysis.working_set import Draws
+from walproof.facts.application import Application, AppStatement, AppTable
+from walproof.sqltext import visible
+from walproof.units import format_bytes
+
+_WEIGHTS = 10_000
+"""Sum of the weights, about."""
+_UTILITY = (
+    "BEGIN", "START TRANSACTION", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET",
+    "RESET", "SHOW", "DISCARD", "DEALLOCATE", "LISTEN", "UNLISTEN", "FETCH", "CLOSE",
+)  # fmt: skip
+"""What is no load of its own."""
+_CLIENTS = (4, 64)
+_RARE = 0.0005
+"""Share of the calls and of the WAL below which a statement does not matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A statement that the load does not have."""
+
+    statement: AppStatement
+    why: str
+    calls_share: float
+    wal_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A load."""
+
+    name: str
+    files: Mapping[str, str]
+    """Name -> text; ``<name>.toml`` is the load."""
+    scripts: Mapping[str, Transaction]
+    """Name of a script's file -> what it has."""
+    tables: tuple[MadeTable, ...]
+    calls_share: float
+    """Share of the calls of statements on tables that the load has."""
+    wal_share: float
+    """Share of their WAL."""
+    left_out: tuple[LeftOut, ...]
+    """Those with the most WAL first."""
+    notes: tuple[str, ...]
+    laws: Mapping[str, Draws]
+    """Table -> how its rows are drawn, as far as images tell."""
+    rate: float | None
+    """Scripts a second at which the application ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftOrder:
+    """What a draft is to be."""
+
+    name: str
+    most_bytes: int
+    """Size of the tables, at most."""
+    statements: int
+    """Number of statements, at most."""
+
+
+def draft(application: Application, order: DraftOrder) -> Draft:
+    """Make a load of what the database says of its application."""
+    rows = [row for row in application.statements if not _is_utility(row.query) and row.calls > 0]
+    calls, wal = sum(row.calls for row in rows) or 1.0, sum(row.wal_bytes for row in rows) or 1.0
+    catalog = Catalog(application.tables)
+    why: dict[AppStatement, str] = {}
+    read: dict[AppStatement, ReadStatement] = {}
+    for row in rows:
+        try:
+            read[row] = read_statement(row.query, catalog)
+        except Unreadable as error:
+            why[row] = str(error)
+    chosen = _chosen(list(read), order.statements, calls, wal)
+    why |= {
+        row: f"it is not among the {order.statements} that matter most" for row in read if row not in chosen
+    }
+    used = _with_foreign([table for row in chosen for table in read[row].tables], application.tables)
+    share = min(1.0, order.most_bytes / max(1, sum(table.size_bytes for table in used)))
+    by_name = {table.name: table for table in used}
+    laws = drawn_by(application, read, used)
+    drawing = Drawing({table.name: make_table(table, by_name, share) for table in used}, laws)
+    pieces: list[Piece] = []
+    for number, row in enumerate(chosen, start=1):
+        try:
+            pieces.append(piece(row, read[row], drawing, number))
+        except Unreadable as error:
+            why[row] = str(error)
+    made = transactions(pieces, committed(application.statements), application.commits)
+    scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(made, start=1)}
+    deleted = frozenset(
+        item.read.target.name
+        for item in pieces
+        if item.read.target is not None and item.read.verb == "delete"
+    )
+    tables = tuple(drawing.made.values())
+    head = f"-- Tables of the load {order.name}: {share:.3g} of the rows, with invented values."
+    schema = schema_sql(tables, deleted, head)
+    total = sum(each.calls for each in made)
+    rate = total / application.seconds if application.seconds else None
+    files = {"schema.sql": schema.sql}
+    files |= {name: _script(each) for name, each in scripts.items()}
+    files[f"{order.name}.toml"] = _toml(application, order, scripts, rate)
+    kept = [item.statement for item in pieces]
+    return Draft(
+        name=order.name,
+        files=files,
+        scripts=scripts,
+        tables=tables,
+        calls_share=sum(row.calls for row in kept) / calls,
+        wal_share=sum(row.wal_bytes for row in kept) / wal,
+        left_out=tuple(
+            LeftOut(row, reason, row.calls / calls, row.wal_bytes / wal)
+            for row, reason in sorted(why.items(), key=lambda item: (-item[0].wal_bytes, -item[0].calls))
+        ),
+        notes=(*_notes(application, made, share), *schema.notes),
+        laws=laws,
+        rate=rate,
+    )
+
+
+def _is_utility(query: str) -> bool:
+    first = query.lstrip(" (\n").upper()
+    return any(re.match(rf"{word}\b", first) for word in _UTILITY) or "PG_STAT_STATEMENTS" in first
+
+
+def _chosen(rows: Sequence[AppStatement], most: int, calls: float, wal: float) -> list[AppStatement]:
+    """The statements that matter most: for WAL, and half as much for calls."""
+    ranked = sorted(rows, key=lambda row: -(row.wal_bytes / wal + 0.5 * row.calls / calls))
+    return ranked[:most]
+
+
+def _with_foreign(tables: Sequence[AppTable], all_tables: Sequence[AppTable]) -> tuple[AppTable, ...]:
+    """The tables and those that their foreign keys point to, what is pointed to first."""
+    by_name = {table.name: table for table in all_tables}
+    found: dict[str, AppTable] = {}
+    pending: set[str] = set()
+
+    def add(table: AppTable) -> None:
+        if table.name in found or table.name in pending:
+            return
+        pending.add(table.name)
+        for key in table.keys:
+            if key.kind == "f" and key.other in by_name:
+                add(by_name[key.other])
+        found[table.name] = table
+
+    for table in tables:
+        add(table)
+    return tuple(found.values())
+
+
+def _label(made: Transaction) -> str:
+    first = next((each for each in made.pieces if each.read.target is not None), made.pieces[0])
+    table = first.read.target or first.read.tables[0]
+    return re.sub(r"[^a-z0-9]+", "-", f"{first.read.verb}-{table.relation}".lower()).strip("-")[:40]
+
+
+def _script(made: Transaction) -> str:
+    is_block = len(made.pieces) > 1
+    lines = [line for each in made.pieces for line in each.draws]
+    lines += ["BEGIN;"] if is_block else []
+    lines += [each.sql for each in made.pieces]
+    lines += ["COMMIT;"] if is_block else []
+    return "\n".join(lines) + "\n"
+
+
+def _toml(
+    application: Application, order: DraftOrder, scripts: Mapping[str, Transaction], rate: float | None
+) -> str:
+    total = sum(each.calls for each in scripts.values()) or 1.0
+    clients = min(_CLIENTS[1], max(_CLIENTS[0], application.sessions))
+    lines = [
+        f"# Drafted from the statistics of a database of PostgreSQL {application.version_num // 10000}.",
+        "# Read the scripts before you trust them: docs/workload.md says what is guessed.",
+        "",
+        "[[workload]]",
+        f"name = {json.dumps(order.name)}",
+        'setup = "schema.sql"',
+        f"clients = {clients}",
+        "threads = 2",
+        'protocol = "prepared"',
+        'warmup = "5s"',
+    ]
+    if rate is not None:
+        lines.append(f"# rate = {max(1, round(rate))}  # transactions a second in the application")
+    for name, made in scripts.items():
+        weight = max(1, round(_WEIGHTS * made.calls / total))
+        lines += ["", "[[workload.script]]", f"file = {json.dumps(name)}", f"weight = {weight}"]
+    return "\n".join(lines) + "\n"
+
+
+def _notes(application: Application, made: Sequence[Transaction], share: float) -> Iterator[str]:
+    if share < 1:
+        size = format_bytes(share * sum(table.size_bytes for table in application.tables))
+        yield (
+            f"Tables have {100 * share:.2g} % of their rows (about {size}): give the load a shared_buffers "
+            "that is smaller in proportion."
+        )
+    guessed = sum(each.is_guess for each in made)
+    if guessed:
+        yield (
+            f"{guessed} script{'s' * (guessed > 1)} put together what was called equally often; "
+            "which statements belong to one transaction is not recorded."
+        )
+    blocks = committed(application.statements)
+    grouped = sum(each.calls for each in made if each.is_guess)
+    if blocks > 1.05 * grouped and blocks - grouped > 0.01 * sum(each.calls for each in made):
+        yield (
+            f"{blocks - grouped:,.0f} commits of transaction blocks belong to statements that stand alone "
+            "here: the load commits more often than the application."
+        )
+    if application.commits is not None and application.seconds:
+        yield (
+            f"The database committed {application.commits / application.seconds:,.0f} transactions a "
+            f"second; the load has {sum(each.calls for each in made) / application.seconds:,.0f} scripts for "
+            "them."
+        )
+    without = [
+        table.name for table in application.tables
+        if table.columns and all(column.distinct is None for column in table.columns) and table.rows > 0
+    ]  # fmt: skip
+    if without:
+        yield (
+            f"Of {len(without)} tables there are no statistics to read (no ANALYZE, or no right to SELECT): "
+            "how many values a column has is guessed."
+        )
+    yield from (visible(lack) for lack in application.lacks)

@@ -1,0 +1,385 @@
+"""What each parameter of a statement stands for: which column it is compared with, or becomes.
+
+pg_stat_statements has ``$1`` in the place of each constant and parameter. The tree that sqlglot makes of the
+text says where each of them stands; the text itself is kept as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from walproof.facts.application import AppColumn, AppTable
+from walproof.sqltext import tokens
+
+_DEPTH_MOST = 200
+
+
+class Part(Enum):
+    """What a parameter does in its statement."""
+
+    EQUAL = "equal"
+    """It is compared with a column for equality."""
+    ABOVE = "above"
+    """Rows whose column is above it are wanted."""
+    BELOW = "below"
+    LIKE = "like"
+    INSERTED = "inserted"
+    ASSIGNED = "assigned"
+    ADDED = "added"
+    """It is added to something, or multiplies it."""
+    LIMIT = "limit"
+    OFFSET = "offset"
+    CONSTANT = "constant"
+    """It only has a type, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a statement."""
+
+    number: int
+    part: Part
+    table: AppTable | None = None
+    column: AppColumn | None = None
+    type: str | None = None
+    """Type of a cast that stands at it, without brackets for an array."""
+    is_array: bool = False
+    is_list: bool = False
+    """Several values of the column: ``= ANY ($1)``, or ``IN ($1)``, which stands for a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStatement:
+    """A statement that a load can have."""
+
+    verb: str
+    """``select``, ``insert``, ``update``, ``delete`` or ``merge``."""
+    tables: tuple[AppTable, ...]
+    target: AppTable | None
+    """The table that it changes."""
+    columns: tuple[AppColumn, ...]
+    """Columns that it names or writes, as far as known."""
+    inserted: tuple[AppColumn, ...]
+    """Columns that an INSERT names."""
+    parameters: tuple[Parameter, ...]
+    has_conflict: bool = False
+
+
+class Unreadable(Exception):
+    """A statement that no load can have; the text says why."""
+
+
+class Catalog:
+    """Tables by the names that statements call them."""
+
+    def __init__(self, tables: Sequence[AppTable]) -> None:
+        self._by_name: dict[str, list[AppTable]] = {}
+        for table in tables:
+            self._by_name.setdefault(table.relation, []).append(table)
+
+    def find(self, name: str, schema: str) -> AppTable | None:
+        """The table; without a schema the one in ``public``, or the first of that name."""
+        found = self._by_name.get(name, [])
+        if schema:
+            return next((table for table in found if table.schema == schema), None)
+        return next((table for table in found if table.schema == "public"), found[0] if found else None)
+
+
+def read_statement(query: str, catalog: Catalog) -> ReadStatement:
+    """What a statement does. Raises Unreadable."""
+    tree = _tree(query)
+    verb = _verb(tree)
+    names = _Names(tree, catalog)
+    written = next(
+        (node for node in tree.walk() if isinstance(node, exp.Insert | exp.Update | exp.Delete | exp.Merge)),
+        None,
+    )
+    target = None if written is None else names.of(_table(written))
+    inserted: tuple[AppColumn, ...] = ()
+    if isinstance(written, exp.Insert) and target is not None:
+        inserted = tuple(names.inserted(written, target))
+    parameters = tuple(
+        names.parameter(node, int(str(node.this)[1:]))
+        for node in tree.find_all(exp.Placeholder)
+        if re.fullmatch(r"p[0-9]+", str(node.this))
+    )
+    return ReadStatement(
+        verb=verb,
+        tables=names.tables,
+        target=target,
+        columns=(*names.columns(), *inserted),
+        inserted=inserted,
+        parameters=tuple({parameter.number: parameter for parameter in reversed(parameters)}.values())[::-1],
+        has_conflict=tree.find(exp.OnConflict) is not None,
+    )
+
+
+def _tree(query: str) -> exp.Expr:
+    # sqlglot takes "$1, $" for the begin of dollar quotes, so parameters are named before it reads.
+    text = "".join(
+        f" :p{token.text[1:]} " if token.kind == "number" and token.text.startswith("$") else token.text
+        for token in tokens(query)
+    )
+    try:
+        (tree,) = [found for found in sqlglot.parse(text, dialect="postgres") if found is not None]
+    except (SqlglotError, ValueError, RecursionError):
+        raise Unreadable("its text was not understood") from None
+    return tree
+
+
+_VERBS: Mapping[type[exp.Expr], str] = {
+    exp.Insert: "insert",
+    exp.Update: "update",
+    exp.Delete: "delete",
+    exp.Merge: "merge",
+    exp.Select: "select",
+}
+
+
+def _verb(tree: exp.Expr) -> str:
+    verb = _VERBS.get(type(tree))
+    if verb is None:
+        raise Unreadable("it is no SELECT, INSERT, UPDATE, DELETE or MERGE")
+    if verb == "select":
+        return next((_VERBS[type(node)] for node in tree.walk() if type(node) in _CHANGING), verb)
+    return verb
+
+
+_CHANGING = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
+
+
+def _table(node: exp.Expr) -> exp.Table | None:
+    found = node.this
+    found = found.this if isinstance(found, exp.Schema) else found
+    return found if isinstance(found, exp.Table) else None
+
+
+class _Names:
+    """Tables and columns of one statement."""
+
+    def __init__(self, tree: exp.Expr, catalog: Catalog) -> None:
+        self._tree = tree
+        self._catalog = catalog
+        made = {cte.alias for cte in tree.find_all(exp.CTE)}
+        self._by_alias: dict[str, AppTable] = {}
+        found: list[AppTable] = []
+        for node in tree.find_all(exp.Table):
+            if not isinstance(node.this, exp.Identifier):
+                continue  # a function that returns rows
+            if not node.db and node.name in made:
+                continue
+            if node.db in ("pg_catalog", "information_schema") or (
+                not node.db and node.name.startswith("pg_")
+            ):
+                raise Unreadable("it reads the server's own catalogs or statistics")
+            table = catalog.find(_folded(node.this), _folded(node.args.get("db")))
+            if table is None:
+                raise Unreadable(f"its table {node.sql(dialect='postgres')} is not known")
+            self._by_alias[_folded(node.args["alias"].this) if node.alias else table.relation] = table
+            found.append(table)
+        if not found:
+            raise Unreadable("it has no table")
+        self.tables = tuple(dict.fromkeys(found))
+
+    def of(self, node: exp.Table | None) -> AppTable | None:
+        """The table that a node names."""
+        return None if node is None else self._catalog.find(_folded(node.this), _folded(node.args.get("db")))
+
+    def column(self, node: exp.Expr) -> tuple[AppTable, AppColumn] | None:
+        """The column that a node names; None for a column that is made by the statement itself."""
+        name = _folded(node.this if isinstance(node, exp.Column) else node)
+        alias = _folded(node.args.get("table")) if isinstance(node, exp.Column) else ""
+        if alias and alias != "excluded":
+            tables = [self._by_alias[alias]] if alias in self._by_alias else []
+        else:
+            tables = list(self.tables)
+        for table in tables:
+            for column in table.columns:
+                if column.name == name:
+                    return table, column
+        return None
+
+    def columns(self) -> Iterator[AppColumn]:
+        """Every column that is named."""
+        for node in self._tree.find_all(exp.Column):
+            found = self.column(node)
+            if found is not None:
+                yield found[1]
+
+    def inserted(self, node: exp.Insert, target: AppTable) -> Iterator[AppColumn]:
+        """Columns of an INSERT, in its order."""
+        if not isinstance(node.this, exp.Schema):
+            yield from target.columns
+            return
+        by_name = {column.name: column for column in target.columns}
+        for part in node.this.expressions:
+            column = by_name.get(_folded(part))
+            if column is None:
+                raise Unreadable(f"its column {part.sql(dialect='postgres')} is not known")
+            yield column
+
+    def parameter(self, node: exp.Placeholder, number: int) -> Parameter:
+        """What a parameter stands for. Raises Unreadable."""
+        return _Climb(self, number).up(node)
+
+
+class _Climb:
+    """The way from a parameter up to what says what it stands for."""
+
+    def __init__(self, names: _Names, number: int) -> None:
+        self._names = names
+        self._number = number
+        self._type: str | None = None
+        self._is_array = False
+        self._is_list = False
+        self._beside: tuple[AppTable, AppColumn] | None = None
+        """Column to which it is added."""
+        self._is_added = False
+
+    def up(self, node: exp.Expr) -> Parameter:
+        """Climb until it is clear."""
+        for _ in range(_DEPTH_MOST):
+            above = node.parent
+            if above is None:
+                break
+            found = self._at(node, above)
+            if found is not None:
+                return found
+            node = above
+        return self._part(Part.CONSTANT)
+
+    def _part(self, part: Part, column: tuple[AppTable, AppColumn] | None = None) -> Parameter:
+        table, of = column or (None, None)
+        return Parameter(self._number, part, table, of, self._type, self._is_array, self._is_list)
+
+    def _at(self, node: exp.Expr, above: exp.Expr) -> Parameter | None:
+        if isinstance(above, exp.Cast):
+            self._cast(above)
+        elif isinstance(above, exp.Limit | exp.Fetch):
+            return self._part(Part.LIMIT)
+        elif isinstance(above, exp.Offset):
+            return self._part(Part.OFFSET)
+        elif isinstance(above, exp.Any | exp.All):
+            self._is_list = True
+        elif isinstance(above, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod):
+            other = above.right if node is above.left else above.left
+            self._is_added = True
+            column = next(other.find_all(exp.Column), None) if other is not None else None
+            if column is not None and self._beside is None:
+                self._beside = self._names.column(column)
+        elif isinstance(above, exp.Update):
+            return self._part(Part.CONSTANT)
+        elif isinstance(above, exp.EQ) and isinstance(above.parent, exp.Update | exp.OnConflict):
+            return self._assigned(node, above)
+        elif isinstance(above, exp.Between):
+            found = self._names.column(above.this) if isinstance(above.this, exp.Column) else None
+            part = Part.ABOVE if node is above.args.get("low") else Part.BELOW
+            return self._compared(part, found)
+        elif isinstance(above, exp.In):
+            if isinstance(above.this, exp.Column) and node is not above.this:
+                self._is_list = len(above.expressions) == 1
+                return self._compared(Part.EQUAL, self._names.column(above.this))
+        elif isinstance(above, exp.Like | exp.ILike):
+            found = self._names.column(above.this) if isinstance(above.this, exp.Column) else None
+            return self._compared(Part.LIKE, found)
+        elif isinstance(above, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.NullSafeEQ):
+            return self._comparison(node, above)
+        elif isinstance(above, exp.Tuple) and isinstance(above.parent, exp.Values):
+            return self._inserted(above.parent.parent, above.expressions.index(node))
+        elif isinstance(above, exp.Tuple) and isinstance(above.parent, exp.When):
+            return self._when(above.parent, above.expressions.index(node))
+        elif isinstance(above, exp.Select) and node.arg_key == "expressions":
+            return self._inserted(above.parent, above.expressions.index(node))
+        return None
+
+    def _cast(self, above: exp.Cast) -> None:
+        if self._type is None and not self._is_added:
+            self._type = above.to.sql(dialect="postgres").lower()
+            self._is_array = self._type.endswith("[]")
+            self._type = _NAMES_OF_TYPES.get(self._type.removesuffix("[]"), self._type.removesuffix("[]"))
+
+    def _comparison(self, node: exp.Expr, above: exp.Binary) -> Parameter | None:
+        is_left = node is above.left
+        other = above.right if is_left else above.left
+        column = next(other.find_all(exp.Column), None)
+        found = None if column is None else self._names.column(column)
+        if isinstance(above, exp.EQ | exp.NullSafeEQ | exp.NEQ):
+            part = Part.EQUAL
+        else:
+            wants_above = isinstance(above, exp.GT | exp.GTE) != is_left
+            part = Part.ABOVE if wants_above else Part.BELOW
+        # Of a part of a document nothing is known.
+        if other.find(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract) is not None:
+            found = None
+        return self._compared(part, found)
+
+    def _compared(self, part: Part, found: tuple[AppTable, AppColumn] | None) -> Parameter:
+        if self._is_added:
+            return self._part(Part.ADDED, self._beside or found)
+        if found is None and self._type is None:
+            raise Unreadable(f"what ${self._number} is compared with was not understood")
+        return self._part(part if found is not None else Part.CONSTANT, found)
+
+    def _assigned(self, node: exp.Expr, above: exp.EQ) -> Parameter | None:
+        if node is above.left:
+            return None
+        left = above.left
+        if isinstance(left, exp.Tuple) and isinstance(node, exp.Tuple):
+            at = next(n for n, item in enumerate(node.expressions) if self._is_in(item))
+            left = left.expressions[at]
+        found = self._names.column(left)
+        if self._is_added:
+            return self._part(Part.ADDED, self._beside or found)
+        if found is None:
+            raise Unreadable(f"the column that becomes ${self._number} is not known")
+        return self._part(Part.ASSIGNED, found)
+
+    def _is_in(self, item: exp.Expr) -> bool:
+        return any(str(node.this) == f"p{self._number}" for node in item.find_all(exp.Placeholder))
+
+    def _inserted(self, above: exp.Expr | None, at: int) -> Parameter:
+        if not isinstance(above, exp.Insert):
+            return self._part(Part.CONSTANT)
+        target = self._names.of(_table(above))
+        if target is None:
+            raise Unreadable("the table that it fills is not known")
+        columns = tuple(self._names.inserted(above, target))
+        if at >= len(columns):
+            raise Unreadable("it has more values than columns")
+        part = Part.ADDED if self._is_added else Part.INSERTED
+        return self._part(part, (target, columns[at]))
+
+    def _when(self, when: exp.When, at: int) -> Parameter:
+        then, merge = when.args.get("then"), when.find_ancestor(exp.Merge)
+        target = None if merge is None else self._names.of(_table(merge))
+        names = then.this.expressions if isinstance(then, exp.Insert) and then.this is not None else []
+        if target is None or at >= len(names):
+            raise Unreadable("the columns that MERGE fills were not understood")
+        found = self._names.column(names[at])
+        return self._part(Part.ADDED if self._is_added else Part.INSERTED, found)
+
+
+_NAMES_OF_TYPES: Mapping[str, str] = {
+    "int": "integer", "int4": "integer", "int8": "bigint", "int2": "smallint", "bool": "boolean",
+    "varchar": "character varying", "char": "character", "decimal": "numeric", "float": "real",
+    "timestamp": "timestamp without time zone", "timestamptz": "timestamp with time zone",
+    "float8": "double precision", "float4": "real", "time": "time without time zone",
+}  # fmt: skip
+"""Names of types as casts have them -> as ``format_type`` writes them."""
+
+
+def _folded(node: exp.Expr | str | None) -> str:
+    """A name as the catalog has it: small letters, unless it is quoted."""
+    if isinstance(node, exp.Column):
+        node = node.this
+    if node is None or isinstance(node, str):
+        return (node or "").lower()
+    name = str(node.name)
+    return name if node.args.get("quoted") else name.lower()

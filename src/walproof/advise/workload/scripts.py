@@ -1,0 +1,230 @@
+"""A statement of the application as a part of a pgbench script: its text, with drawn values in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from walproof.advise.workload.parameters import Parameter, Part, ReadStatement, Unreadable
+from walproof.advise.workload.schema import FRESH, is_replaced, stands_for, typed
+from walproof.advise.workload.spaces import MadeTable, Space, step_of
+from walproof.advise.workload.values import NUMBERS, base_of, value
+from walproof.analysis.working_set import Draws, Law
+from walproof.errors import SqlError
+from walproof.facts.application import AppColumn, AppStatement
+from walproof.sqltext import statement, tokens
+
+_LIST_MOST = 100
+"""Values of a list, at most."""
+_CONSTANTS = 1_000_000
+"""Values of a type that belongs to no column."""
+_LAWS = {Law.ZIPF: "zipfian", Law.EXPONENTIAL: "exponential"}
+_MARK = "walproof_parameter_"
+_MARKED = re.compile(rf"\b{_MARK}([0-9]+)_")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A statement of a script."""
+
+    statement: AppStatement
+    read: ReadStatement
+    draws: tuple[str, ...]
+    r"""``\set`` lines that come before it."""
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How rows are drawn."""
+
+    made: Mapping[str, MadeTable]
+    """The tables by name."""
+    laws: Mapping[str, Draws]
+    """Table -> how its rows are drawn; even, without an entry."""
+
+
+def piece(found: AppStatement, read: ReadStatement, drawing: Drawing, number: int) -> Piece:
+    """The statement with its parameters drawn. ``number`` tells its variables from others'.
+
+    Raises Unreadable.
+    """
+    for column in read.columns:
+        if is_replaced(column):
+            raise Unreadable(f"it names {column.name} of type {column.type}, of which no value can be made")
+    writer = _Writer(found, read, drawing, f"s{number}")
+    values = {parameter.number: writer.value(parameter) for parameter in read.parameters}
+    return Piece(found, read, tuple(writer.draws), writer.text(values))
+
+
+class _Writer:
+    def __init__(self, found: AppStatement, read: ReadStatement, drawing: Drawing, prefix: str) -> None:
+        self._statement = found
+        self._read = read
+        self._drawing = drawing
+        self._prefix = prefix
+        self._lows: dict[tuple[str, str], str] = {}
+        """(table, column) -> variable of the lower end of a range."""
+        self.draws: list[str] = []
+
+    @property
+    def _rows(self) -> int:
+        """Rows that a call returns or changes."""
+        return max(1, round(self._statement.rows / max(1.0, self._statement.calls)))
+
+    def text(self, values: Mapping[int, str]) -> str:
+        """The statement, with these values in the place of parameters."""
+        query = self._statement.query
+        marked = "".join(
+            f" {_MARK}{token.text[1:]}_ "
+            if token.kind == "number" and token.text.startswith("$")
+            else " " if token.kind == "comment" else token.text
+            for token in tokens(query)
+        )  # fmt: skip
+        try:
+            safe = statement(marked)
+        except SqlError as error:
+            raise Unreadable(f"its text cannot stand in a script: {error}") from None
+        safe = _MARKED.sub(lambda match: values.get(int(match[1]), match[0]), safe)
+        if _MARK in safe:
+            raise Unreadable("a parameter of it was not understood")
+        if self._guards:
+            head, returning, tail = _split_returning(safe)
+            safe = f"{head} ON CONFLICT DO NOTHING{returning}{tail}"
+        return " ".join(safe.split())
+
+    @property
+    def _guards(self) -> bool:
+        """Whether a key of drawn values may be there already: the session would end with the error."""
+        read = self._read
+        if read.verb != "insert" or read.target is None or read.has_conflict:
+            return False
+        made = self._drawing.made[read.target.name]
+        names = {column.name for column in read.inserted}
+        keys = [key.columns for key in read.target.keys if key.kind in "pu"]
+        return any(
+            set(key) <= names and not any(self._is_fresh(made, name, key) for name in key) for key in keys
+        )
+
+    def value(self, parameter: Parameter) -> str:
+        """SQL of a value for the parameter. Raises Unreadable."""
+        if parameter.part is Part.LIMIT:
+            return str(self._rows)
+        if parameter.part is Part.OFFSET:
+            return "0"
+        if parameter.column is None or parameter.table is None:
+            return self._constant(parameter)
+        space = self._drawing.made[parameter.table.name].spaces[parameter.column.name]
+        if parameter.part is Part.ADDED:
+            return _added(parameter.column)
+        if parameter.is_list or parameter.is_array:
+            return self._several(parameter, parameter.column, space)
+        if parameter.part is Part.INSERTED:
+            return self._inserted(parameter, parameter.column, space)
+        if parameter.part is Part.ASSIGNED and space.is_unique:
+            raise Unreadable(f"it changes the unique column {parameter.column.name}")
+        if parameter.part in (Part.ABOVE, Part.BELOW):
+            return self._bound(parameter, parameter.column, space)
+        drawn = typed(parameter.column, space, self._draw(space.size, space.of))
+        if parameter.part is Part.LIKE:
+            return f"(left(({drawn})::text, 6) || '%')"
+        return drawn
+
+    def _draw(self, size: int, of: str = "") -> str:
+        r"""A ``\set`` of a number from 1 to ``size``, drawn like rows of table ``of``; how SQL names it."""
+        name = f"{self._prefix}v{len(self.draws) + 1}"
+        draws = self._drawing.laws.get(of, Draws())
+        if draws.law is Law.EVEN or size < 2:
+            self.draws.append(rf"\set {name} random(1, {size})")
+        else:
+            rank = f"random_{_LAWS[draws.law]}(1, {size}, {draws.parameter:.4g})"
+            scattered = f"1 + ({rank} * {step_of(size)}) % {size}"
+            self.draws.append(rf"\set {name} {rank if draws.is_adjacent else scattered}")
+        return f"(:{name})::bigint"
+
+    def _constant(self, parameter: Parameter) -> str:
+        if parameter.type is None:
+            return "10" if parameter.part is Part.ADDED else "1"
+        if parameter.type == "interval":
+            return "interval '1 hour'"
+        if parameter.part is Part.ADDED and base_of(parameter.type)[0] in NUMBERS:
+            return f"10::{parameter.type}"
+        made = value(parameter.type, self._draw(_CONSTANTS))
+        if made is None:
+            raise Unreadable(f"no value of type {parameter.type} can be made")
+        return f"ARRAY[{made}]" if parameter.is_array else made
+
+    def _several(self, parameter: Parameter, column: AppColumn, space: Space) -> str:
+        count = max(1, min(_LIST_MOST, self._rows))
+        is_new = parameter.part is Part.INSERTED
+        first = f"nextval('{FRESH}')" if is_new and space.is_unique else self._draw(space.size, space.of)
+        items = [
+            typed(
+                column, space, first if not n or (is_new and space.is_unique) else _next(first, n, space.size)
+            )
+            for n in range(count)
+        ]
+        if parameter.is_array or (parameter.is_list and "ANY" in self._statement.query.upper()):
+            return f"ARRAY[{', '.join(items)}]::{stands_for(column)}[]"
+        return ", ".join(items)
+
+    def _inserted(self, parameter: Parameter, column: AppColumn, space: Space) -> str:
+        assert parameter.table is not None, "a column has its table"
+        made = self._drawing.made[parameter.table.name]
+        keys = [
+            key.columns for key in parameter.table.keys if key.kind in "pu" and column.name in key.columns
+        ]
+        fresh = any(self._is_fresh(made, column.name, key) for key in keys)
+        # What conflicts is updated: then it has to be there.
+        if fresh and not self._read.has_conflict:
+            return typed(column, space, f"nextval('{FRESH}')")
+        return typed(column, space, self._draw(space.size, space.of))
+
+    def _is_fresh(self, made: MadeTable, name: str, key: tuple[str, ...]) -> bool:
+        """Whether an INSERT gives this column of a key a value that no row has."""
+        free = [each for each in key if not made.spaces[each].is_foreign]
+        return bool(free) and name == free[-1] and _can_be_fresh(made, name)
+
+    def _bound(self, parameter: Parameter, column: AppColumn, space: Space) -> str:
+        assert parameter.table is not None, "a column has its table"
+        place = (parameter.table.name, column.name)
+        wanted = max(1, min(space.size - 1, self._rows))
+        if parameter.part is Part.ABOVE:
+            # Both ends of a range: so many values lie between them that so many rows are found.
+            both = any(other.part is Part.BELOW and other.column == column for other in self._read.parameters)
+            if both:
+                self._lows[place] = self._draw(max(1, space.size - wanted), space.of)
+                return typed(column, space, self._lows[place])
+            return typed(column, space, str(max(1, space.size - wanted)))
+        if place in self._lows:
+            return typed(column, space, f"({self._lows[place]} + {wanted})")
+        return typed(column, space, str(wanted))
+
+
+def _can_be_fresh(made: MadeTable, name: str) -> bool:
+    column = made.spaces[name].root
+    kind = base_of(column.type)[0]
+    return column.labels is None and kind not in ("boolean", "date", "inet", "smallint")
+
+
+def _next(first: str, n: int, size: int) -> str:
+    return f"(1 + ({first} + {n * max(1, size // 97)}) % {size})"
+
+
+def _added(column: AppColumn) -> str:
+    name = base_of(column.type)[0]
+    if name in NUMBERS:
+        return "1"
+    if name == "date":
+        return "1"
+    if name.startswith("time") or name == "interval":
+        return "interval '1 second'"
+    raise Unreadable(f"what is added to {column.name} was not understood")
+
+
+def _split_returning(sql: str) -> tuple[str, str, str]:
+    """(before RETURNING, RETURNING and after it, the semicolon)."""
+    body = sql.rstrip().removesuffix(";")
+    at = body.upper().rfind(" RETURNING ")
+    return (body, "", ";") if at < 0 else (body[:at], body[at:], ";")

@@ -1,0 +1,173 @@
+"""How many values a column has, and which of them a row has.
+
+Every column has numbered values (``values.py``). A row's number says which value each of its columns has, so
+that keys are unique, foreign keys point to rows that are there, and values come as often as pg_stats says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from walproof.advise.workload.values import value
+from walproof.facts.application import AppColumn, AppTable
+
+_ROWS_WHOLE = 1000
+"""Tables up to so many rows are not made smaller."""
+_DISTINCT_UNKNOWN = 0.1
+"""Share of the rows with a value of their own, where the server has no statistics."""
+_ORDERED = 0.8
+"""Correlation above which a column's values rise with the rows on disk."""
+_DEPTH_MOST = 20
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The numbered values of a column."""
+
+    size: int
+    """How many values it has, at least 1."""
+    number: str
+    """SQL of the value's number in row ``i``."""
+    is_unique: bool
+    """Whether the column alone is a unique key."""
+    is_foreign: bool
+    """Whether it points to another column by a foreign key of its own."""
+    of: str
+    """Name of the table that ``root`` is a column of."""
+    root: AppColumn
+    """The column whose values they are: over foreign keys, the one at their end."""
+    is_root_unique: bool
+
+    def value(self, e: str) -> str | None:
+        """SQL of the e-th value; None for a type that is not known."""
+        root = self.root
+        return value(root.type, e, root.width_bytes, root.labels, is_unique=self.is_root_unique)
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTable:
+    """A table of the load."""
+
+    table: AppTable
+    rows: int
+    spaces: Mapping[str, Space]
+    """Column -> its values."""
+    lost_keys: tuple[tuple[str, ...], ...]
+    """Columns of unique keys that the made rows would break."""
+
+
+def make_table(table: AppTable, tables: Mapping[str, AppTable], share: float) -> MadeTable:
+    """The table with this share of its rows. ``tables``: those that foreign keys may point to, by name."""
+    rows = rows_of(table, share)
+    spaces = {
+        column.name: _space(table, column, place, tables, share) for place, column in enumerate(table.columns)
+    }
+    lost = []
+    for names in unique_keys(table):
+        shared = [name for name in names if spaces[name].is_unique]
+        if len(names) > 1 and not shared and not _spread(spaces, names, rows):
+            lost.append(names)
+    return MadeTable(table, rows, spaces, tuple(lost))
+
+
+def rows_of(table: AppTable, share: float) -> int:
+    """Rows that are made for the table."""
+    return max(min(table.rows, _ROWS_WHOLE), round(table.rows * share), 1)
+
+
+def unique_keys(table: AppTable) -> tuple[tuple[str, ...], ...]:
+    """Columns of each primary key, unique constraint and unique index."""
+    keys = [key.columns for key in table.keys if key.kind in "pu"]
+    keys += [index.columns for index in table.indexes if index.is_unique and index.columns]
+    return tuple(dict.fromkeys(keys))
+
+
+def is_unique(table: AppTable, name: str) -> bool:
+    """Whether the column alone is a unique key."""
+    return (name,) in unique_keys(table)
+
+
+def scattered(i: str, size: int, seed: int = 0) -> str:
+    """SQL of a number from 1 to ``size``: every number equally often, neighbours far apart."""
+    return f"1 + ({i} * {step_of(size, seed)} + {seed}) % {size}"
+
+
+def step_of(size: int, seed: int = 0) -> int:
+    """A step near the golden section of ``size`` that has no divisor in common with it."""
+    step = max(1, round(size * _GOLDEN) + 2 * seed)
+    while math.gcd(step, size) != 1:
+        step += 1
+    return step
+
+
+def _space(
+    table: AppTable, column: AppColumn, place: int, tables: Mapping[str, AppTable], share: float
+) -> Space:
+    rows, alone = rows_of(table, share), is_unique(table, column.name)
+    size = rows if alone else _distinct(column, rows)
+    at_table, at_column = table, column
+    for _ in range(_DEPTH_MOST):
+        other = _foreign(at_table, at_column.name, tables)
+        if other is None or other == (at_table, at_column):
+            break
+        at_table, at_column = other
+        there = rows_of(at_table, share)
+        size = there if column.distinct is None else min(size, there)
+    is_foreign = at_column is not column
+    number = _number(column, size, rows, place, is_unique=alone)
+    return Space(
+        size, number, alone, is_foreign, at_table.name, at_column, is_unique(at_table, at_column.name)
+    )
+
+
+def _foreign(table: AppTable, name: str, tables: Mapping[str, AppTable]) -> tuple[AppTable, AppColumn] | None:
+    for key in table.keys:
+        if key.kind == "f" and key.columns == (name,) and key.other is not None and key.other in tables:
+            other = tables[key.other]
+            return other, next(column for column in other.columns if column.name == key.other_columns[0])
+    return None
+
+
+def _distinct(column: AppColumn, rows: int) -> int:
+    known = column.distinct
+    if column.labels:
+        counted = known if known is not None and known > 0 else len(column.labels)
+        return max(1, min(round(counted), len(column.labels)))
+    if not known:
+        return max(1, round(rows * _DISTINCT_UNKNOWN))
+    # A count holds for a part of the rows, too; a share goes with the rows.
+    return max(1, min(rows, round(known if known > 0 else -known * rows)))
+
+
+def _number(column: AppColumn, size: int, rows: int, place: int, *, is_unique: bool) -> str:
+    is_ordered = column.correlation is not None and abs(column.correlation) >= _ORDERED
+    if is_unique:
+        rises = is_ordered or column.is_identity or column.correlation is None
+        return "i" if rises else scattered("i", size)
+    if is_ordered and rows > size:
+        return f"1 + (i - 1) * {size} / {rows}"
+    return scattered("i", size, place)
+
+
+def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int) -> bool:
+    """Give the columns of a key numbers that no two rows share; False if there are too few.
+
+    The columns count like the digits of a number; the last that points to no other table takes the rest.
+    """
+    free = [name for name in names if not spaces[name].is_foreign]
+    last = free[-1] if free else names[-1]
+    below = 1
+    for name in names:
+        if name != last:
+            size = spaces[name].size
+            spaces[name] = replace(spaces[name], number=f"1 + ((i - 1) / {below}) % {size}")
+            below *= size
+    rest = -(-rows // below)
+    if not free and rest > spaces[last].size:
+        return False
+    number = f"1 + (i - 1) / {below}"
+    spaces[last] = replace(spaces[last], number=number, size=max(rest, 1))
+    return True

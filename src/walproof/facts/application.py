@@ -1,0 +1,141 @@
+"""What a database says of the application that uses it: statements by how often they ran, and the tables.
+
+Read by ``observe/application.py``; ``advise/workload`` makes a load of it. It holds no value of any row: of
+pg_stats only counts, widths and orders are read, and pg_stat_statements has no constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class AppColumn:
+    """A column of a table."""
+
+    name: str
+    """As the catalog has it, not quoted."""
+    type: str
+    """As ``format_type`` writes it, of a domain its base type: ``numeric(10,2)``, ``public.state``."""
+    not_null: bool
+    default: str | None
+    """Expression of the default; of a generated column the one that generates it."""
+    is_identity: bool
+    """Identity, or a default of nextval of a sequence that the column owns."""
+    is_generated: bool
+    labels: tuple[str, ...] | None = None
+    """Labels of an enum."""
+    distinct: float | None = None
+    """pg_stats.n_distinct: a count, or below 0 a share of the rows; None without statistics."""
+    null_share: float = 0.0
+    width_bytes: int | None = None
+    """Average width."""
+    correlation: float | None = None
+    """Of the column's order and that of the rows on disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppKey:
+    """A primary key, unique constraint or foreign key."""
+
+    kind: str
+    """``p``, ``u`` or ``f``, as in pg_constraint.contype."""
+    columns: tuple[str, ...]
+    definition: str
+    """As ``pg_get_constraintdef`` writes it."""
+    other: str | None = None
+    """Table that a foreign key points to, as ``AppTable.name``."""
+    other_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AppIndex:
+    """An index that no constraint owns."""
+
+    definition: str
+    """As ``pg_get_indexdef`` writes it."""
+    columns: tuple[str, ...]
+    """Its plain columns."""
+    is_unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AppTable:
+    """A table."""
+
+    schema: str
+    relation: str
+    """Both as the catalog has them, not quoted."""
+    name: str
+    """Quoted where needed, with its schema."""
+    kind: str
+    """``r``: a table; ``p``: a partitioned table; ``i``: a partition."""
+    rows: int
+    """Estimate of the server; of a partitioned table all its partitions'."""
+    size_bytes: int
+    """Without indexes."""
+    columns: tuple[AppColumn, ...]
+    keys: tuple[AppKey, ...]
+    indexes: tuple[AppIndex, ...]
+    options: str
+    """Storage parameters, as in WITH: ``fillfactor=70``; empty without any."""
+    triggers: tuple[str, ...] = ()
+    """Names of its triggers, without those of foreign keys."""
+    others: tuple[str, ...] = ()
+    """Definitions of its other constraints: CHECK, EXCLUDE."""
+    is_unlogged: bool = False
+    heap_pages: int = 0
+    index_pages: tuple[tuple[tuple[str, ...], int], ...] = ()
+    """(columns, pages) of each index."""
+    hot_share: float | None = None
+    """Share of its updates that needed no new entry in any index; None without updates."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppStatement:
+    """A row of pg_stat_statements, or the growth of a row between two looks."""
+
+    query: str
+    """Normalised: ``$1`` in the place of each constant and parameter."""
+    calls: float
+    rows: float
+    """Rows that all calls returned or changed."""
+    wal_records: float
+    wal_fpi: float
+    wal_bytes: float
+    wal_fpi_first_half: float | None = None
+    """Images in the first half of the time between two looks; None without a look in the middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class CyclePart:
+    """A part of a checkpoint cycle."""
+
+    before_s: float
+    """Seconds from the cycle's redo point to the part."""
+    seconds: float
+    count: float
+    """How many such parts there were."""
+    is_first_half: bool = False
+    """Whether it lies in the first half of the whole time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A database as its statistics show it."""
+
+    version_num: int
+    database: str
+    seconds: float | None
+    """Time in which the statements were counted; None if the server does not say (13)."""
+    statements: tuple[AppStatement, ...]
+    tables: tuple[AppTable, ...]
+    sessions: int
+    """Client sessions on this database that were in a transaction or had ended one in the last second."""
+    commits: float | None = None
+    """Transactions committed in the same time, where two looks were taken."""
+    cycle_parts: tuple[CyclePart, ...] = ()
+    """The time in which statements were counted, by checkpoint cycles; empty where the server does not say
+    when it made checkpoints."""
+    lacks: tuple[str, ...] = field(default=())
+    """What could not be read, with the server's reason."""

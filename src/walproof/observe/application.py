@@ -1,0 +1,288 @@
+"""Reads what a database says of the application that uses it.
+
+Every query reads catalogs and views only: no table of the application is read, and no value of a row.
+Manual, "pg_stat_statements", "pg_stats", "System Catalogs".
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from walproof.errors import ProbeError
+from walproof.facts.application import (
+    AppColumn,
+    AppIndex,
+    AppKey,
+    Application,
+    AppStatement,
+    AppTable,
+)
+from walproof.observe.asking import Asking
+from walproof.observe.cycles import CycleClock, usual_cycles
+from walproof.probe.connection import connect_foreign
+
+TABLES_MOST = 1000
+"""How many tables are read: those that are used most."""
+_LOOK_S = 1.0
+STATEMENTS_MOST = 2000
+"""How many statements: those with the most WAL, and those with the most calls."""
+
+_EXTENSION = """
+    SELECT quote_ident(n.nspname) || '.pg_stat_statements', quote_ident(n.nspname)
+    FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+    WHERE e.extname = 'pg_stat_statements'"""
+_STATEMENTS = """
+    SELECT userid::text || '/' || queryid::text, query, calls, rows, wal_records, wal_fpi, wal_bytes
+    FROM {view}
+    WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) {toplevel}
+          AND query IS NOT NULL"""
+_HIDDEN = "<insufficient privilege>"
+_RESET = "SELECT extract(epoch FROM now() - stats_reset) FROM {schema}.pg_stat_statements_info"
+"""From 14 on."""
+_COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+_SESSIONS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+          AND (state <> 'idle' OR state_change > now() - interval '1 second')"""
+_TABLES = """
+    SELECT c.oid, n.nspname, c.relname, quote_ident(n.nspname) || '.' || quote_ident(c.relname),
+           CASE WHEN c.relispartition THEN 'i' ELSE c.relkind::text END,
+           CASE WHEN c.relkind = 'p'
+                THEN (SELECT coalesce(sum(greatest(l.reltuples, 0)), 0) FROM pg_partition_tree(c.oid) t
+                      JOIN pg_class l ON l.oid = t.relid)
+                ELSE greatest(c.reltuples, 0) END::bigint,
+           CASE WHEN c.relkind = 'p'
+                THEN (SELECT coalesce(sum(pg_table_size(t.relid)), 0) FROM pg_partition_tree(c.oid) t)
+                ELSE pg_table_size(c.oid) END::bigint,
+           coalesce(array_to_string(c.reloptions, ', '), ''), c.relpersistence = 'u',
+           ARRAY(SELECT tgname::text FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal ORDER BY 1),
+           CASE WHEN c.relkind = 'p'
+                THEN (SELECT coalesce(sum(pg_relation_size(t.relid)), 0) FROM pg_partition_tree(c.oid) t)
+                ELSE pg_relation_size(c.oid) END::bigint / current_setting('block_size')::int,
+           s.n_tup_hot_upd::float8 / nullif(s.n_tup_upd, 0)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+         LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
+    WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+          AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+                          AND d.objid = c.oid AND d.deptype = 'e')
+    ORDER BY coalesce(s.n_tup_ins + s.n_tup_upd + s.n_tup_del + s.seq_scan, 0) + coalesce(s.idx_scan, 0) DESC,
+             c.oid
+    LIMIT %s"""
+_COLUMNS = """
+    SELECT a.attrelid, a.attname,
+           format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE a.atttypid END,
+                       CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END),
+           a.attnotnull, pg_get_expr(d.adbin, d.adrelid),
+           a.attidentity <> '' OR EXISTS (
+             SELECT FROM pg_depend o JOIN pg_class q ON q.oid = o.objid AND q.relkind = 'S'
+             WHERE o.refclassid = 'pg_class'::regclass AND o.refobjid = a.attrelid
+                   AND o.refobjsubid = a.attnum AND o.classid = 'pg_class'::regclass AND o.deptype = 'a'),
+           a.attgenerated <> '',
+           CASE WHEN b.typtype = 'e' THEN ARRAY(SELECT enumlabel::text FROM pg_enum
+                                                WHERE enumtypid = b.oid ORDER BY enumsortorder) END,
+           s.n_distinct, s.null_frac, s.avg_width, s.correlation
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+         JOIN pg_type t ON t.oid = a.atttypid
+         JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+         LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+         LEFT JOIN LATERAL (
+           SELECT * FROM pg_stats p WHERE p.schemaname = n.nspname AND p.tablename = c.relname
+                                          AND p.attname = a.attname
+           ORDER BY p.inherited DESC LIMIT 1) s ON true
+    WHERE a.attrelid = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped
+    ORDER BY a.attrelid, a.attnum"""
+_KEYS = """
+    SELECT k.conrelid, k.contype::text,
+           ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u (number, place)
+                 JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.number ORDER BY u.place),
+           pg_get_constraintdef(k.oid),
+           (SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = k.confrelid),
+           ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (number, place)
+                 JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.number ORDER BY u.place)
+    FROM pg_constraint k WHERE k.conrelid = ANY(%s) AND k.contype IN ('p', 'u', 'f', 'c', 'x')
+    ORDER BY k.conrelid, k.contype = 'f', k.conname"""
+_INDEXES = """
+    SELECT i.indrelid, pg_get_indexdef(i.indexrelid),
+           ARRAY(SELECT a.attname::text FROM pg_attribute a
+                 WHERE a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey::int2[]) ORDER BY a.attnum),
+           i.indisunique,
+           EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype <> 'f'),
+           pg_relation_size(i.indexrelid) / current_setting('block_size')::int
+    FROM pg_index i
+    WHERE i.indrelid = ANY(%s) AND i.indisvalid
+    ORDER BY i.indrelid, i.indexrelid"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Counts at a moment."""
+
+    at: float
+    statements: dict[str, AppStatement]
+    commits: float | None
+
+
+def read_application(
+    conninfo: str, for_s: float | None, sleep: Callable[[float], None] = time.sleep
+) -> Application:
+    """Look at the database; with ``for_s`` twice, so many seconds apart, and what was counted in between.
+
+    Raises ProbeError, ConninfoError.
+    """
+    with closing(connect_foreign(conninfo)) as session:
+        asking = Asking(session)
+        view, schema = _extension(asking)
+        clock, look, commits, sessions = CycleClock(asking), _look(asking, view), None, [_sessions(asking)]
+        if for_s is None:
+            seconds = _number(asking.value("since when statements are counted", _RESET.format(schema=schema)))
+            parts = usual_cycles(asking, seconds) if seconds else ()
+        else:
+            first, middle = look, None
+            while (passed := time.time() - first.at) < for_s:
+                sleep(min(_LOOK_S, for_s - passed))
+                sessions.append(_sessions(asking))
+                clock.look(time.time() - first.at)
+                if middle is None and time.time() - first.at >= for_s / 2:
+                    middle = _look(asking, view)
+            look = _look(asking, view)
+            middle = middle or look
+            seconds = look.at - first.at
+            parts = clock.parts(middle.at - first.at, seconds)
+            if look.commits is not None and first.commits is not None:
+                commits = look.commits - first.commits
+            look = _Look(look.at, _grown(first.statements, middle.statements, look.statements), commits)
+        return Application(
+            version_num=session.info.server_version,
+            database=session.info.dbname,
+            seconds=seconds,
+            statements=_most(look.statements.values()),
+            tables=_tables(asking),
+            sessions=max(sessions),
+            commits=commits,
+            cycle_parts=parts,
+            lacks=asking.lacks,
+        )
+
+
+def _extension(asking: Asking) -> tuple[str, str]:
+    found = asking.rows("extensions", _EXTENSION)
+    if not found:
+        raise ProbeError(
+            f'database "{asking.session.info.dbname}" has no extension pg_stat_statements',
+            detail="It counts the statements that a load is made of.",
+            hint="Set shared_preload_libraries = 'pg_stat_statements', restart, and run "
+            "CREATE EXTENSION pg_stat_statements in this database; or name another database.",
+        )
+    view, schema = found[0]
+    return view, schema
+
+
+def _look(asking: Asking, view: str) -> _Look:
+    toplevel = "AND toplevel" if asking.major >= 14 else ""
+    rows = asking.rows("statements", _STATEMENTS.format(view=view, toplevel=toplevel))
+    if not rows and asking.lacks:
+        raise ProbeError(
+            "could not read pg_stat_statements",
+            detail=asking.lacks[0],
+            hint="It has to be in shared_preload_libraries, and the role needs pg_read_all_stats.",
+        )
+    hidden = sum(row[1] == _HIDDEN for row in rows)
+    if hidden == len(rows) and rows:
+        raise ProbeError(
+            "the texts of all statements are hidden from this role",
+            hint="GRANT pg_read_all_stats TO the role (pg_monitor includes it).",
+        )
+    statements = {
+        str(row[0]): AppStatement(str(row[1]), *(float(count or 0) for count in row[2:])) for row in rows
+    }
+    return _Look(time.time(), statements, _number(asking.value("commits", _COMMITS)))
+
+
+def _sessions(asking: Asking) -> int:
+    return int(asking.value("sessions", _SESSIONS) or 0)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _grown(
+    first: dict[str, AppStatement], middle: dict[str, AppStatement], last: dict[str, AppStatement]
+) -> dict[str, AppStatement]:
+    """What each statement did between two looks. A count that fell was reset in between."""
+    nothing = AppStatement("", 0, 0, 0, 0, 0)
+    found: dict[str, AppStatement] = {}
+    for name, row in last.items():
+        before = first.get(name, nothing)
+        if before.calls > row.calls:
+            before = nothing
+        half = middle.get(name, before)
+        if row.calls > before.calls:
+            found[name] = AppStatement(
+                row.query,
+                row.calls - before.calls,
+                row.rows - before.rows,
+                row.wal_records - before.wal_records,
+                row.wal_fpi - before.wal_fpi,
+                row.wal_bytes - before.wal_bytes,
+                max(0.0, half.wal_fpi - before.wal_fpi),
+            )
+    return found
+
+
+def _most(rows: Iterable[AppStatement]) -> tuple[AppStatement, ...]:
+    """The statements with the most WAL and the most calls, those of several users as one."""
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 6)
+    for row in rows:
+        halves = row.wal_fpi_first_half
+        counts = (row.calls, row.rows, row.wal_records, row.wal_fpi, row.wal_bytes, halves or 0.0)
+        sums[row.query] = [total + count for total, count in zip(sums[row.query], counts, strict=True)]
+    found = [AppStatement(query, *counts) for query, counts in sums.items()]
+    by_wal = sorted(found, key=lambda row: -row.wal_bytes)[:STATEMENTS_MOST]
+    by_calls = sorted(found, key=lambda row: -row.calls)[:STATEMENTS_MOST]
+    return tuple(dict.fromkeys([*by_wal, *by_calls]))
+
+
+def _tables(asking: Asking) -> tuple[AppTable, ...]:
+    rows = asking.rows("tables", _TABLES, [TABLES_MOST])
+    oids = [row[0] for row in rows]
+    columns: dict[int, list[AppColumn]] = defaultdict(list)
+    for oid, name, type_, not_null, default, identity, generated, labels, *stats in asking.rows(
+        "columns", _COLUMNS, [oids]
+    ):
+        distinct, nulls, width, correlation = stats
+        columns[oid].append(
+            AppColumn(
+                name, type_, not_null, default, identity, generated,
+                None if labels is None else tuple(labels),
+                _number(distinct), float(nulls or 0.0), width, _number(correlation),
+            )
+        )  # fmt: skip
+    keys: dict[int, list[AppKey]] = defaultdict(list)
+    others: dict[int, list[str]] = defaultdict(list)
+    for oid, kind, names, definition, other, other_columns in asking.rows("constraints", _KEYS, [oids]):
+        if kind in ("c", "x"):
+            others[oid].append(definition)
+        else:
+            keys[oid].append(AppKey(kind, tuple(names), definition, other, tuple(other_columns)))
+    indexes: dict[int, list[AppIndex]] = defaultdict(list)
+    pages: dict[int, list[tuple[tuple[str, ...], int]]] = defaultdict(list)
+    for oid, definition, names, is_unique, is_of_key, count in asking.rows("indexes", _INDEXES, [oids]):
+        pages[oid].append((tuple(names), count))
+        if not is_of_key:
+            indexes[oid].append(AppIndex(definition, tuple(names), is_unique))
+    return tuple(
+        AppTable(
+            schema, relation, name, kind, rows_, size, tuple(columns[oid]), tuple(keys[oid]),
+            tuple(indexes[oid]), options, tuple(triggers), tuple(others[oid]), is_unlogged,
+            heap, tuple(pages[oid]), _number(hot),
+        )
+        for oid, schema, relation, name, kind, rows_, size, options, is_unlogged, triggers, heap, hot in rows
+    )  # fmt: skip
