@@ -101,7 +101,7 @@ def _say(found: Application, made: Draft, to: Path) -> None:
     """What the load has, what it does not have, and what to do with it."""
     out = sys.stdout.write
     since = "since the statistics were reset" if found.seconds is None else format_duration(found.seconds)
-    pieces = sum(len(each.pieces) for each in made.scripts.values())
+    pieces = sum(len(each.members) for each in made.scripts.values())
     out(
         f"load {made.name}, from {since} of database {found.database}: {_count(len(made.scripts), 'script')} "
         f"with {_count(pieces, 'statement')}\n"
@@ -110,9 +110,9 @@ def _say(found: Application, made: Draft, to: Path) -> None:
     total = sum(each.calls for each in made.scripts.values())
     out("share of scripts   WAL of a run   script\n")
     for name, each in made.scripts.items():
-        wal = sum(item.statement.wal_bytes / item.statement.calls for item in each.pieces)
+        wal = sum(item.statement.wal_bytes / item.statement.calls for item in each.members)
         out(f"{each.calls / total:>15.1%}   {format_bytes(wal):>12}   {name}\n")
-        for item in each.pieces:
+        for item in each.members:
             out(f"{'':>34}{_short(item.statement.query)}\n")
     rows = sum(table.rows for table in made.tables)
     out(f"\ntables: {len(made.tables)}, with {rows:,} rows of invented values\n")
@@ -151,7 +151,6 @@ def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:
             {
                 "file": name,
                 "calls": each.calls,
-                "is_guess": each.is_guess,
                 "statements": [
                     {
                         "query": item.statement.query,
@@ -161,7 +160,7 @@ def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:
                         "wal_fpi": item.statement.wal_fpi,
                         "wal_bytes": item.statement.wal_bytes,
                     }
-                    for item in each.pieces
+                    for item in each.members
                 ],
             }
             for name, each in made.scripts.items()

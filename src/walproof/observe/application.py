@@ -144,7 +144,7 @@ def read_application(
             seconds = _number(asking.value("since when statements are counted", _RESET.format(schema=schema)))
             parts = usual_cycles(asking, seconds) if seconds else ()
         else:
-            first, middle = look, None
+            first, middle, asked = look, None, asking.count
             while (passed := time.time() - first.at) < for_s:
                 sleep(min(_LOOK_S, for_s - passed))
                 sessions.append(_sessions(asking))
@@ -156,7 +156,7 @@ def read_application(
             seconds = look.at - first.at
             parts = clock.parts(middle.at - first.at, seconds)
             if look.commits is not None and first.commits is not None:
-                commits = look.commits - first.commits
+                commits = max(0.0, look.commits - first.commits - asking.count + asked)
             look = _Look(look.at, _grown(first.statements, middle.statements, look.statements), commits)
         return Application(
             version_num=session.info.server_version,

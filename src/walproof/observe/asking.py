@@ -24,6 +24,8 @@ class Asking:
     def __init__(self, session: psycopg.Connection[TupleRow]) -> None:
         self.session = session
         self.major = session.info.server_version // 10000
+        self.count = 0
+        """Queries so far: each is a transaction that the server counts."""
         self._lacks: dict[str, str] = {}
         self._refused: set[str] = set()
         """What a right is missing for: it is not asked for again, since each refusal is an ERROR in the
@@ -40,6 +42,7 @@ class Asking:
         gone."""
         if about in self._refused:
             return []
+        self.count += 1
         try:
             return self.session.execute(sql.SQL(query), values or None).fetchall()
         except psycopg.Error as error:

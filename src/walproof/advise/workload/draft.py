@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from walproof.advise.workload.parameters import Catalog, ReadStatement, Unreadable, read_statement
-from walproof.advise.workload.schema import schema_sql
-from walproof.advise.workload.scripts import Drawing, Piece, piece
+from walproof.advise.workload.parameters import CATALOGS, Catalog, ReadStatement, Unreadable, read_statement
+from walproof.advise.workload.schema import Schema, schema_sql
+from walproof.advise.workload.scripts import Drawing, check, script
 from walproof.advise.workload.spaces import MadeTable, make_table
-from walproof.advise.workload.transactions import Transaction, committed, transactions
+from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.unevenness import drawn_by
 from walproof.analysis.working_set import Draws
 from walproof.facts.application import Application, AppStatement, AppTable
@@ -76,62 +76,74 @@ class DraftOrder:
 
 def draft(application: Application, order: DraftOrder) -> Draft:
     """Make a load of what the database says of its application."""
-    rows = [row for row in application.statements if not _is_utility(row.query) and row.calls > 0]
+    read, why = _read(application)
+    rows = [*read, *why]
     calls, wal = sum(row.calls for row in rows) or 1.0, sum(row.wal_bytes for row in rows) or 1.0
-    catalog = Catalog(application.tables)
-    why: dict[AppStatement, str] = {}
-    read: dict[AppStatement, ReadStatement] = {}
-    for row in rows:
-        try:
-            read[row] = read_statement(row.query, catalog)
-        except Unreadable as error:
-            why[row] = str(error)
-    chosen = _chosen(list(read), order.statements, calls, wal)
-    why |= {
-        row: f"it is not among the {order.statements} that matter most" for row in read if row not in chosen
-    }
+    frequent = [row for row in read if max(row.calls / calls, row.wal_bytes / wal) >= _RARE]
+    chosen = _chosen(frequent, order.statements, calls, wal)
+    too_many = f"it is not among the {order.statements} that matter most (--statements)"
+    why |= {row: "it is rare" if row not in frequent else too_many for row in read if row not in chosen}
     used = _with_foreign([table for row in chosen for table in read[row].tables], application.tables)
     share = min(1.0, order.most_bytes / max(1, sum(table.size_bytes for table in used)))
     by_name = {table.name: table for table in used}
-    laws = drawn_by(application, read, used)
-    drawing = Drawing({table.name: make_table(table, by_name, share) for table in used}, laws)
-    pieces: list[Piece] = []
-    for number, row in enumerate(chosen, start=1):
+    drawing = Drawing({table.name: make_table(table, by_name, share) for table in used}, {})
+    members = []
+    for row in chosen:
+        member = Member(row, read[row])
         try:
-            pieces.append(piece(row, read[row], drawing, number))
+            check(member, drawing)
+            members.append(member)
         except Unreadable as error:
             why[row] = str(error)
-    made = transactions(pieces, committed(application.statements), application.commits)
+    made = transactions(members, committed(application.statements), application.commits)
+    drawing = replace(drawing, laws=drawn_by(application, made, used))
     scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(made, start=1)}
-    deleted = frozenset(
-        item.read.target.name
-        for item in pieces
-        if item.read.target is not None and item.read.verb == "delete"
-    )
-    tables = tuple(drawing.made.values())
-    head = f"-- Tables of the load {order.name}: {share:.3g} of the rows, with invented values."
-    schema = schema_sql(tables, deleted, head)
-    total = sum(each.calls for each in made)
-    rate = total / application.seconds if application.seconds else None
+    schema = _schema(order.name, members, tuple(drawing.made.values()), share)
+    rate = sum(each.calls for each in made) / application.seconds if application.seconds else None
     files = {"schema.sql": schema.sql}
-    files |= {name: _script(each) for name, each in scripts.items()}
+    files |= {name: script(each, drawing) for name, each in scripts.items()}
     files[f"{order.name}.toml"] = _toml(application, order, scripts, rate)
-    kept = [item.statement for item in pieces]
     return Draft(
         name=order.name,
         files=files,
         scripts=scripts,
-        tables=tables,
-        calls_share=sum(row.calls for row in kept) / calls,
-        wal_share=sum(row.wal_bytes for row in kept) / wal,
+        tables=tuple(drawing.made.values()),
+        calls_share=sum(member.statement.calls for member in members) / calls,
+        wal_share=sum(member.statement.wal_bytes for member in members) / wal,
         left_out=tuple(
             LeftOut(row, reason, row.calls / calls, row.wal_bytes / wal)
             for row, reason in sorted(why.items(), key=lambda item: (-item[0].wal_bytes, -item[0].calls))
         ),
-        notes=(*_notes(application, made, share), *schema.notes),
-        laws=laws,
+        notes=(*_notes(application, made, used, share), *schema.notes),
+        laws=drawing.laws,
         rate=rate,
     )
+
+
+def _schema(name: str, members: Sequence[Member], tables: Sequence[MadeTable], share: float) -> Schema:
+    deleted = frozenset(
+        member.read.target.name
+        for member in members
+        if member.read.target is not None and member.read.verb == "delete"
+    )
+    head = f"-- Tables of the load {name}: {share:.3g} of the rows, with invented values."
+    return schema_sql(tables, deleted, head)
+
+
+def _read(application: Application) -> tuple[dict[AppStatement, ReadStatement], dict[AppStatement, str]]:
+    """The application's statements, and why others cannot be read."""
+    catalog = Catalog(application.tables)
+    why: dict[AppStatement, str] = {}
+    read: dict[AppStatement, ReadStatement] = {}
+    for row in application.statements:
+        if row.calls <= 0 or _is_utility(row.query):
+            continue
+        try:
+            read[row] = read_statement(row.query, catalog)
+        except Unreadable as error:
+            if str(error) != CATALOGS:
+                why[row] = str(error)
+    return read, why
 
 
 def _is_utility(query: str) -> bool:
@@ -166,18 +178,9 @@ def _with_foreign(tables: Sequence[AppTable], all_tables: Sequence[AppTable]) ->
 
 
 def _label(made: Transaction) -> str:
-    first = next((each for each in made.pieces if each.read.target is not None), made.pieces[0])
+    first = next((each for each in made.members if each.read.target is not None), made.members[0])
     table = first.read.target or first.read.tables[0]
     return re.sub(r"[^a-z0-9]+", "-", f"{first.read.verb}-{table.relation}".lower()).strip("-")[:40]
-
-
-def _script(made: Transaction) -> str:
-    is_block = len(made.pieces) > 1
-    lines = [line for each in made.pieces for line in each.draws]
-    lines += ["BEGIN;"] if is_block else []
-    lines += [each.sql for each in made.pieces]
-    lines += ["COMMIT;"] if is_block else []
-    return "\n".join(lines) + "\n"
 
 
 def _toml(
@@ -205,21 +208,23 @@ def _toml(
     return "\n".join(lines) + "\n"
 
 
-def _notes(application: Application, made: Sequence[Transaction], share: float) -> Iterator[str]:
+def _notes(
+    application: Application, made: Sequence[Transaction], used: Sequence[AppTable], share: float
+) -> Iterator[str]:
     if share < 1:
-        size = format_bytes(share * sum(table.size_bytes for table in application.tables))
+        size = format_bytes(share * sum(table.size_bytes for table in used))
         yield (
             f"Tables have {100 * share:.2g} % of their rows (about {size}): give the load a shared_buffers "
             "that is smaller in proportion."
         )
-    guessed = sum(each.is_guess for each in made)
+    guessed = sum(len(each.members) > 1 for each in made)
     if guessed:
         yield (
             f"{guessed} script{'s' * (guessed > 1)} put together what was called equally often; "
             "which statements belong to one transaction is not recorded."
         )
     blocks = committed(application.statements)
-    grouped = sum(each.calls for each in made if each.is_guess)
+    grouped = sum(each.calls for each in made if len(each.members) > 1)
     if blocks > 1.05 * grouped and blocks - grouped > 0.01 * sum(each.calls for each in made):
         yield (
             f"{blocks - grouped:,.0f} commits of transaction blocks belong to statements that stand alone "
@@ -232,7 +237,7 @@ def _notes(application: Application, made: Sequence[Transaction], share: float) 
             "them."
         )
     without = [
-        table.name for table in application.tables
+        table.name for table in used
         if table.columns and all(column.distinct is None for column in table.columns) and table.rows > 0
     ]  # fmt: skip
     if without:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import sqlglot
@@ -59,6 +59,8 @@ class Parameter:
 class ReadStatement:
     """A statement that a load can have."""
 
+    query: str
+    """Its text. A parameter stands in the place of each expression that is made of parameters alone."""
     verb: str
     """``select``, ``insert``, ``update``, ``delete`` or ``merge``."""
     tables: tuple[AppTable, ...]
@@ -70,6 +72,10 @@ class ReadStatement:
     """Columns that an INSERT names."""
     parameters: tuple[Parameter, ...]
     has_conflict: bool = False
+
+
+CATALOGS = "it reads the server's own catalogs or statistics"
+"""Why a statement is none of the application."""
 
 
 class Unreadable(Exception):
@@ -105,30 +111,68 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
     inserted: tuple[AppColumn, ...] = ()
     if isinstance(written, exp.Insert) and target is not None:
         inserted = tuple(names.inserted(written, target))
-    parameters = tuple(
-        names.parameter(node, int(str(node.this)[1:]))
-        for node in tree.find_all(exp.Placeholder)
-        if re.fullmatch(r"p[0-9]+", str(node.this))
-    )
+    query, parameters = _parameters(tree, names, query)
     return ReadStatement(
+        query=query,
         verb=verb,
         tables=names.tables,
         target=target,
         columns=(*names.columns(), *inserted),
         inserted=inserted,
-        parameters=tuple({parameter.number: parameter for parameter in reversed(parameters)}.values())[::-1],
+        parameters=parameters,
         has_conflict=tree.find(exp.OnConflict) is not None,
     )
 
 
+def _parameters(tree: exp.Expr, names: _Names, query: str) -> tuple[str, tuple[Parameter, ...]]:
+    """The text and its parameters, each once."""
+    found: dict[int, Parameter] = {}
+    wholes: dict[int, exp.Expr] = {}
+    for node in list(tree.find_all(exp.Placeholder)):
+        if not _NUMBERED.fullmatch(str(node.this)):
+            continue
+        number = int(str(node.this)[1:])
+        climb = _Climb(names, number)
+        parameter = climb.up(node)
+        if climb.whole is None:
+            # A parameter may stand in several places; those that name a column say most.
+            if number not in found or found[number].column is None:
+                found[number] = parameter
+        elif id(climb.whole) not in wholes:
+            wholes[id(climb.whole)] = climb.whole
+            found[number] = parameter
+            climb.whole.set("walproof_number", number)
+    if not wholes:
+        return query, tuple(found.values())
+    for whole in wholes.values():
+        whole.replace(exp.Placeholder(this=f"p{whole.args['walproof_number']}"))
+    for node in list(tree.find_all(exp.Placeholder)):
+        node.replace(exp.Parameter(this=exp.Literal.number(str(node.this)[1:])))
+    return tree.sql(dialect="postgres", comments=False), tuple(found.values())
+
+
+_NUMBERED = re.compile(r"p[0-9]+")
+_TYPED = re.compile(r"(?i)(interval|date|timestamp|timestamptz|time|numeric)")
+
+
 def _tree(query: str) -> exp.Expr:
     # sqlglot takes "$1, $" for the begin of dollar quotes, so parameters are named before it reads.
-    text = "".join(
-        f" :p{token.text[1:]} " if token.kind == "number" and token.text.startswith("$") else token.text
-        for token in tokens(query)
-    )
+    # interval $1 was a typed literal, and is no SQL any more.
+    parts: list[str] = []
+    typed = ""
+    for token in tokens(query):
+        if token.kind == "number" and token.text.startswith("$"):
+            parts.append(f" :p{token.text[1:]} {f'::{typed} ' if typed else ''}")
+            if typed:
+                parts[-2:] = parts[-1:]
+        else:
+            parts.append(token.text)
+        if token.kind == "word":
+            typed = token.text if _TYPED.fullmatch(token.text) else ""
+        elif token.kind != "space":
+            typed = ""
     try:
-        (tree,) = [found for found in sqlglot.parse(text, dialect="postgres") if found is not None]
+        (tree,) = [found for found in sqlglot.parse("".join(parts), dialect="postgres") if found is not None]
     except (SqlglotError, ValueError, RecursionError):
         raise Unreadable("its text was not understood") from None
     return tree
@@ -178,7 +222,7 @@ class _Names:
             if node.db in ("pg_catalog", "information_schema") or (
                 not node.db and node.name.startswith("pg_")
             ):
-                raise Unreadable("it reads the server's own catalogs or statistics")
+                raise Unreadable(CATALOGS)
             table = catalog.find(_folded(node.this), _folded(node.args.get("db")))
             if table is None:
                 raise Unreadable(f"its table {node.sql(dialect='postgres')} is not known")
@@ -242,6 +286,10 @@ class _Climb:
         self._beside: tuple[AppTable, AppColumn] | None = None
         """Column to which it is added."""
         self._is_added = False
+        self._inner: exp.Expr | None = None
+        """A function or operator above it, whose argument's type is not that of the result."""
+        self.whole: exp.Expr | None = None
+        """The expression in whose place the parameter is to stand."""
 
     def up(self, node: exp.Expr) -> Parameter:
         """Climb until it is clear."""
@@ -251,9 +299,22 @@ class _Climb:
                 break
             found = self._at(node, above)
             if found is not None:
-                return found
+                return self._checked(found, node)
+            if not isinstance(above, _SAME_TYPE):
+                self._inner = above
             node = above
         return self._part(Part.CONSTANT)
+
+    def _checked(self, found: Parameter, node: exp.Expr) -> Parameter:
+        """The parameter, in the place of the whole expression below what says what it stands for."""
+        if self._inner is None or found.column is None or found.part is Part.ADDED:
+            return found
+        # What a column becomes may be any value as wide; what it is compared with may not name others.
+        is_value = found.part in (Part.ASSIGNED, Part.INSERTED)
+        if not is_value and node.find(exp.Column, exp.Subquery) is not None:
+            raise Unreadable(f"what {self._inner.sql(dialect='postgres')[:60]} makes was not understood")
+        self.whole = node
+        return replace(found, type=None, is_array=False)
 
     def _part(self, part: Part, column: tuple[AppTable, AppColumn] | None = None) -> Parameter:
         table, of = column or (None, None)
@@ -321,8 +382,8 @@ class _Climb:
         return self._compared(part, found)
 
     def _compared(self, part: Part, found: tuple[AppTable, AppColumn] | None) -> Parameter:
-        if self._is_added:
-            return self._part(Part.ADDED, self._beside or found)
+        if self._beside is not None:
+            return self._part(Part.ADDED, self._beside)
         if found is None and self._type is None:
             raise Unreadable(f"what ${self._number} is compared with was not understood")
         return self._part(part if found is not None else Part.CONSTANT, found)
@@ -335,8 +396,8 @@ class _Climb:
             at = next(n for n, item in enumerate(node.expressions) if self._is_in(item))
             left = left.expressions[at]
         found = self._names.column(left)
-        if self._is_added:
-            return self._part(Part.ADDED, self._beside or found)
+        if self._beside is not None:
+            return self._part(Part.ADDED, self._beside)
         if found is None:
             raise Unreadable(f"the column that becomes ${self._number} is not known")
         return self._part(Part.ASSIGNED, found)
@@ -353,8 +414,9 @@ class _Climb:
         columns = tuple(self._names.inserted(above, target))
         if at >= len(columns):
             raise Unreadable("it has more values than columns")
-        part = Part.ADDED if self._is_added else Part.INSERTED
-        return self._part(part, (target, columns[at]))
+        if self._beside is not None:
+            return self._part(Part.ADDED, self._beside)
+        return self._part(Part.INSERTED, (target, columns[at]))
 
     def _when(self, when: exp.When, at: int) -> Parameter:
         then, merge = when.args.get("then"), when.find_ancestor(exp.Merge)
@@ -363,9 +425,14 @@ class _Climb:
         if target is None or at >= len(names):
             raise Unreadable("the columns that MERGE fills were not understood")
         found = self._names.column(names[at])
-        return self._part(Part.ADDED if self._is_added else Part.INSERTED, found)
+        return self._part(Part.INSERTED, found)
 
 
+_SAME_TYPE = (
+    exp.Paren, exp.Cast, exp.Neg, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.Case, exp.If,
+    exp.Any, exp.All, exp.Tuple,
+)  # fmt: skip
+"""What has the type of its parts, or says it."""
 _NAMES_OF_TYPES: Mapping[str, str] = {
     "int": "integer", "int4": "integer", "int8": "bigint", "int2": "smallint", "bool": "boolean",
     "varchar": "character varying", "char": "character", "decimal": "numeric", "float": "real",

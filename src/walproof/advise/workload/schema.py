@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from walproof.advise.workload.spaces import MadeTable, Space
-from walproof.advise.workload.values import base_of, is_known
+from walproof.advise.workload.values import base_of, is_known, value
 from walproof.facts.application import AppColumn, AppKey
-from walproof.sqltext import tokens
+from walproof.sqltext import literal, tokens
 
 FRESH = "walproof_fresh"
 """Sequence of numbers that no row has."""
@@ -36,12 +36,15 @@ def is_replaced(column: AppColumn) -> bool:
     return stands_for(column) == "bytea" and column.type != "bytea"
 
 
-def is_foreign_code(expression: str) -> bool:
-    """Whether an expression names something that is not the server's own: the catalog writes that with its
-    schema."""
+def is_foreign_code(expression: str, own: frozenset[str] = frozenset()) -> bool:
+    """Whether an expression names something that is neither the server's own nor among ``own``: the catalog
+    writes its name with the schema."""
     found = [token for token in tokens(expression) if token.kind not in ("space", "comment")]
     return any(
-        before.kind in ("word", "name") and dot.text == "." and after.kind in ("word", "name")
+        before.kind in ("word", "name")
+        and dot.text == "."
+        and after.kind in ("word", "name")
+        and f"{before.text}.{after.text}" not in own
         for before, dot, after in zip(found, found[1:], found[2:], strict=False)
     )
 
@@ -62,12 +65,14 @@ def schema_sql(made: Sequence[MadeTable], deleted: frozenset[str], head: str) ->
     """
     notes: list[str] = []
     by_name = {each.table.name: each for each in made}
-    lines = [head, *_types(made)]
+    enums = _enums(made)
+    own = frozenset(enums)
+    lines = [head, *_types(made, enums)]
     for each in made:
-        lines += ["", *_create(each, notes)]
-    lines += ["", *(_fill(each) for each in made), ""]
+        lines += ["", *_create(each, own, notes)]
+    lines += ["", *(_fill(each, own) for each in made), ""]
     for each in made:
-        lines += _keys(each, notes)
+        lines += _keys(each, own, notes)
     for each in made:
         lines += _foreign_keys(each, by_name, deleted, notes)
     most = max((each.rows for each in made), default=0)
@@ -80,25 +85,29 @@ def schema_sql(made: Sequence[MadeTable], deleted: frozenset[str], head: str) ->
     return Schema("\n".join(lines) + "\n", tuple(notes))
 
 
-def _types(made: Sequence[MadeTable]) -> Iterator[str]:
-    schemas = {each.table.schema for each in made} - {"public"}
-    enums: dict[str, tuple[str, ...]] = {}
-    for each in made:
-        for column in each.table.columns:
-            if column.labels is not None:
-                enums[column.type.removesuffix("[]")] = column.labels
-    schemas |= {name.partition(".")[0].strip('"') for name in enums if "." in name} - {"public"}
-    yield from (f"CREATE SCHEMA {quoted(name)};" for name in sorted(schemas))
+def _enums(made: Sequence[MadeTable]) -> dict[str, tuple[str, ...]]:
+    """Labels of the enums, by name."""
+    return {
+        column.type.removesuffix("[]"): column.labels
+        for each in made
+        for column in each.table.columns
+        if column.labels is not None
+    }
+
+
+def _types(made: Sequence[MadeTable], enums: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    schemas = {quoted(each.table.schema) for each in made}
+    schemas |= {name.rpartition(".")[0] for name in enums if "." in name}
+    yield from (f"CREATE SCHEMA {name};" for name in sorted(schemas) if name.strip('"') != "public")
     for name, labels in sorted(enums.items()):
-        values = ", ".join("'" + label.replace("'", "''") + "'" for label in labels)
-        yield f"CREATE TYPE {name} AS ENUM ({values});"
+        yield f"CREATE TYPE {name} AS ENUM ({', '.join(map(literal, labels))});"
 
 
-def _create(made: MadeTable, notes: list[str]) -> Iterator[str]:
+def _create(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[str]:
     table = made.table
     kind = "UNLOGGED TABLE" if table.is_unlogged else "TABLE"
     yield f"CREATE {kind} {table.name} ("
-    lines = [f"    {_column(table.name, column, notes)}" for column in table.columns]
+    lines = [f"    {_column(table.name, column, own, notes)}" for column in table.columns]
     yield ",\n".join(lines)
     yield f"){f' WITH ({table.options})' if table.options else ''};"
     if table.kind == "p":
@@ -106,10 +115,10 @@ def _create(made: MadeTable, notes: list[str]) -> Iterator[str]:
     if table.triggers:
         notes.append(f"{table.name} has triggers that are not here: {', '.join(table.triggers)}.")
     if table.others:
-        notes.append(f"{table.name} has CHECK or EXCLUDE constraints that are not here.")
+        notes.append(f"{table.name} has constraints that are not here: {'; '.join(table.others)}.")
 
 
-def _column(table: str, column: AppColumn, notes: list[str]) -> str:
+def _column(table: str, column: AppColumn, own: frozenset[str], notes: list[str]) -> str:
     type_ = stands_for(column)
     if is_replaced(column):
         notes.append(f"{table}.{column.name} is {column.type}; here it is bytea of the same width.")
@@ -118,7 +127,7 @@ def _column(table: str, column: AppColumn, notes: list[str]) -> str:
         return f"{text} GENERATED BY DEFAULT AS IDENTITY"
     expression = column.default
     if expression is not None and not is_replaced(column):
-        if is_foreign_code(expression) and column.labels is None:
+        if is_foreign_code(expression, own):
             notes.append(f"{table}.{column.name} has a default of its own code, which is not here.")
         elif column.is_generated:
             text += f" GENERATED ALWAYS AS ({expression}) STORED"
@@ -127,8 +136,8 @@ def _column(table: str, column: AppColumn, notes: list[str]) -> str:
     return text + (" NOT NULL" if column.not_null else "")
 
 
-def _fill(made: MadeTable) -> str:
-    columns = [column for column in made.table.columns if not _is_generated(column)]
+def _fill(made: MadeTable, own: frozenset[str]) -> str:
+    columns = [column for column in made.table.columns if not _is_generated(column, own)]
     values = ",\n       ".join(_row_value(column, made.spaces[column.name]) for column in columns)
     names = ", ".join(quoted(column.name) for column in columns)
     return (
@@ -137,8 +146,8 @@ def _fill(made: MadeTable) -> str:
     )
 
 
-def _is_generated(column: AppColumn) -> bool:
-    return column.is_generated and not is_foreign_code(column.default or "")
+def _is_generated(column: AppColumn, own: frozenset[str]) -> bool:
+    return column.is_generated and not is_foreign_code(column.default or "", own)
 
 
 def _row_value(column: AppColumn, space: Space) -> str:
@@ -151,8 +160,6 @@ def _row_value(column: AppColumn, space: Space) -> str:
 
 def typed(column: AppColumn, space: Space, e: str) -> str:
     """SQL of the e-th value of a column, of the type that it has in the load."""
-    from walproof.advise.workload.values import value
-
     if is_replaced(column):
         return value("bytea", e, column.width_bytes) or "NULL"
     if stands_for(column) != column.type:
@@ -160,7 +167,7 @@ def typed(column: AppColumn, space: Space, e: str) -> str:
     return space.value(e) or "NULL"
 
 
-def _keys(made: MadeTable, notes: list[str]) -> Iterator[str]:
+def _keys(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[str]:
     table = made.table
     replaced = {column.name for column in table.columns if is_replaced(column)}
     for key in table.keys:
@@ -174,7 +181,7 @@ def _keys(made: MadeTable, notes: list[str]) -> Iterator[str]:
             yield f"ALTER TABLE {table.name} ADD {key.definition};"
     for index in table.indexes:
         inner = index.definition.partition(" USING ")[2]
-        if is_foreign_code(inner) or replaced & set(index.columns) or index.columns in made.lost_keys:
+        if is_foreign_code(inner, own) or replaced & set(index.columns) or index.columns in made.lost_keys:
             notes.append(f"{table.name} has an index that is not here: {index.definition}.")
         else:
             yield f"{index.definition.replace(' ON ONLY ', ' ON ', 1)};"

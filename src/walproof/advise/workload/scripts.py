@@ -1,4 +1,4 @@
-"""A statement of the application as a part of a pgbench script: its text, with drawn values in it."""
+"""Transactions as pgbench scripts: the text of each statement, with drawn values for its parameters."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from walproof.advise.workload.parameters import Parameter, Part, ReadStatement, Unreadable
+from walproof.advise.workload.parameters import Parameter, Part, Unreadable
 from walproof.advise.workload.schema import FRESH, is_replaced, stands_for, typed
 from walproof.advise.workload.spaces import MadeTable, Space, step_of
+from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.values import NUMBERS, base_of, value
 from walproof.analysis.working_set import Draws, Law
 from walproof.errors import SqlError
-from walproof.facts.application import AppColumn, AppStatement
+from walproof.facts.application import AppColumn
 from walproof.sqltext import statement, tokens
 
 _LIST_MOST = 100
@@ -25,17 +26,6 @@ _MARKED = re.compile(rf"\b{_MARK}([0-9]+)_")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A statement of a script."""
-
-    statement: AppStatement
-    read: ReadStatement
-    draws: tuple[str, ...]
-    r"""``\set`` lines that come before it."""
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
 class Drawing:
     """How rows are drawn."""
 
@@ -45,37 +35,56 @@ class Drawing:
     """Table -> how its rows are drawn; even, without an entry."""
 
 
-def piece(found: AppStatement, read: ReadStatement, drawing: Drawing, number: int) -> Piece:
-    """The statement with its parameters drawn. ``number`` tells its variables from others'.
-
-    Raises Unreadable.
-    """
-    for column in read.columns:
+def check(member: Member, drawing: Drawing) -> None:
+    """Raises Unreadable for a statement that no script can have."""
+    for column in member.read.columns:
         if is_replaced(column):
             raise Unreadable(f"it names {column.name} of type {column.type}, of which no value can be made")
-    writer = _Writer(found, read, drawing, f"s{number}")
-    values = {parameter.number: writer.value(parameter) for parameter in read.parameters}
-    return Piece(found, read, tuple(writer.draws), writer.text(values))
+    _Writer(member, drawing, {}, []).text()
+
+
+def script(transaction: Transaction, drawing: Drawing) -> str:
+    """The script. What stands for the same row in several of its statements is drawn once."""
+    draws: list[str] = []
+    rows: dict[str, _Drawn] = {}
+    lines = [_Writer(member, drawing, rows, draws).text() for member in transaction.members]
+    if len(lines) > 1:
+        lines = ["BEGIN;", *lines, "COMMIT;"]
+    return "\n".join([*draws, *lines]) + "\n"
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """A row that a transaction has drawn."""
+
+    variable: str
+    by: set[tuple[str, str]]
+    """(verb, table) of the statements that use it: the same again is about another row."""
 
 
 class _Writer:
-    def __init__(self, found: AppStatement, read: ReadStatement, drawing: Drawing, prefix: str) -> None:
-        self._statement = found
-        self._read = read
+    """Writes one statement."""
+
+    def __init__(self, member: Member, drawing: Drawing, rows: dict[str, _Drawn], draws: list[str]) -> None:
+        self._statement = member.statement
+        self._read = member.read
         self._drawing = drawing
-        self._prefix = prefix
+        self._drawn = rows
+        self._draws = draws
+        self._own: set[str] = set()
+        """Variables of this statement."""
         self._lows: dict[tuple[str, str], str] = {}
         """(table, column) -> variable of the lower end of a range."""
-        self.draws: list[str] = []
 
     @property
     def _rows(self) -> int:
         """Rows that a call returns or changes."""
         return max(1, round(self._statement.rows / max(1.0, self._statement.calls)))
 
-    def text(self, values: Mapping[int, str]) -> str:
-        """The statement, with these values in the place of parameters."""
-        query = self._statement.query
+    def text(self) -> str:
+        """The statement. Raises Unreadable."""
+        values = {parameter.number: self._value(parameter) for parameter in self._read.parameters}
+        query = self._read.query
         marked = "".join(
             f" {_MARK}{token.text[1:]}_ "
             if token.kind == "number" and token.text.startswith("$")
@@ -107,7 +116,7 @@ class _Writer:
             set(key) <= names and not any(self._is_fresh(made, name, key) for name in key) for key in keys
         )
 
-    def value(self, parameter: Parameter) -> str:
+    def _value(self, parameter: Parameter) -> str:
         """SQL of a value for the parameter. Raises Unreadable."""
         if parameter.part is Part.LIMIT:
             return str(self._rows)
@@ -126,21 +135,39 @@ class _Writer:
             raise Unreadable(f"it changes the unique column {parameter.column.name}")
         if parameter.part in (Part.ABOVE, Part.BELOW):
             return self._bound(parameter, parameter.column, space)
-        drawn = typed(parameter.column, space, self._draw(space.size, space.of))
+        drawn = typed(parameter.column, space, self._number(space))
         if parameter.part is Part.LIKE:
             return f"(left(({drawn})::text, 6) || '%')"
         return drawn
 
+    def _key(self, space: Space) -> str:
+        """A number that stands for a row: the one that the transaction has drawn, or another."""
+        by = (self._read.verb, "" if self._read.target is None else self._read.target.name)
+        known = self._drawn.get(space.of)
+        if known is not None and (by not in known.by or known.variable in self._own):
+            known.by.add(by)
+            self._own.add(known.variable)
+            return known.variable
+        variable = self._draw(space.keys, space.of)
+        self._drawn[space.of] = _Drawn(variable, {by})
+        self._own.add(variable)
+        return variable
+
+    def _number(self, space: Space) -> str:
+        """A number for a value of the column."""
+        is_key = space.is_unique or space.is_foreign
+        return self._key(space) if is_key else self._draw(space.size, space.of)
+
     def _draw(self, size: int, of: str = "") -> str:
         r"""A ``\set`` of a number from 1 to ``size``, drawn like rows of table ``of``; how SQL names it."""
-        name = f"{self._prefix}v{len(self.draws) + 1}"
+        name = f"v{len(self._draws) + 1}"
         draws = self._drawing.laws.get(of, Draws())
         if draws.law is Law.EVEN or size < 2:
-            self.draws.append(rf"\set {name} random(1, {size})")
+            self._draws.append(rf"\set {name} random(1, {size})")
         else:
             rank = f"random_{_LAWS[draws.law]}(1, {size}, {draws.parameter:.4g})"
             scattered = f"1 + ({rank} * {step_of(size)}) % {size}"
-            self.draws.append(rf"\set {name} {rank if draws.is_adjacent else scattered}")
+            self._draws.append(rf"\set {name} {rank if draws.is_adjacent else scattered}")
         return f"(:{name})::bigint"
 
     def _constant(self, parameter: Parameter) -> str:
@@ -158,14 +185,14 @@ class _Writer:
     def _several(self, parameter: Parameter, column: AppColumn, space: Space) -> str:
         count = max(1, min(_LIST_MOST, self._rows))
         is_new = parameter.part is Part.INSERTED
-        first = f"nextval('{FRESH}')" if is_new and space.is_unique else self._draw(space.size, space.of)
+        first = f"nextval('{FRESH}')" if is_new and space.is_unique else self._number(space)
         items = [
             typed(
                 column, space, first if not n or (is_new and space.is_unique) else _next(first, n, space.size)
             )
             for n in range(count)
         ]
-        if parameter.is_array or (parameter.is_list and "ANY" in self._statement.query.upper()):
+        if parameter.is_array or (parameter.is_list and "ANY" in self._read.query.upper()):
             return f"ARRAY[{', '.join(items)}]::{stands_for(column)}[]"
         return ", ".join(items)
 
@@ -179,7 +206,7 @@ class _Writer:
         # What conflicts is updated: then it has to be there.
         if fresh and not self._read.has_conflict:
             return typed(column, space, f"nextval('{FRESH}')")
-        return typed(column, space, self._draw(space.size, space.of))
+        return typed(column, space, self._number(space))
 
     def _is_fresh(self, made: MadeTable, name: str, key: tuple[str, ...]) -> bool:
         """Whether an INSERT gives this column of a key a value that no row has."""

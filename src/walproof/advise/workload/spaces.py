@@ -36,7 +36,9 @@ class Space:
     is_foreign: bool
     """Whether it points to another column by a foreign key of its own."""
     of: str
-    """Name of the table that ``root`` is a column of."""
+    """Name of the table whose rows a value stands for; empty for a column that is no key."""
+    keys: int
+    """How many values a parameter is drawn from: of a key, all rows of its table."""
     root: AppColumn
     """The column whose values they are: over foreign keys, the one at their end."""
     is_root_unique: bool
@@ -117,10 +119,21 @@ def _space(
         there = rows_of(at_table, share)
         size = there if column.distinct is None else min(size, there)
     is_foreign = at_column is not column
-    number = _number(column, size, rows, place, is_unique=alone)
+    is_key = alone or is_foreign
     return Space(
-        size, number, alone, is_foreign, at_table.name, at_column, is_unique(at_table, at_column.name)
+        size=size,
+        number=_number(column, size, rows, place, is_unique=alone),
+        is_unique=alone,
+        is_foreign=is_foreign,
+        of=at_table.name if is_key or _is_indexed(table, column) else "",
+        keys=rows_of(at_table, share) if is_key else size,
+        root=at_column,
+        is_root_unique=is_unique(at_table, at_column.name),
     )
+
+
+def _is_indexed(table: AppTable, column: AppColumn) -> bool:
+    return any(names[:1] == (column.name,) for names, _ in table.index_pages)
 
 
 def _foreign(table: AppTable, name: str, tables: Mapping[str, AppTable]) -> tuple[AppTable, AppColumn] | None:

@@ -10,46 +10,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from walproof.advise.workload.scripts import Piece
+from walproof.advise.workload.parameters import ReadStatement
 from walproof.facts.application import AppStatement
 
 _ALIKE = 0.01
 """Calls that differ by less are called equally often."""
-_SLACK = 0.05
+_NOISE = 3.0
+"""Or by less than so many times the square root of their number: two looks cut transactions in two."""
+_SLACK = 0.1
 """Commits may be fewer by this share: other sessions commit, too."""
 _ENDS = ("COMMIT", "END", "COMMIT TRANSACTION", "END TRANSACTION", "COMMIT WORK")
 _ORDER = ("select", "insert", "update", "merge", "delete")
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
-    """A script."""
+class Member:
+    """A statement of a transaction."""
 
-    pieces: tuple[Piece, ...]
+    statement: AppStatement
+    read: ReadStatement
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """Statements that are committed together."""
+
+    members: tuple[Member, ...]
     calls: float
-    is_guess: bool
-    """Whether its statements were put together here."""
 
 
 def committed(statements: Sequence[AppStatement]) -> float:
-    """How often a transaction block was committed."""
+    """How often a transaction block was committed, as far as that was counted."""
     return sum(row.calls for row in statements if row.query.strip(" ;").upper() in _ENDS)
 
 
 def transactions(
-    pieces: Sequence[Piece], blocks: float, commits: float | None = None
+    members: Sequence[Member], blocks: float, commits: float | None = None
 ) -> tuple[Transaction, ...]:
-    """The pieces as scripts, those with the most calls first.
+    """The statements as transactions, those with the most calls first.
 
     ``blocks``: how often a transaction block was committed, as far as that was counted; ``commits``: how many
     transactions the database committed. What was called equally often is put together, the largest groups
     first, as long as there are still so many commits as the database had.
     """
-    scripts = sum(piece.statement.calls for piece in pieces)
+    scripts = sum(member.statement.calls for member in members)
     found: list[Transaction] = []
-    for group in sorted(_alike(pieces), key=lambda group: (-len(group), -group[0].statement.calls)):
-        calls = max(piece.statement.calls for piece in group)
-        writes = any(piece.read.target is not None for piece in group)
+    for group in sorted(_alike(members), key=lambda group: (-len(group), -group[0].statement.calls)):
+        calls = max(member.statement.calls for member in group)
+        writes = any(member.read.target is not None for member in group)
         saved = calls * (len(group) - 1)
         fits = blocks >= calls * (1 - _ALIKE) or (
             commits is not None and scripts - saved >= commits * (1 - _SLACK)
@@ -57,19 +65,20 @@ def transactions(
         if len(group) > 1 and writes and fits:
             blocks -= calls
             scripts -= saved
-            found.append(Transaction(tuple(group), calls, is_guess=True))
+            found.append(Transaction(tuple(group), calls))
         else:
-            found += [Transaction((piece,), piece.statement.calls, is_guess=False) for piece in group]
+            found += [Transaction((member,), member.statement.calls) for member in group]
     return tuple(sorted(found, key=lambda transaction: -transaction.calls))
 
 
-def _alike(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Pieces with as many calls, in an order in which what is read or new comes before what is changed."""
-    groups: list[list[Piece]] = []
-    for piece in sorted(pieces, key=lambda piece: -piece.statement.calls):
-        calls = piece.statement.calls
-        if groups and groups[-1][0].statement.calls - calls <= _ALIKE * groups[-1][0].statement.calls:
-            groups[-1].append(piece)
+def _alike(members: Sequence[Member]) -> list[list[Member]]:
+    """Statements with as many calls; what is read or new comes before what is changed."""
+    groups: list[list[Member]] = []
+    for member in sorted(members, key=lambda member: -member.statement.calls):
+        calls = member.statement.calls
+        most = groups[-1][0].statement.calls if groups else 0.0
+        if groups and most - calls <= max(_ALIKE * most, min(_NOISE, 0.1 * most)):
+            groups[-1].append(member)
         else:
-            groups.append([piece])
-    return [sorted(group, key=lambda piece: _ORDER.index(piece.read.verb)) for group in groups]
+            groups.append([member])
+    return [sorted(group, key=lambda member: _ORDER.index(member.read.verb)) for group in groups]

@@ -1,13 +1,17 @@
-"""Which rows of a table are changed again and again: told from the page images of its statements."""
+"""Which rows are changed again and again: told from the page images of the statements.
+
+A foreign key locks the row that it points to, which changes that row's page, too, and counts for the
+statement that inserts. So tables that are linked by foreign keys are looked at together, and have one law.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from walproof.advise.workload.parameters import ReadStatement
+from walproof.advise.workload.transactions import Transaction
 from walproof.analysis.working_set import Counted, Draws, Pages, fit
-from walproof.facts.application import AppColumn, Application, AppStatement, AppTable
+from walproof.facts.application import AppColumn, Application, AppTable
 
 _IMAGES_LEAST = 100
 """Fewer tell nothing."""
@@ -15,46 +19,82 @@ _ORDERED = 0.8
 
 
 def drawn_by(
-    application: Application, read: Mapping[AppStatement, ReadStatement], tables: Sequence[AppTable]
+    application: Application, load: Sequence[Transaction], tables: Sequence[AppTable]
 ) -> dict[str, Draws]:
     """Table -> law under which its changes make the images that were counted, where that can be told."""
     if not application.seconds or not application.cycle_parts:
         return {}
-    counts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for row, found in read.items():
-        if found.target is not None:
-            counts[found.target.name][found.verb] += row.rows
-            counts[found.target.name]["images"] += row.wal_fpi
-            counts[found.target.name]["early"] += row.wal_fpi_first_half or 0.0
     by_name = {table.name: table for table in tables}
+    traffic = _Traffic(load, by_name, application.seconds)
     laws: dict[str, Draws] = {}
-    for table in tables:
-        of = counts[table.name]
-        if of["images"] < _IMAGES_LEAST:
-            continue
-        families = list(_families(table, of, application.seconds, by_name))
-        law = fit(families, application.cycle_parts, Counted(of["images"], of["early"]))
-        if law is not None:
-            laws[table.name] = law
+    for group in _linked(tables, by_name, traffic):
+        counted = traffic.counted(group)
+        families = [family for name in group for family in traffic.families(by_name[name])]
+        if counted.all >= _IMAGES_LEAST and families:
+            law = fit(families, application.cycle_parts, counted)
+            if law is not None:
+                laws |= dict.fromkeys(group, law)
     return laws
 
 
-def _families(
-    table: AppTable, counts: Mapping[str, float], seconds: float, tables: Mapping[str, AppTable]
-) -> Iterator[Pages]:
-    """The heap, the indexes, and the heaps whose rows are locked by foreign keys."""
-    updates, deletes = counts["update"] + counts["merge"], counts["delete"]
-    yield Pages(table.rows, table.heap_pages, (updates + deletes) / seconds)
-    moved = updates * (1 - (table.hot_share or 0.0))
-    columns = {column.name: column for column in table.columns}
-    for names, pages in table.index_pages:
-        grows_at_end = bool(names) and _rises(columns[names[0]])
-        entries = moved + (0.0 if grows_at_end else counts["insert"])
-        yield Pages(table.rows, pages, entries / seconds)
-    for key in table.keys:
-        other = tables.get(key.other or "")
-        if key.kind == "f" and other is not None:
-            yield Pages(other.rows, other.heap_pages, counts["insert"] / seconds)
+class _Traffic:
+    """What the load does to each table in a second."""
+
+    def __init__(self, load: Sequence[Transaction], tables: dict[str, AppTable], seconds: float) -> None:
+        self._seconds = seconds
+        self.inserted: dict[str, float] = defaultdict(float)
+        self._updated: dict[str, float] = defaultdict(float)
+        self._touched: dict[str, float] = defaultdict(float)
+        """Rows of a heap that are changed or locked; a transaction comes back to its own row."""
+        self._images: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for transaction in load:
+            once: dict[str, float] = defaultdict(float)
+            for member in transaction.members:
+                row, target = member.statement, member.read.target
+                if target is None:
+                    continue
+                self._images[target.name][0] += row.wal_fpi
+                self._images[target.name][1] += row.wal_fpi_first_half or 0.0
+                touched = [target.name]
+                if member.read.verb == "insert":
+                    self.inserted[target.name] += row.rows
+                    touched = [key.other for key in target.keys if key.kind == "f" and key.other in tables]
+                else:
+                    self._updated[target.name] += row.rows * (member.read.verb != "delete")
+                for name in touched:
+                    once[name] = max(once[name], row.rows)
+            for name, rows in once.items():
+                self._touched[name] += rows
+
+    def counted(self, group: Sequence[str]) -> Counted:
+        """Images of the group's statements."""
+        return Counted(
+            sum(self._images[name][0] for name in group), sum(self._images[name][1] for name in group)
+        )
+
+    def families(self, table: AppTable) -> Iterator[Pages]:
+        """The heap and the indexes."""
+        yield Pages(table.rows, table.heap_pages, self._touched[table.name] / self._seconds)
+        moved = self._updated[table.name] * (1 - (table.hot_share or 0.0))
+        columns = {column.name: column for column in table.columns}
+        for names, pages in table.index_pages:
+            grows_at_end = bool(names) and _rises(columns[names[0]])
+            entries = moved + (0.0 if grows_at_end else self.inserted[table.name])
+            yield Pages(table.rows, pages, entries / self._seconds)
+
+
+def _linked(
+    tables: Sequence[AppTable], by_name: dict[str, AppTable], traffic: _Traffic
+) -> list[tuple[str, ...]]:
+    """Tables that are linked by foreign keys of rows that the load inserts."""
+    group_of = {table.name: {table.name} for table in tables}
+    for table in tables:
+        for key in table.keys:
+            if key.kind == "f" and key.other in by_name and traffic.inserted[table.name] > 0:
+                joined = group_of[table.name] | group_of[key.other]
+                for name in joined:
+                    group_of[name] = joined
+    return list(dict.fromkeys(tuple(sorted(group)) for group in group_of.values()))
 
 
 def _rises(column: AppColumn) -> bool:
