@@ -22,12 +22,16 @@ from walproof.analysis.forecast import (
     of_minors,
 )
 from walproof.analysis.recovery_costs import SHIPPED, TERMS, Disk, places, predict
+from walproof.analysis.recovery_curve import MeanImage
+from walproof.analysis.whatif import Question, study
 from walproof.errors import AnalysisError, WalError
 from walproof.facts.recovery_log import RecoveryTimes
 from walproof.units import Lsn
 from walproof.wal import records, stats
 from walproof.wal.recording import Position, Recording, write_recording
 from walproof.wal.recovery import analyse, find_redo
+from walproof.wal.whatif import identify, simulate
+from walproof.wal.whatif_target import target_of
 
 VERSION = 15
 
@@ -188,7 +192,7 @@ def test_distances_take_longer_the_farther_they_are(wal: Path) -> None:
         seconds = [found.seconds(megabytes << 20, full_page_writes=is_on) for megabytes in (0, 1, 2, 8, 64)]
         assert seconds == sorted(seconds)
         assert seconds[0] < seconds[-1]
-    assert found.with_images != found.without_images
+    assert found.curve(full_page_writes=True) != found.curve(full_page_writes=False)
     assert "up to 2.2 times longer in 1 of 20 cases" in found.notes[-1]
 
 
@@ -199,3 +203,34 @@ def test_distances_are_priced_by_the_given_costs(wal: Path, recording: Path) -> 
     far = 2 << 20
     assert dear.seconds(far, full_page_writes=True) > cheap.seconds(far, full_page_writes=True)
     assert forecast_distances(recording).notes[0] == "shared_buffers = 2MB is the recorded server's."
+
+
+def test_of_small_images_as_much_wal_holds_more_work(wal: Path) -> None:
+    found = forecast_distances(wal, buffers=64)
+    far = 2 << 20
+    as_recorded = found.seconds(far, full_page_writes=True)
+    assert found.seconds(far, full_page_writes=True, image=found.image) == as_recorded
+    small = MeanImage(found.image.bytes / 8, "pglz")
+    assert found.seconds(far, full_page_writes=True, image=small) > as_recorded
+    without = found.seconds(far, full_page_writes=False)
+    assert found.seconds(far, full_page_writes=False, image=small) == pytest.approx(without, rel=0.2)
+
+
+def test_a_compressed_server_is_priced_by_its_own_images(wal: Path) -> None:
+    found = forecast_distances(wal, buffers=64)
+    version, segment_size = identify(wal)
+    present = target_of(version, segment_size, [{}])
+    present = replace(present, wal_compression="as recorded")
+    small = replace(present, wal_compression="pglz")
+    asked = Question(present, True, (small,), sizes_mb=(), timeouts_s=())
+    told = study(simulate(wal, targets=asked.targets()), asked, found.longest_s)
+    plain, packed = told.predictions[present], told.predictions[small]
+    assert plain.image_bytes is not None
+    assert packed.image_bytes is not None
+    assert packed.image_bytes < plain.image_bytes
+    assert found.image_of(packed) == MeanImage(float(f"{packed.image_bytes:.2g}"), "pglz")
+    assert found.image_of(plain).compression == found.image.compression
+    assert plain.recovery_s is not None
+    assert packed.recovery_s is not None
+    # A byte of its WAL holds more changes.
+    assert packed.recovery_s / packed.distance_most > plain.recovery_s / plain.distance_most

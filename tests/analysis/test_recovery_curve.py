@@ -30,19 +30,19 @@ def test_the_slowest_place_counts(version: int, tmp_path: Path) -> None:
     span = whole.end - whole.start
     marks = [Lsn(whole.start + span * part // 6) for part in range(1, 6)]
     found = analyse(tmp_path, buffers=[64], marks=marks, images="first")
-    image_bytes, compression = mean_image(analyse(tmp_path, buffers=[64]))
-    assert 0 < image_bytes <= 8192
-    alone = recovery_curve([found], 64, SHIPPED, image_bytes, compression)
+    image = mean_image(analyse(tmp_path, buffers=[64]))
+    assert 0 < image.bytes <= 8192
+    alone = recovery_curve([found], 64, SHIPPED, image)
     assert alone.points[0] == (0.0, START_S)
     distances = [distance for distance, _ in alone.points]
     seconds = [second for _, second in alone.points]
     assert distances == sorted(distances)
     assert seconds == sorted(seconds)
-    last = found.last.with_restored(image_bytes, compression)
+    last = found.last.with_restored(image.bytes, image.compression)
     assert seconds[-1] == pytest.approx(predict(last, 64, SHIPPED).total_s)
     # The same load with another beginning is never slower than the slower of both.
     later = analyse(tmp_path, buffers=[64], start=found.steps[1].end, images="first")
-    both = recovery_curve([found, later], 64, SHIPPED, image_bytes, compression)
+    both = recovery_curve([found, later], 64, SHIPPED, image)
     assert all(both.seconds(distance) >= alone.seconds(distance) - 1e-9 for distance in distances)
 
 

@@ -26,7 +26,7 @@ from walproof.analysis.recovery_costs import (
     places,
     predict,
 )
-from walproof.analysis.recovery_curve import STARTS, RecoveryCurve, mean_image, recovery_curve
+from walproof.analysis.recovery_curve import STARTS, MeanImage, RecoveryCurve, mean_image, recovery_curve
 from walproof.analysis.recovery_fit import fit, scale_to_crash
 from walproof.analysis.whatif import ServerPrediction
 from walproof.errors import WalError
@@ -96,19 +96,46 @@ class Forecast:
 class DistanceForecast:
     """Recovery times by distance from the redo point, with a warm cache."""
 
-    with_images: RecoveryCurve
-    """With full_page_writes."""
-    without_images: RecoveryCurve
+    with_images: tuple[RecoveryAnalysis, ...]
+    """The simulated work with full_page_writes, from several places of the recording."""
+    without_images: tuple[RecoveryAnalysis, ...]
+    buffers: int
+    coefficients: Coefficients
+    image: MeanImage
+    """Images of the recording."""
     notes: tuple[str, ...]
     """Notes as in ``Forecast``, and what the times leave out."""
+    _curves: dict[tuple[bool, MeanImage], RecoveryCurve] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
-    def seconds(self, distance: float, *, full_page_writes: bool) -> float:
-        """Seconds until connections are accepted, of a recovery of ``distance`` bytes of WAL."""
-        return (self.with_images if full_page_writes else self.without_images).seconds(distance)
+    def curve(self, *, full_page_writes: bool, image: MeanImage | None = None) -> RecoveryCurve:
+        """Times of a server with such images; default: those of the recording."""
+        asked = (full_page_writes, image or self.image)
+        if asked not in self._curves:
+            work = self.with_images if full_page_writes else self.without_images
+            self._curves[asked] = recovery_curve(work, self.buffers, self.coefficients, asked[1])
+        return self._curves[asked]
+
+    def seconds(self, distance: float, *, full_page_writes: bool, image: MeanImage | None = None) -> float:
+        """Seconds until connections are accepted, of a recovery of ``distance`` bytes of WAL.
+
+        Where images are small, as many bytes hold more records.
+        """
+        return self.curve(full_page_writes=full_page_writes, image=image).seconds(distance)
+
+    def image_of(self, server: ServerPrediction) -> MeanImage:
+        """Images that the server would write."""
+        method = server.target.wal_compression
+        compression = self.image.compression if method == "as recorded" else method
+        size = self.image.bytes if server.image_bytes is None else server.image_bytes
+        # Servers that differ in less have one curve.
+        return MeanImage(float(f"{size:.2g}"), compression)
 
     def longest_s(self, server: ServerPrediction) -> float:
         """Seconds of the longest recovery of a server of `walproof.analysis.whatif`."""
-        return self.seconds(server.distance_most, full_page_writes=server.target.full_page_writes)
+        images = server.target.full_page_writes
+        return self.seconds(server.distance_most, full_page_writes=images, image=self.image_of(server))
 
 
 def differences(calibration: Calibration, version: int, here: MachineFacts) -> tuple[str, ...]:
@@ -250,13 +277,13 @@ def forecast_distances(
     whole = analyse(
         *paths, buffers=[16], start=start, end=end, timeline=timeline, allow_gaps=allow_gaps, observe=observe
     )
-    mean_bytes, compression = mean_image(whole)
+    image = mean_image(whole)
     segment_size = whole.segment_size
     span = whole.last.end - whole.start
     # At the beginning of a segment there is always a record to find.
     begins = {int(whole.start + span * share) // segment_size * segment_size for share in STARTS}
 
-    def curve(images: Images) -> RecoveryCurve:
+    def work(images: Images) -> tuple[RecoveryAnalysis, ...]:
         analyses = []
         for begin in sorted(Lsn(max(place, whole.start)) for place in begins):
             marks = [Lsn(begin + (whole.last.end - begin) * part // _MARKS) for part in range(1, _MARKS)]
@@ -266,16 +293,16 @@ def forecast_distances(
                     marks=marks, images=images, observe=observe,
                 )
             )  # fmt: skip
-        return recovery_curve(analyses, size, costs.coefficients, mean_bytes, compression)
+        return tuple(analyses)
 
-    with_images, without_images = curve("first"), curve("off")
-    farthest = (with_images if full_page_writes else without_images).farthest
+    found = DistanceForecast(work("first"), work("off"), size, costs.coefficients, image, ())
+    farthest = found.curve(full_page_writes=full_page_writes).farthest
     limits = (
         f"Recovery times are up to {costs.coefficients.band:.1f} times longer in 1 of 20 cases; they are "
         "for a warm cache. Redo points are simulated; the first change of a page after a redo point is "
         f"assumed to write an image of mean size. Distances beyond {format_bytes(farthest)} are extrapolated."
     )
-    return DistanceForecast(with_images, without_images, (*notes, *costs.notes, limits))
+    return replace(found, notes=(*notes, *costs.notes, limits))
 
 
 def _recorded_buffers(paths: Sequence[WalPath]) -> str | None:

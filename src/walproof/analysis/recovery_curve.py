@@ -5,7 +5,8 @@ recording as if a checkpoint had begun there: the first touch of each page has a
 full_page_writes), no other has. The work at growing distances gives a curve; between its points it is read
 off straight, behind its end it goes on as steeply as at last.
 
-Approximated: images have the recording's mean size and compression; the load is taken to be the same from
+Approximated: all images have one size and compression, those of the recording or of the server that is asked
+about; the load is taken to be the same from
 every place, of which the slowest counts; the kernel's cache is warm.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from walproof.analysis.recovery_costs import START_S, Coefficients, predict
 from walproof.wal.recovery import RecoveryAnalysis
@@ -43,28 +45,37 @@ class RecoveryCurve:
         return self.points[-1][0]
 
 
-def mean_image(analysis: RecoveryAnalysis) -> tuple[float, str]:
-    """Mean bytes of an image of the recording, and how most images are compressed; 4 kB without images."""
+class MeanImage(NamedTuple):
+    """The page images of a server."""
+
+    bytes: float
+    """Mean size."""
+    compression: str
+    """How most of them are compressed."""
+
+
+def mean_image(analysis: RecoveryAnalysis) -> MeanImage:
+    """The images of the recording; 4 kB each if it has none."""
     images = {name: image for name, image in analysis.last.images.items() if image.count}
     if not images:
-        return 4096.0, "off"
+        return MeanImage(4096.0, "off")
     most = max(images, key=lambda name: images[name].count)
-    return sum(image.bytes for image in images.values()) / sum(image.count for image in images.values()), most
+    size = sum(image.bytes for image in images.values()) / sum(image.count for image in images.values())
+    return MeanImage(size, most)
 
 
 def recovery_curve(
     analyses: Iterable[RecoveryAnalysis],
     buffers: int,
     coefficients: Coefficients,
-    image_bytes: float,
-    compression: str,
+    image: MeanImage,
 ) -> RecoveryCurve:
     """The slowest of some recoveries (``images="first"`` or ``"off"``) at each distance."""
     curves = []
     for analysis in analyses:
         points = [(0.0, START_S)]
         for step in analysis.steps:
-            work = step.with_restored(image_bytes, compression)
+            work = step.with_restored(image.bytes, image.compression)
             if work.wal_bytes > points[-1][0]:
                 points.append((float(work.wal_bytes), predict(work, buffers, coefficients).total_s))
         if len(points) > 1:

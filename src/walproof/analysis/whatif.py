@@ -78,6 +78,8 @@ class ServerPrediction:
     """Share by which WAL may differ because only some images were test-compressed; included in the span."""
     cycle_error: float = 0.0
     """Share by which WAL may differ because the recording holds few cycles; included in the span."""
+    image_bytes: float | None = None
+    """Mean size of an image; None if it writes none."""
 
     @property
     def is_late(self) -> bool:
@@ -365,6 +367,7 @@ def _predict(
         if late.cycles.count:
             low = min(low, late.cycles.wal_bytes / max(1, late.cycles.base_bytes))
     begun = sum(phase.checkpoints for phase in phases)
+    written = sum(phase.images for phase in phases)
     # Without a whole cycle the simulation saw less WAL between checkpoints than a server will.
     room = 0.0 if whole else _room(target, found.segment_size, high * base / (hours or math.inf))
     sample_error = cold.sample_error_bytes / max(1, cold.wal_bytes)
@@ -390,6 +393,7 @@ def _predict(
         sample_error=sample_error,
         image_error=of_images,
         cycle_error=of_cycles,
+        image_bytes=sum(phase.image_bytes for phase in phases) / written if written else None,
     )
 
 

@@ -110,8 +110,10 @@ class RecordedJudge:
     def distance_seconds(self, candidate: Candidate, wal_bytes: float) -> tuple[float, float, float]:
         """(low, middle, high) seconds away after a crash with that much WAL since the redo point."""
         settings = {**self._keep, **candidate.conf}
-        images = settings.get("full_page_writes", "on") != "off"
-        middle = self._recovery(settings).seconds(wal_bytes, full_page_writes=images)
+        server, _ = self._server(self._target(settings))
+        times = self._recovery(settings)
+        images = server.target.full_page_writes
+        middle = times.seconds(wal_bytes, full_page_writes=images, image=times.image_of(server))
         band = self._costs.coefficients.band
         return middle / band, middle, middle * band
 
