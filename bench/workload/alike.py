@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.advise.servers import LOOKER, Laboratory, Server, laboratory
-from walproof.advise.workload.parameters import Catalog, Unreadable, read_statement
+from walproof.advise.workload.naming import Catalog, Unreadable
+from walproof.advise.workload.parameters import read_statement
 from walproof.advise.workload.transactions import committed
 from walproof.facts.application import Application
 from walproof.observe.application import read_application

@@ -266,7 +266,7 @@ class Study:
         found = [
             Cliff(smaller, larger)
             for smaller, larger in pairwise(curve)
-            if larger.wal_bytes < smaller.wal_bytes * CLIFF ** math.log2(_growth(smaller, larger))
+            if larger.wal_bytes < smaller.wal_bytes * CLIFF ** math.log2(_size_mb(larger) / _size_mb(smaller))
         ]
         return sorted(found, key=lambda cliff: -cliff.times)
 
@@ -442,9 +442,8 @@ def _steepened(prediction: ServerPrediction, slope: float) -> PredictedSpan:
     return PredictedSpan(prediction.wal_span.low / factor, prediction.wal_span.high * factor)
 
 
-def _growth(smaller: ServerPrediction, larger: ServerPrediction) -> float:
-    """Ratio of the larger size to the smaller."""
-    return (larger.target.max_wal_size_mb or 1) / (smaller.target.max_wal_size_mb or 1)
+def _size_mb(server: ServerPrediction) -> int:
+    return server.target.max_wal_size_mb or 1
 
 
 def _slope(smaller: ServerPrediction, larger: ServerPrediction) -> float | None:

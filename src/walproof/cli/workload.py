@@ -46,7 +46,7 @@ def workload(
     ] = 20,
     json: options.Json = False,
 ) -> None:
-    """Draft a load from what a database's statistics say of its application.
+    """Draft a load like that of a database's own application.
 
     Reads pg_stat_statements and the catalogs, and no row of any table.
 

@@ -137,5 +137,7 @@ class Application:
     cycle_parts: tuple[CyclePart, ...] = ()
     """The time in which statements were counted, by checkpoint cycles; empty where the server does not say
     when it made checkpoints."""
+    functions: tuple[str, ...] = ()
+    """Names of the functions that are none of the server's own: extensions' and the application's."""
     lacks: tuple[str, ...] = field(default=())
     """What could not be read, with the server's reason."""

@@ -49,6 +49,9 @@ _SESSIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
           AND (state <> 'idle' OR state_change > now() - interval '1 second')"""
+_FUNCTIONS = """
+    SELECT DISTINCT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema' ORDER BY 1"""
 _TABLES = """
     SELECT c.oid, n.nspname, c.relname, quote_ident(n.nspname) || '.' || quote_ident(c.relname),
            CASE WHEN c.relispartition THEN 'i' ELSE c.relkind::text END,
@@ -167,6 +170,7 @@ def read_application(
             sessions=max(sessions),
             commits=commits,
             cycle_parts=parts,
+            functions=tuple(str(row[0]) for row in asking.rows("functions", _FUNCTIONS)),
             lacks=asking.lacks,
         )
 

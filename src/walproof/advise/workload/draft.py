@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from walproof.advise.workload.parameters import CATALOGS, Catalog, ReadStatement, Unreadable, read_statement
+from walproof.advise.workload.naming import CATALOGS, Catalog, Unreadable
+from walproof.advise.workload.parameters import ReadStatement, read_statement
 from walproof.advise.workload.schema import Schema, schema_sql
 from walproof.advise.workload.scripts import Drawing, check, script
 from walproof.advise.workload.spaces import MadeTable, make_table
@@ -132,7 +133,7 @@ def _schema(name: str, members: Sequence[Member], tables: Sequence[MadeTable], s
 
 def _read(application: Application) -> tuple[dict[AppStatement, ReadStatement], dict[AppStatement, str]]:
     """The application's statements, and why others cannot be read."""
-    catalog = Catalog(application.tables)
+    catalog = Catalog(application.tables, application.functions)
     why: dict[AppStatement, str] = {}
     read: dict[AppStatement, ReadStatement] = {}
     for row in application.statements:

@@ -7,7 +7,7 @@ text says where each of them stands; the text itself is kept as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -15,6 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from walproof.advise.workload.naming import Catalog, Names, Unreadable, table_node
 from walproof.facts.application import AppColumn, AppTable
 from walproof.sqltext import tokens
 
@@ -74,40 +75,17 @@ class ReadStatement:
     has_conflict: bool = False
 
 
-CATALOGS = "it reads the server's own catalogs or statistics"
-"""Why a statement is none of the application."""
-
-
-class Unreadable(Exception):
-    """A statement that no load can have; the text says why."""
-
-
-class Catalog:
-    """Tables by the names that statements call them."""
-
-    def __init__(self, tables: Sequence[AppTable]) -> None:
-        self._by_name: dict[str, list[AppTable]] = {}
-        for table in tables:
-            self._by_name.setdefault(table.relation, []).append(table)
-
-    def find(self, name: str, schema: str) -> AppTable | None:
-        """The table; without a schema the one in ``public``, or the first of that name."""
-        found = self._by_name.get(name, [])
-        if schema:
-            return next((table for table in found if table.schema == schema), None)
-        return next((table for table in found if table.schema == "public"), found[0] if found else None)
-
-
 def read_statement(query: str, catalog: Catalog) -> ReadStatement:
     """What a statement does. Raises Unreadable."""
     tree = _tree(query)
     verb = _verb(tree)
-    names = _Names(tree, catalog)
+    catalog.check_calls(tree)
+    names = Names(tree, catalog)
     written = next(
         (node for node in tree.walk() if isinstance(node, exp.Insert | exp.Update | exp.Delete | exp.Merge)),
         None,
     )
-    target = None if written is None else names.of(_table(written))
+    target = None if written is None else names.of(table_node(written))
     inserted: tuple[AppColumn, ...] = ()
     if isinstance(written, exp.Insert) and target is not None:
         inserted = tuple(names.inserted(written, target))
@@ -124,7 +102,7 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
     )
 
 
-def _parameters(tree: exp.Expr, names: _Names, query: str) -> tuple[str, tuple[Parameter, ...]]:
+def _parameters(tree: exp.Expr, names: Names, query: str) -> tuple[str, tuple[Parameter, ...]]:
     """The text and its parameters, each once."""
     found: dict[int, Parameter] = {}
     wholes: dict[int, exp.Expr] = {}
@@ -199,85 +177,10 @@ def _verb(tree: exp.Expr) -> str:
 _CHANGING = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 
 
-def _table(node: exp.Expr) -> exp.Table | None:
-    found = node.this
-    found = found.this if isinstance(found, exp.Schema) else found
-    return found if isinstance(found, exp.Table) else None
-
-
-class _Names:
-    """Tables and columns of one statement."""
-
-    def __init__(self, tree: exp.Expr, catalog: Catalog) -> None:
-        self._tree = tree
-        self._catalog = catalog
-        made = {cte.alias for cte in tree.find_all(exp.CTE)}
-        self._by_alias: dict[str, AppTable] = {}
-        found: list[AppTable] = []
-        for node in tree.find_all(exp.Table):
-            if not isinstance(node.this, exp.Identifier):
-                continue  # a function that returns rows
-            if not node.db and node.name in made:
-                continue
-            if node.db in ("pg_catalog", "information_schema") or (
-                not node.db and node.name.startswith("pg_")
-            ):
-                raise Unreadable(CATALOGS)
-            table = catalog.find(_folded(node.this), _folded(node.args.get("db")))
-            if table is None:
-                raise Unreadable(f"its table {node.sql(dialect='postgres')} is not known")
-            self._by_alias[_folded(node.args["alias"].this) if node.alias else table.relation] = table
-            found.append(table)
-        if not found:
-            raise Unreadable("it has no table")
-        self.tables = tuple(dict.fromkeys(found))
-
-    def of(self, node: exp.Table | None) -> AppTable | None:
-        """The table that a node names."""
-        return None if node is None else self._catalog.find(_folded(node.this), _folded(node.args.get("db")))
-
-    def column(self, node: exp.Expr) -> tuple[AppTable, AppColumn] | None:
-        """The column that a node names; None for a column that is made by the statement itself."""
-        name = _folded(node.this if isinstance(node, exp.Column) else node)
-        alias = _folded(node.args.get("table")) if isinstance(node, exp.Column) else ""
-        if alias and alias != "excluded":
-            tables = [self._by_alias[alias]] if alias in self._by_alias else []
-        else:
-            tables = list(self.tables)
-        for table in tables:
-            for column in table.columns:
-                if column.name == name:
-                    return table, column
-        return None
-
-    def columns(self) -> Iterator[AppColumn]:
-        """Every column that is named."""
-        for node in self._tree.find_all(exp.Column):
-            found = self.column(node)
-            if found is not None:
-                yield found[1]
-
-    def inserted(self, node: exp.Insert, target: AppTable) -> Iterator[AppColumn]:
-        """Columns of an INSERT, in its order."""
-        if not isinstance(node.this, exp.Schema):
-            yield from target.columns
-            return
-        by_name = {column.name: column for column in target.columns}
-        for part in node.this.expressions:
-            column = by_name.get(_folded(part))
-            if column is None:
-                raise Unreadable(f"its column {part.sql(dialect='postgres')} is not known")
-            yield column
-
-    def parameter(self, node: exp.Placeholder, number: int) -> Parameter:
-        """What a parameter stands for. Raises Unreadable."""
-        return _Climb(self, number).up(node)
-
-
 class _Climb:
     """The way from a parameter up to what says what it stands for."""
 
-    def __init__(self, names: _Names, number: int) -> None:
+    def __init__(self, names: Names, number: int) -> None:
         self._names = names
         self._number = number
         self._type: str | None = None
@@ -408,7 +311,7 @@ class _Climb:
     def _inserted(self, above: exp.Expr | None, at: int) -> Parameter:
         if not isinstance(above, exp.Insert):
             return self._part(Part.CONSTANT)
-        target = self._names.of(_table(above))
+        target = self._names.of(table_node(above))
         if target is None:
             raise Unreadable("the table that it fills is not known")
         columns = tuple(self._names.inserted(above, target))
@@ -420,7 +323,7 @@ class _Climb:
 
     def _when(self, when: exp.When, at: int) -> Parameter:
         then, merge = when.args.get("then"), when.find_ancestor(exp.Merge)
-        target = None if merge is None else self._names.of(_table(merge))
+        target = None if merge is None else self._names.of(table_node(merge))
         names = then.this.expressions if isinstance(then, exp.Insert) and then.this is not None else []
         if target is None or at >= len(names):
             raise Unreadable("the columns that MERGE fills were not understood")
@@ -440,13 +343,3 @@ _NAMES_OF_TYPES: Mapping[str, str] = {
     "float8": "double precision", "float4": "real", "time": "time without time zone",
 }  # fmt: skip
 """Names of types as casts have them -> as ``format_type`` writes them."""
-
-
-def _folded(node: exp.Expr | str | None) -> str:
-    """A name as the catalog has it: small letters, unless it is quoted."""
-    if isinstance(node, exp.Column):
-        node = node.this
-    if node is None or isinstance(node, str):
-        return (node or "").lower()
-    name = str(node.name)
-    return name if node.args.get("quoted") else name.lower()

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from walproof.advise.workload.parameters import Parameter, Part, Unreadable
+from walproof.advise.workload.naming import Unreadable
+from walproof.advise.workload.parameters import Parameter, Part
 from walproof.advise.workload.schema import FRESH, is_replaced, stands_for, typed
 from walproof.advise.workload.spaces import MadeTable, Space, step_of
 from walproof.advise.workload.transactions import Member, Transaction
@@ -168,7 +169,7 @@ class _Writer:
             rank = f"random_{_LAWS[draws.law]}(1, {size}, {draws.parameter:.4g})"
             scattered = f"1 + ({rank} * {step_of(size)}) % {size}"
             self._draws.append(rf"\set {name} {rank if draws.is_adjacent else scattered}")
-        return f"(:{name})::bigint"
+        return f":{name}::bigint"
 
     def _constant(self, parameter: Parameter) -> str:
         if parameter.type is None:
@@ -225,7 +226,7 @@ class _Writer:
                 return typed(column, space, self._lows[place])
             return typed(column, space, str(max(1, space.size - wanted)))
         if place in self._lows:
-            return typed(column, space, f"({self._lows[place]} + {wanted})")
+            return typed(column, space, f"{self._lows[place]} + {wanted}")
         return typed(column, space, str(wanted))
 
 

@@ -17,6 +17,7 @@ _ROWS_WHOLE = 1000
 """Tables up to so many rows are not made smaller."""
 _DISTINCT_UNKNOWN = 0.1
 """Share of the rows with a value of their own, where the server has no statistics."""
+_DISTINCT_LEAST = 1000
 _ORDERED = 0.8
 """Correlation above which a column's values rise with the rows on disk."""
 _DEPTH_MOST = 20
@@ -150,7 +151,7 @@ def _distinct(column: AppColumn, rows: int) -> int:
         counted = known if known is not None and known > 0 else len(column.labels)
         return max(1, min(round(counted), len(column.labels)))
     if not known:
-        return max(1, round(rows * _DISTINCT_UNKNOWN))
+        return max(_DISTINCT_LEAST, round(rows * _DISTINCT_UNKNOWN))
     # A count holds for a part of the rows, too; a share goes with the rows.
     return max(1, min(rows, round(known if known > 0 else -known * rows)))
 

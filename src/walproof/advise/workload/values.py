@@ -16,6 +16,8 @@ _MODIFIED = re.compile(
     r"(?P<name>[a-z_ ]+?)(?: ?\((?P<modifier>[0-9]+)(?:,(?P<scale>-?[0-9]+))?\))?"
     r"(?P<zone> with(?:out)? time zone)?"
 )
+_SIMPLE = re.compile(r":?\w+(::bigint)?|\w+\('\w+'\)")
+"""Needs no parentheses before an operator."""
 _CHUNK = 32
 """Characters of an md5."""
 _INLINE_CHUNKS = 4
@@ -25,27 +27,27 @@ _MOST_ITEMS = 50
 _ITEM_BYTES = 8
 
 _FIXED = {
-    "smallint": "(({e}) % 32767)::smallint",
-    "integer": "(({e}) % 2147483647)::integer",
-    "bigint": "({e})",
-    "real": "({e})::real",
-    "double precision": "({e})::double precision",
-    "money": "({e})::numeric::money",
-    "oid": "(({e}) % 2147483647)::oid",
-    "boolean": "(({e}) % 2 = 0)",
-    "date": "(date '2000-01-01' + (({e}) % 20000)::integer)",
-    "timestamp without time zone": "(timestamp '2020-01-01' + ({e}) * interval '1 second')",
-    "timestamp with time zone": "(timestamptz '2020-01-01 00:00+00' + ({e}) * interval '1 second')",
-    "time without time zone": "(time '00:00' + (({e}) % 86400) * interval '1 second')",
-    "interval": "(({e}) * interval '1 second')",
-    "uuid": "md5(({e})::text)::uuid",
-    "inet": "(inet '10.0.0.0' + (({e}) % 16777216))",
-    "point": "point(({e})::float8, 0)",
-    "int4range": "int4range((({e}) % 2000000000)::integer, (({e}) % 2000000000)::integer + 10)",
-    "int8range": "int8range(({e}), ({e}) + 10)",
-    "daterange": "daterange(date '2000-01-01' + (({e}) % 20000)::integer, NULL)",
-    "tstzrange": "tstzrange(timestamptz '2020-01-01 00:00+00' + ({e}) * interval '1 second', NULL)",
-    "tsrange": "tsrange(timestamp '2020-01-01' + ({e}) * interval '1 second', NULL)",
+    "smallint": "({e} % 32767)::smallint",
+    "integer": "{e}::integer",
+    "bigint": "{e}",
+    "real": "{e}::real",
+    "double precision": "{e}::double precision",
+    "money": "{e}::numeric::money",
+    "oid": "{e}::oid",
+    "boolean": "({e} % 2 = 0)",
+    "date": "(date '2000-01-01' + ({e} % 20000)::integer)",
+    "timestamp without time zone": "(timestamp '2020-01-01' + {e} * interval '1 second')",
+    "timestamp with time zone": "(timestamptz '2020-01-01 00:00+00' + {e} * interval '1 second')",
+    "time without time zone": "(time '00:00' + ({e} % 86400) * interval '1 second')",
+    "interval": "({e} * interval '1 second')",
+    "uuid": "md5({e}::text)::uuid",
+    "inet": "(inet '10.0.0.0' + ({e} % 16777216))",
+    "point": "point({e}::float8, 0)",
+    "int4range": "int4range(({e} % 2000000000)::integer, ({e} % 2000000000)::integer + 10)",
+    "int8range": "int8range({e}, {e} + 10)",
+    "daterange": "daterange(date '2000-01-01' + ({e} % 20000)::integer, NULL)",
+    "tstzrange": "tstzrange(timestamptz '2020-01-01 00:00+00' + {e} * interval '1 second', NULL)",
+    "tsrange": "tsrange(timestamp '2020-01-01' + {e} * interval '1 second', NULL)",
 }  # fmt: skip
 _TEXTS = ("text", "character varying", "character", "name", "citext")
 NUMBERS = ("smallint", "integer", "bigint", "real", "double precision", "numeric", "money")
@@ -83,9 +85,10 @@ def value(
     ``e``: SQL of a bigint from 1; ``width_bytes``: as in pg_stats; with ``is_unique`` no two numbers have the
     same value, as far as the type has so many.
     """
+    e = e if _SIMPLE.fullmatch(e) else f"({e})"
     if labels is not None:
         names = ", ".join(map(literal, labels))
-        return f"(ARRAY[{names}])[1 + ({e}) % {len(labels)}]::{type_}" if labels else None
+        return f"(ARRAY[{names}])[1 + {e} % {len(labels)}]::{type_}" if labels else None
     if type_.endswith(_ARRAY):
         return _array(type_.removesuffix(_ARRAY), e, width_bytes)
     name, modifier, scale = base_of(type_)
@@ -93,7 +96,7 @@ def value(
         return _FIXED[name].format(e=e)
     if name == "numeric":
         digits = 15 if modifier is None else max(1, modifier - (scale or 0))
-        return f"(({e}) % 1{'0' * min(digits, 18)})::{type_}"
+        return f"({e} % 1{'0' * min(digits, 18)})::{type_}"
     if name in _TEXTS:
         most = 63 if name == "name" else modifier if name != "character" else (modifier or 1)
         made = _text(e, _content_bytes(width_bytes, 16), most, is_unique=is_unique)
@@ -118,18 +121,18 @@ def _text(e: str, length: int, most: int | None, *, is_unique: bool = False) -> 
     """Hexadecimal digits that look random: about as compressible as an identifier, less than prose."""
     length = length if most is None else min(length, most)
     if is_unique and length < _CHUNK // 2:
-        return f"to_hex(({e})::bigint)"
+        return f"to_hex({e}::bigint)"
     chunks = -(-length // _CHUNK)
     if chunks <= _INLINE_CHUNKS:
-        parts = [f"md5(({e})::text{f' || {n}::text' if n else ''})" for n in range(chunks)]
+        parts = [f"md5({e}::text{f' || {n}::text' if n else ''})" for n in range(chunks)]
         joined = " || ".join(parts)
     else:
-        joined = f"(SELECT string_agg(md5(({e})::text || g::text), '') FROM generate_series(1, {chunks}) g)"
+        joined = f"(SELECT string_agg(md5({e}::text || g::text), '') FROM generate_series(1, {chunks}) g)"
     return joined if length == chunks * _CHUNK and chunks == 1 else f"left({joined}, {length})"
 
 
 def _array(item: str, e: str, width_bytes: int | None) -> str | None:
     count = 1 if width_bytes is None else max(1, min(_MOST_ITEMS, (width_bytes - 20) // _ITEM_BYTES))
-    items = [value(item, f"({e}) + {n}" if n else e) for n in range(count)]
+    items = [value(item, f"{e} + {n}" if n else e) for n in range(count)]
     known = [made for made in items if made is not None]
     return f"ARRAY[{', '.join(known)}]::{item}[]" if known else None

@@ -1,0 +1,130 @@
+"""What the names in a statement mean: tables, their columns, functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from sqlglot import exp
+
+from walproof.facts.application import AppColumn, AppTable
+
+CATALOGS = "it reads the server's own catalogs or statistics"
+"""Why a statement is none of the application."""
+
+
+class Unreadable(Exception):
+    """A statement that no load can have; the text says why."""
+
+
+class Catalog:
+    """Tables by the names that statements call them, and functions that a server of its own does not have."""
+
+    def __init__(self, tables: Sequence[AppTable], functions: Iterable[str] = ()) -> None:
+        self._functions = frozenset(functions)
+        self._by_name: dict[str, list[AppTable]] = {}
+        for table in tables:
+            self._by_name.setdefault(table.relation, []).append(table)
+
+    def find(self, name: str, schema: str) -> AppTable | None:
+        """The table; without a schema the one in ``public``, or the first of that name."""
+        found = self._by_name.get(name, [])
+        if schema:
+            return next((table for table in found if table.schema == schema), None)
+        return next((table for table in found if table.schema == "public"), found[0] if found else None)
+
+    def check_calls(self, tree: exp.Expr) -> None:
+        """Raises Unreadable for a call that has no place in a load: of a function that is not there, or of
+        one that acts on the server or its files."""
+        for node in tree.find_all(exp.Func):
+            name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+            if name in self._functions:
+                raise Unreadable(f"it calls {name}, a function of the database")
+            if _ACTING.match(name) and not _HARMLESS.match(name):
+                raise Unreadable(f"it calls {name}, which acts on the server")
+
+
+_ACTING = re.compile(r"pg_|lo_|set_config|dblink|(query|table|schema|database|cursor)_to_xml")
+_HARMLESS = re.compile(r"pg_(try_)?advisory_|pg_notify|pg_typeof|pg_column_size|pg_current_xact_id|pg_lsn")
+
+
+def table_node(node: exp.Expr) -> exp.Table | None:
+    """The table that an INSERT, UPDATE, DELETE or MERGE changes."""
+    found = node.this
+    found = found.this if isinstance(found, exp.Schema) else found
+    return found if isinstance(found, exp.Table) else None
+
+
+class Names:
+    """Tables and columns of one statement."""
+
+    def __init__(self, tree: exp.Expr, catalog: Catalog) -> None:
+        self._tree = tree
+        self._catalog = catalog
+        made = {cte.alias for cte in tree.find_all(exp.CTE)}
+        self._by_alias: dict[str, AppTable] = {}
+        found: list[AppTable] = []
+        for node in tree.find_all(exp.Table):
+            if not isinstance(node.this, exp.Identifier):
+                continue  # a function that returns rows
+            if not node.db and node.name in made:
+                continue
+            if node.db in ("pg_catalog", "information_schema") or (
+                not node.db and node.name.startswith("pg_")
+            ):
+                raise Unreadable(CATALOGS)
+            table = catalog.find(folded(node.this), folded(node.args.get("db")))
+            if table is None:
+                raise Unreadable(f"{node.sql(dialect='postgres')} is no table that was read")
+            self._by_alias[folded(node.args["alias"].this) if node.alias else table.relation] = table
+            found.append(table)
+        if not found:
+            raise Unreadable("it has no table")
+        self.tables = tuple(dict.fromkeys(found))
+
+    def of(self, node: exp.Table | None) -> AppTable | None:
+        """The table that a node names."""
+        return None if node is None else self._catalog.find(folded(node.this), folded(node.args.get("db")))
+
+    def column(self, node: exp.Expr) -> tuple[AppTable, AppColumn] | None:
+        """The column that a node names; None for a column that is made by the statement itself."""
+        name = folded(node.this if isinstance(node, exp.Column) else node)
+        alias = folded(node.args.get("table")) if isinstance(node, exp.Column) else ""
+        if alias and alias != "excluded":
+            tables = [self._by_alias[alias]] if alias in self._by_alias else []
+        else:
+            tables = list(self.tables)
+        for table in tables:
+            for column in table.columns:
+                if column.name == name:
+                    return table, column
+        return None
+
+    def columns(self) -> Iterator[AppColumn]:
+        """Every column that is named."""
+        for node in self._tree.find_all(exp.Column):
+            found = self.column(node)
+            if found is not None:
+                yield found[1]
+
+    def inserted(self, node: exp.Insert, target: AppTable) -> Iterator[AppColumn]:
+        """Columns of an INSERT, in its order."""
+        if not isinstance(node.this, exp.Schema):
+            yield from target.columns
+            return
+        by_name = {column.name: column for column in target.columns}
+        for part in node.this.expressions:
+            column = by_name.get(folded(part))
+            if column is None:
+                raise Unreadable(f"its column {part.sql(dialect='postgres')} is not known")
+            yield column
+
+
+def folded(node: exp.Expr | str | None) -> str:
+    """A name as the catalog has it: small letters, unless it is quoted."""
+    if isinstance(node, exp.Column):
+        node = node.this
+    if node is None or isinstance(node, str):
+        return (node or "").lower()
+    name = str(node.name)
+    return name if node.args.get("quoted") else name.lower()
