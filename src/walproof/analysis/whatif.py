@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from walproof.analysis.whatif_errors import Spreads, cycle_error, image_error, plain, spreads, together
+from walproof.analysis.whatif_slope import size_mb, slope
 from walproof.wal.whatif import Compression, SimulatedRun, Target, WhatIf
 
 PHASES = (0.0, 0.25, 0.5, 0.75)
@@ -266,7 +267,7 @@ class Study:
         found = [
             Cliff(smaller, larger)
             for smaller, larger in pairwise(curve)
-            if larger.wal_bytes < smaller.wal_bytes * CLIFF ** math.log2(_size_mb(larger) / _size_mb(smaller))
+            if larger.wal_bytes < smaller.wal_bytes * CLIFF ** math.log2(size_mb(larger) / size_mb(smaller))
         ]
         return sorted(found, key=lambda cliff: -cliff.times)
 
@@ -418,12 +419,12 @@ def _with_elasticity(predictions: Mapping[Target, ServerPrediction]) -> dict[Tar
         curve.sort(key=lambda prediction: prediction.target.max_wal_size_mb or 0)
         for index, prediction in enumerate(curve):
             before, behind = curve[max(0, index - 1)], curve[min(len(curve) - 1, index + 1)]
-            slope = _slope(before, behind)
-            if slope is None:
+            steepness = slope(before, behind)
+            if steepness is None:
                 continue
             curved.add(prediction.target)
-            span = _steepened(prediction, slope)
-            found[prediction.target] = replace(prediction, elasticity=slope, wal_span=span)
+            span = _steepened(prediction, steepness)
+            found[prediction.target] = replace(prediction, elasticity=steepness, wal_span=span)
     for target, prediction in predictions.items():
         # Compression has no curve of its own: the curve of the same server without it is steeper.
         like = found.get(plain(target))
@@ -432,22 +433,11 @@ def _with_elasticity(predictions: Mapping[Target, ServerPrediction]) -> dict[Tar
     return found
 
 
-def _steepened(prediction: ServerPrediction, slope: float) -> PredictedSpan:
+def _steepened(prediction: ServerPrediction, steepness: float) -> PredictedSpan:
     """The span where more WAL brings the next checkpoint sooner, and with it more WAL."""
-    if slope >= 0:
+    if steepness >= 0:
         return prediction.wal_span
     # Overestimated WAL of a sample shortens the spacing as well.
     spacing_error = SPACING_ERROR + SAMPLE_SPAN * prediction.sample_error + prediction.image_error
-    factor = (1 + spacing_error) ** (-slope * (2 if slope < FALLING else 1))
+    factor = (1 + spacing_error) ** (-steepness * (2 if steepness < FALLING else 1))
     return PredictedSpan(prediction.wal_span.low / factor, prediction.wal_span.high * factor)
-
-
-def _size_mb(server: ServerPrediction) -> int:
-    return server.target.max_wal_size_mb or 1
-
-
-def _slope(smaller: ServerPrediction, larger: ServerPrediction) -> float | None:
-    small, large = smaller.target.max_wal_size_mb, larger.target.max_wal_size_mb
-    if small is None or large is None or small >= large or min(smaller.wal_bytes, larger.wal_bytes) <= 0:
-        return None
-    return math.log(larger.wal_bytes / smaller.wal_bytes) / math.log(large / small)
