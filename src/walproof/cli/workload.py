@@ -133,7 +133,7 @@ def _say(found: Application, made: Draft, to: Path) -> None:
         for note in made.notes:
             out(f"  {note}\n")
     file = to / f"{made.name}.toml"
-    out(f"\nRead {to}/*.sql, then:\n  walproof tune --load {file} --quick\n")
+    out(f"\nRead {to}/*.sql, then:\n  walproof run {file} --quick\n  walproof tune --load {file}\n")
 
 
 def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:

@@ -27,6 +27,8 @@ _UTILITY = (
 )  # fmt: skip
 """What is no load of its own."""
 _CLIENTS = (4, 64)
+_VARIANTS = (("wal_compression", "on"), ("max_wal_size", "8GB"), ("synchronous_commit", "off"))
+"""What is asked about first, and exists in every version."""
 _RARE = 0.0005
 """Share of the calls and of the WAL below which a statement does not matter."""
 
@@ -192,6 +194,14 @@ def _toml(
     lines = [
         f"# Drafted from the statistics of a database of PostgreSQL {application.version_num // 10000}.",
         "# Read the scripts before you trust them: docs/workload.md says what is guessed.",
+        "# walproof tune --load takes the load, walproof run measures the variants below on it.",
+        "",
+        f"name = {json.dumps(order.name)}",
+        f"title = {json.dumps(f'What do settings of the write path do to {order.name}?')}",
+        "",
+        "[quick]",
+        "rounds = 3",
+        'duration = "5s"',
         "",
         "[[workload]]",
         f"name = {json.dumps(order.name)}",
@@ -206,6 +216,9 @@ def _toml(
     for name, made in scripts.items():
         weight = max(1, round(_WEIGHTS * made.calls / total))
         lines += ["", "[[workload.script]]", f"file = {json.dumps(name)}", f"weight = {weight}"]
+    lines += ["", "[[variant]]", 'name = "default"']
+    for name, value in _VARIANTS:
+        lines += ["", "[[variant]]", f'name = "{name}={value}"', f'settings = {{ {name} = "{value}" }}']
     return "\n".join(lines) + "\n"
 
 
