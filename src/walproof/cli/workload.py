@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_text
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,7 @@ _LAWS = {
 }
 _SHARE_SHOWN = 0.001
 _TEXT_SHOWN = 64
+_WIDTH = 98
 
 
 def workload(
@@ -131,7 +133,7 @@ def _say(found: Application, made: Draft, to: Path) -> None:
     if made.notes:
         out("\nwhat differs from the application\n")
         for note in made.notes:
-            out(f"  {note}\n")
+            out(textwrap.fill(note, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
     file = to / f"{made.name}.toml"
     out(f"\nRead {to}/*.sql, then:\n  walproof run {file} --quick\n  walproof tune --load {file}\n")
 

@@ -79,8 +79,8 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
     """What a statement does. Raises Unreadable."""
     tree = _tree(query)
     verb = _verb(tree)
-    catalog.check_calls(tree)
     names = Names(tree, catalog)
+    catalog.check_calls(tree)
     written = next(
         (node for node in tree.walk() if isinstance(node, exp.Insert | exp.Update | exp.Delete | exp.Merge)),
         None,
@@ -215,7 +215,7 @@ class _Climb:
         # What a column becomes may be any value as wide; what it is compared with may not name others.
         is_value = found.part in (Part.ASSIGNED, Part.INSERTED)
         if not is_value and node.find(exp.Column, exp.Subquery) is not None:
-            raise Unreadable(f"what {self._inner.sql(dialect='postgres')[:60]} makes was not understood")
+            raise Unreadable(f"the expression around ${self._number} was not understood")
         self.whole = node
         return replace(found, type=None, is_array=False)
 
@@ -257,7 +257,7 @@ class _Climb:
             return self._comparison(node, above)
         elif isinstance(above, exp.Tuple) and isinstance(above.parent, exp.Values):
             return self._inserted(above.parent.parent, above.expressions.index(node))
-        elif isinstance(above, exp.Tuple) and isinstance(above.parent, exp.When):
+        elif isinstance(above, exp.Tuple) and isinstance(above.parent, exp.Insert):
             return self._when(above.parent, above.expressions.index(node))
         elif isinstance(above, exp.Select) and node.arg_key == "expressions":
             return self._inserted(above.parent, above.expressions.index(node))
@@ -321,14 +321,12 @@ class _Climb:
             return self._part(Part.ADDED, self._beside)
         return self._part(Part.INSERTED, (target, columns[at]))
 
-    def _when(self, when: exp.When, at: int) -> Parameter:
-        then, merge = when.args.get("then"), when.find_ancestor(exp.Merge)
-        target = None if merge is None else self._names.of(table_node(merge))
-        names = then.this.expressions if isinstance(then, exp.Insert) and then.this is not None else []
-        if target is None or at >= len(names):
+    def _when(self, insert: exp.Insert, at: int) -> Parameter:
+        """A value of WHEN NOT MATCHED THEN INSERT."""
+        names = insert.this.expressions if isinstance(insert.this, exp.Tuple) else []
+        if at >= len(names):
             raise Unreadable("the columns that MERGE fills were not understood")
-        found = self._names.column(names[at])
-        return self._part(Part.INSERTED, found)
+        return self._part(Part.INSERTED, self._names.column(names[at]))
 
 
 _SAME_TYPE = (

@@ -1,0 +1,68 @@
+"""Applications to make loads of: one that was read from a server, and tables made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from walproof.facts.application import AppColumn, AppIndex, AppKey, Application, AppStatement, AppTable
+from walproof.facts.codec import from_json
+
+
+def tickets() -> Application:
+    """What was read of the tickets application (bench/workload/apps): 17.10, 8 s, 400 scripts a second."""
+    return from_json(Application, (Path(__file__).parent / "tickets.json").read_text(encoding="utf-8"))
+
+
+def column(
+    name: str,
+    type_: str,
+    *,
+    not_null: bool = False,
+    default: str | None = None,
+    is_identity: bool = False,
+    labels: tuple[str, ...] | None = None,
+    distinct: float | None = -1.0,
+    correlation: float | None = 0.0,
+    null_share: float = 0.0,
+) -> AppColumn:
+    return AppColumn(
+        name, type_, not_null, default, is_identity, False, labels, distinct, null_share, 20, correlation
+    )
+
+
+def table(
+    name: str,
+    *columns: AppColumn,
+    rows: int = 10_000,
+    keys: tuple[AppKey, ...] = (),
+    indexes: tuple[AppIndex, ...] = (),
+    triggers: tuple[str, ...] = (),
+    schema: str = "public",
+) -> AppTable:
+    return AppTable(
+        schema, name, f"{schema}.{name}", "r", rows, rows * 100, columns, keys, indexes, "", triggers,
+        heap_pages=rows // 80,
+    )  # fmt: skip
+
+
+def primary(*names: str) -> AppKey:
+    return AppKey("p", names, f"PRIMARY KEY ({', '.join(names)})")
+
+
+def foreign(name: str, other: str, key: str = "id") -> AppKey:
+    return AppKey("f", (name,), f"FOREIGN KEY ({name}) REFERENCES {other}({key})", other, (key,))
+
+
+def statement(
+    query: str, calls: float = 1000.0, rows: float | None = None, wal: float = 100.0
+) -> AppStatement:
+    return AppStatement(query, calls, calls if rows is None else rows, calls, 0.0, wal * calls)
+
+
+def application(
+    tables: tuple[AppTable, ...],
+    *statements: AppStatement,
+    commits: float | None = None,
+    functions: tuple[str, ...] = (),
+) -> Application:
+    return Application(170000, "shop", 10.0, statements, tables, 8, commits, functions=functions)

@@ -1,0 +1,121 @@
+"""What parameters stand for, in the statements that applications and their drivers send."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.advise.workload.apps import column, table
+from walproof.advise.workload.naming import CATALOGS, Catalog, Unreadable
+from walproof.advise.workload.parameters import Part, ReadStatement, read_statement
+
+T = table(
+    "t", column("id", "integer"), column("a", "text"), column("b", "numeric(10,2)"),
+    column("at", "timestamp with time zone"), column("j", "jsonb"), column("tags", "text[]"),
+)  # fmt: skip
+U = table("u", column("id", "integer"), column("t", "integer"), column("Odd Name", "text"))
+CATALOG = Catalog([T, U, table("t", column("x", "text"), schema="other")], ["audit"])
+
+
+def read(query: str) -> ReadStatement:
+    return read_statement(query, CATALOG)
+
+
+def parts(query: str) -> list[tuple[int, Part, str | None]]:
+    found = read(query).parameters
+    return sorted((each.number, each.part, each.column.name if each.column else None) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("UPDATE t SET b = b + $1 WHERE id = $2", [(1, Part.ADDED, "b"), (2, Part.EQUAL, "id")]),
+        ("UPDATE t SET a = coalesce($1, a) WHERE $2 = id", [(1, Part.ASSIGNED, "a"), (2, Part.EQUAL, "id")]),
+        ("UPDATE t SET (a, b) = ($1, $2) WHERE id = $3",
+         [(1, Part.ASSIGNED, "a"), (2, Part.ASSIGNED, "b"), (3, Part.EQUAL, "id")]),
+        ("INSERT INTO t VALUES ($1, $2), ($3, $4)",
+         [(1, Part.INSERTED, "id"), (2, Part.INSERTED, "a"), (3, Part.INSERTED, "id"),
+          (4, Part.INSERTED, "a")]),
+        ("INSERT INTO t (b, id) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET b = excluded.b + $3",
+         [(1, Part.INSERTED, "b"), (2, Part.INSERTED, "id"), (3, Part.ADDED, "b")]),
+        ("INSERT INTO t (id, a) SELECT id, $1 FROM u WHERE t = $2",
+         [(1, Part.INSERTED, "a"), (2, Part.EQUAL, "t")]),
+        ("SELECT * FROM t WHERE b BETWEEN $1 AND $2", [(1, Part.ABOVE, "b"), (2, Part.BELOW, "b")]),
+        ("SELECT * FROM t WHERE $1 > id AND b >= $2", [(1, Part.BELOW, "id"), (2, Part.ABOVE, "b")]),
+        ("SELECT * FROM t WHERE a LIKE $1 LIMIT $2 OFFSET $3",
+         [(1, Part.LIKE, "a"), (2, Part.LIMIT, None), (3, Part.OFFSET, None)]),
+        ("SELECT * FROM t x JOIN u y ON y.t = x.id WHERE y.id = $1", [(1, Part.EQUAL, "id")]),
+        ('SELECT * FROM u WHERE "Odd Name" = $1', [(1, Part.EQUAL, "Odd Name")]),
+        ("SELECT a FROM t WHERE $1 IS NULL OR a = $1", [(1, Part.EQUAL, "a")]),
+        ("DELETE FROM t WHERE id = (SELECT id FROM t WHERE a = $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+         [(1, Part.EQUAL, "a"), (2, Part.LIMIT, None)]),
+        ("WITH d AS (DELETE FROM t WHERE id = $1 RETURNING *) INSERT INTO u (id, t) SELECT id, $2 FROM d",
+         [(1, Part.EQUAL, "id"), (2, Part.INSERTED, "t")]),
+        ("MERGE INTO t USING u ON t.id = u.t WHEN MATCHED THEN UPDATE SET a = $1 "
+         "WHEN NOT MATCHED THEN INSERT (id, a) VALUES ($2, $3)",
+         [(1, Part.ASSIGNED, "a"), (2, Part.INSERTED, "id"), (3, Part.INSERTED, "a")]),
+        ("SELECT $1 FROM t WHERE id = $2 FOR UPDATE", [(1, Part.CONSTANT, None), (2, Part.EQUAL, "id")]),
+    ],
+)  # fmt: skip
+def test_each_parameter_has_its_part(query: str, expected: list[tuple[int, Part, str | None]]) -> None:
+    assert parts(query) == expected
+    assert read(query).query == query
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM t WHERE id = ANY($1::int[])", "DELETE FROM t WHERE id IN ($1 /*, ... */)"]
+)
+def test_a_list_is_known_for_one(query: str) -> None:
+    (parameter,) = read(query).parameters
+    assert parameter.is_list
+    assert parameter.column is T.columns[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "written"),
+    [
+        ("UPDATE t SET a = $1 WHERE id = md5($2 || $3)::int", "UPDATE t SET a = $1 WHERE id = $2"),
+        ("UPDATE t SET j = jsonb_set(j, $1, $2) WHERE id = $3", "UPDATE t SET j = $1 WHERE id = $3"),
+        ("INSERT INTO t (id, tags) VALUES (nextval($1), ARRAY[$2, $3])",
+         "INSERT INTO t (id, tags) VALUES ($1, $2)"),
+        ("DELETE FROM t WHERE at < now() - interval $1", "DELETE FROM t WHERE at < $1"),
+        ("INSERT INTO t (id, a) VALUES ($1, repeat(md5(random()::text), $2))",
+         "INSERT INTO t (id, a) VALUES ($1, $2)"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_computed_stands_as_one_parameter(query: str, written: str) -> None:
+    assert read(query).query == written
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT * FROM pg_class WHERE relname = $1", CATALOGS),
+        ("SELECT pid FROM pg_catalog.pg_stat_activity", CATALOGS),
+        ("SELECT $1", "it has no table"),
+        ("TRUNCATE t", "it is no SELECT, INSERT, UPDATE, DELETE or MERGE"),
+        ("SELECT * FROM nothing WHERE id = $1", "nothing is no table that was read"),
+        ("SELECT audit($1) FROM t", "it calls audit, a function of the database"),
+        ("UPDATE t SET a = pg_read_file($1)", "it calls pg_read_file, which acts on the server"),
+        ("SELECT lo_export($1, $2) FROM t", "it calls lo_export, which acts on the server"),
+        ("SELECT * FROM t WHERE j ->> $1 = $2", "what $2 is compared with was not understood"),
+        ("SELECT * FROM t WHERE id = length(a || $1)", "the expression around $1 was not understood"),
+        ("INSERT INTO t (nothing) VALUES ($1)", "its column nothing is not known"),
+        ("SELECT FROM WHERE (", "its text was not understood"),
+        ("SELECT 1; SELECT 2", "its text was not understood"),
+        ("", "its text was not understood"),
+    ],
+)
+def test_what_cannot_be_read_says_why(query: str, reason: str) -> None:
+    with pytest.raises(Unreadable) as caught:
+        read(query)
+    assert str(caught.value) == reason
+
+
+def test_a_table_without_a_schema_is_the_one_in_public() -> None:
+    assert read("SELECT a FROM t").tables == (T,)
+    assert read("SELECT x FROM other.t").tables[0].schema == "other"
+
+
+def test_harmless_functions_of_the_server_stay() -> None:
+    assert read("SELECT pg_advisory_xact_lock($1) FROM t WHERE id = $2").verb == "select"
+    assert read("SELECT pg_notify($1, $2) FROM t").verb == "select"
