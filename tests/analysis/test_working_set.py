@@ -74,7 +74,7 @@ def test_nothing_is_told_where_every_page_was_touched() -> None:
 def test_nothing_is_told_where_something_else_makes_images() -> None:
     family = Pages(ROWS, PAGES, 1000.0)
     even = images([family], HALVES, Draws())
-    assert fit([family], HALVES, Counted(1.5 * even, even)) is None
+    assert fit([family], HALVES, Counted(1.6 * even, even)) is None
     assert fit([], HALVES, Counted(10, 5)) is None
 
 

@@ -33,6 +33,8 @@ _EXACT = 10_000
 _BINS = 400
 _EVEN = 0.97
 """Share of the images of even draws above which draws count as even."""
+_ALIEN = 1.5
+"""Times the images of even draws above which it is not the draws that make them."""
 _TELLING = 1.2
 """Exponent that has to be told from even draws."""
 
@@ -107,11 +109,11 @@ def fit(families: Sequence[Pages], parts: Sequence[CyclePart], counted: Counted)
 
     Each law gets the parameter with which it makes as many in the whole time; the law is taken that is
     nearest to what was counted in the first half. None where nothing can be told: nearly every page was
-    touched, whatever the law, or even draws would make fewer images than were counted, so that something else
+    touched, whatever the law, or far more images were counted than even draws make, so that something else
     makes images, too.
     """
     even = images(families, parts, Draws())
-    if even <= 0 or counted.all > even / _EVEN:
+    if even <= 0 or counted.all > _ALIEN * even:
         return None
     if images(families, parts, Draws(Law.ZIPF, _TELLING)) > _EVEN * even:
         return None

@@ -72,8 +72,6 @@ class _Writer:
         self._drawing = drawing
         self._drawn = rows
         self._draws = draws
-        self._own: set[str] = set()
-        """Variables of this statement."""
         self._lows: dict[tuple[str, str], str] = {}
         """(table, column) -> variable of the lower end of a range."""
 
@@ -145,13 +143,11 @@ class _Writer:
         """A number that stands for a row: the one that the transaction has drawn, or another."""
         by = (self._read.verb, "" if self._read.target is None else self._read.target.name)
         known = self._drawn.get(space.of)
-        if known is not None and (by not in known.by or known.variable in self._own):
+        if known is not None and by not in known.by:
             known.by.add(by)
-            self._own.add(known.variable)
             return known.variable
         variable = self._draw(space.keys, space.of)
         self._drawn[space.of] = _Drawn(variable, {by})
-        self._own.add(variable)
         return variable
 
     def _number(self, space: Space) -> str:

@@ -1,0 +1,244 @@
+"""The draft of a load: from facts of a real application, and from tables that are hard to do."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.advise.workload.apps import application, column, foreign, primary, statement, table, tickets
+from walproof.advise.workload.draft import Draft, DraftOrder, draft
+from walproof.analysis.working_set import Law
+from walproof.facts.application import AppIndex, AppKey, Application, AppTable
+from walproof.lab.reading import check_study
+
+ORDER = DraftOrder("shop", 1 << 30, 20)
+ID = column("id", "bigint", not_null=True, is_identity=True, correlation=1.0)
+PARENTS = table("parents", ID, column("name", "text"), keys=(primary("id"),))
+
+
+def made(*statements: str, tables: tuple[AppTable, ...], commits: float | None = None) -> Draft:
+    return draft(application(tables, *map(statement, statements), commits=commits), ORDER)
+
+
+def only_script(found: Draft) -> str:
+    (name,) = found.scripts
+    return found.files[name]
+
+
+def test_a_real_application_is_drafted_whole() -> None:
+    found = draft(tickets(), replace(ORDER, name="tickets"))
+    assert found.calls_share == 1.0
+    assert found.wal_share == 1.0
+    assert found.left_out == ()
+    assert [len(each.members) for each in found.scripts.values()] == [1, 2, 3, 1, 1]
+    comment = next(text for name, text in found.files.items() if "comments" in name)
+    assert comment.startswith("\\set v1 random(1, 200000)\n")
+    assert comment.count(":v1::bigint") == 2, "the ticket that is commented on is the one that changes"
+    assert comment.splitlines()[-1] == "COMMIT;"
+    assert found.rate == pytest.approx(399, rel=0.02)
+    # The application drew evenly, over three tables that foreign keys link.
+    assert {name: draws.law for name, draws in found.laws.items()} == dict.fromkeys(
+        ("public.customers", "public.tickets", "public.comments"), Law.EVEN
+    )
+    schema = found.files["schema.sql"]
+    assert "CREATE TYPE public.ticket_state AS ENUM ('new', 'open', 'waiting', 'closed');" in schema
+    assert "WHERE (state <> 'closed'::public.ticket_state);" in schema, "the enum of the index is there"
+    assert "ALTER TABLE public.comments ADD FOREIGN KEY (ticket) REFERENCES public.tickets(id);" in schema
+    assert schema.index("CREATE TABLE public.customers") < schema.index("CREATE TABLE public.tickets")
+
+
+def test_the_file_is_a_study() -> None:
+    found = draft(tickets(), replace(ORDER, name="tickets"))
+    text = found.files["tickets.toml"]
+    study = check_study(tomllib.loads(text), "tickets.toml", text)
+    assert study.variant[0].name == "default"
+    (workload,) = study.workload
+    assert [script.file for script in workload.script] == list(found.scripts)
+    assert sum(script.weight for script in workload.script) == pytest.approx(10_000, abs=5)
+    assert f"# rate = {found.rate:.0f}  # transactions a second" in text
+
+
+def test_rows_that_are_hit_again_make_fewer_images() -> None:
+    seen = tickets()
+    fewer = replace(
+        seen,
+        statements=tuple(
+            replace(row, wal_fpi=row.wal_fpi / 4, wal_fpi_first_half=(row.wal_fpi_first_half or 0) / 3)
+            for row in seen.statements
+        ),
+    )
+    found = draft(fewer, ORDER)
+    assert found.laws["public.tickets"].law is not Law.EVEN
+    assert re.search(r"random_(zipfian|exponential)\(1, 200000, [0-9.]+\)", "".join(found.files.values()))
+
+
+def test_without_checkpoint_times_rows_are_drawn_evenly() -> None:
+    found = draft(replace(tickets(), cycle_parts=()), ORDER)
+    assert found.laws == {}
+    assert "random_" not in "".join(found.files.values())
+
+
+def test_a_smaller_copy_keeps_small_tables_whole() -> None:
+    found = draft(tickets(), replace(ORDER, most_bytes=10 << 20))
+    rows = {each.table.relation: each.rows for each in found.tables}
+    assert rows["counters"] == 400
+    assert 1000 < rows["tickets"] < 100_000
+    assert any("of their rows (about 10.0 MB)" in note for note in found.notes), found.notes
+
+
+def test_few_statements_are_those_that_matter_most() -> None:
+    found = draft(tickets(), replace(ORDER, statements=2))
+    assert sum(len(each.members) for each in found.scripts.values()) == 2
+    assert found.wal_share > 0.5
+    assert {left.why for left in found.left_out} == {"it is not among the 2 that matter most (--statements)"}
+
+
+def test_a_key_that_the_application_makes_is_new_each_time() -> None:
+    found = made("INSERT INTO parents (id, name) VALUES ($1, $2)", tables=(PARENTS,))
+    assert "VALUES ( nextval('walproof_fresh') , left(md5(" in only_script(found)
+    assert "CREATE SEQUENCE walproof_fresh START 10001;" in found.files["schema.sql"]
+
+
+def test_a_key_of_foreign_keys_alone_may_be_there_already() -> None:
+    links = table(
+        "links", column("a", "bigint", not_null=True), column("b", "bigint", not_null=True),
+        rows=5000, keys=(primary("a", "b"), foreign("a", "public.parents"), foreign("b", "public.parents")),
+    )  # fmt: skip
+    insert = "INSERT INTO links (a, b) VALUES ($1, $2) RETURNING a"
+    text = only_script(made(insert, tables=(PARENTS, links)))
+    assert text.endswith("ON CONFLICT DO NOTHING RETURNING a;\n")
+    assert ":v1::bigint , :v2::bigint" in text, "the two parents are different ones"
+
+
+def test_what_is_deleted_is_not_pointed_to() -> None:
+    children = table(
+        "children", ID, column("parent", "bigint"), keys=(primary("id"), foreign("parent", "public.parents"))
+    )
+    found = made(
+        "DELETE FROM parents WHERE id = $1", "INSERT INTO children (parent) VALUES ($1)",
+        tables=(PARENTS, children),
+    )  # fmt: skip
+    assert "FOREIGN KEY" not in found.files["schema.sql"]
+    assert any("the load deletes rows there" in note for note in found.notes)
+
+
+def test_tables_that_foreign_keys_need_come_along() -> None:
+    children = table(
+        "children", ID, column("parent", "bigint"), keys=(primary("id"), foreign("parent", "public.parents"))
+    )
+    found = made("INSERT INTO children (parent) VALUES ($1)", tables=(children, PARENTS))
+    assert [each.table.relation for each in found.tables] == ["parents", "children"]
+
+
+def test_a_type_without_values_stands_as_bytes_and_is_not_named() -> None:
+    places = table(
+        "places", ID, column("at", "public.geometry"), column("n", "integer"), keys=(primary("id"),)
+    )
+    found = made(
+        "UPDATE places SET n = n + $1 WHERE id = $2", "UPDATE places SET at = $1 WHERE id = $2",
+        tables=(places,),
+    )  # fmt: skip
+    assert '"at" bytea' in found.files["schema.sql"]
+    (left,) = found.left_out
+    assert left.why == "it names at of type public.geometry, of which no value can be made"
+    assert left.wal_share == 0.5
+
+
+@pytest.mark.parametrize(
+    "default", ["public.next_number()", "pg_read_file('/etc/passwd')", "lo_import('/x')"]
+)
+def test_a_default_that_calls_anything_is_left_out(default: str) -> None:
+    items = table("items", ID, column("n", "text", default=default), keys=(primary("id"),))
+    found = made("UPDATE items SET n = $1 WHERE id = $2", tables=(items,))
+    assert default not in found.files["schema.sql"]
+    assert any(default in note for note in found.notes)
+
+
+def test_a_known_default_stays() -> None:
+    items = table("items", ID, column("at", "timestamp with time zone", default="now()", not_null=True))
+    assert "DEFAULT now() NOT NULL" in made("UPDATE items SET id = id", tables=(items,)).files["schema.sql"]
+
+
+def test_triggers_and_odd_indexes_are_named() -> None:
+    odd = AppIndex("CREATE INDEX o ON public.items USING gin (name public.gin_trgm_ops)", ("name",), False)
+    items = table(
+        "items", ID, column("name", "text"), keys=(primary("id"),), indexes=(odd,), triggers=("audit",)
+    )
+    found = made("UPDATE items SET name = $1 WHERE id = $2", tables=(items,))
+    assert any("triggers that are not here: audit" in note for note in found.notes)
+    assert any("gin_trgm_ops" in note for note in found.notes)
+    assert "gin_trgm_ops" not in found.files["schema.sql"]
+
+
+def test_rare_statements_and_transaction_commands_are_no_load() -> None:
+    rows = (
+        statement("UPDATE parents SET name = $1 WHERE id = $2", 1_000_000),
+        statement("DELETE FROM parents WHERE id = $1", 3),
+        statement("COMMIT", 1_000_000, wal=0),
+        statement("SET search_path = $1", 500_000, wal=0),
+    )
+    found = draft(application((PARENTS,), *rows), ORDER)
+    assert [left.why for left in found.left_out] == ["it is rare"]
+    assert found.wal_share > 0.99
+
+
+@pytest.mark.parametrize(
+    ("query", "where"),
+    [
+        ("UPDATE parents SET name = $1 WHERE id = $2 /* ; \\! id */", None),
+        ("UPDATE parents SET name = $1 WHERE id = $2 -- :v1", None),
+        ("UPDATE parents SET name = $1 WHERE id = $2 \\! id", "its text was not understood"),
+        ("UPDATE parents SET name = $1\n\\! id\nWHERE id = $2", "its text was not understood"),
+    ],
+)
+def test_no_text_of_a_statement_is_a_command_of_pgbench(query: str, where: str | None) -> None:
+    found = made(query, tables=(PARENTS,))
+    if where is None:
+        assert "\\!" not in only_script(found)
+        assert only_script(found).count(":v1") == 1
+    else:
+        assert [left.why for left in found.left_out] == [where]
+
+
+def test_odd_names_are_quoted_everywhere() -> None:
+    odd = AppTable(
+        'we"ird', "Ta ble", '"we""ird"."Ta ble"', "r", 10, 8192,
+        (ID, column('co"l', "text", not_null=True)), (AppKey("u", ('co"l',), 'UNIQUE ("co""l")'),), (),
+        "fillfactor=70",
+    )  # fmt: skip
+    found = made('UPDATE "we""ird"."Ta ble" SET "co""l" = upper("co""l") WHERE id = $1', tables=(odd,))
+    schema = found.files["schema.sql"]
+    assert 'CREATE SCHEMA "we""ird";' in schema
+    assert '"co""l" text NOT NULL' in schema
+    assert "WITH (fillfactor=70);" in schema
+    assert list(found.scripts) == ["01-update-ta-ble.sql"]
+
+
+def test_a_composite_key_is_unique_in_the_rows_that_are_made() -> None:
+    days = table(
+        "days", column("day", "date", not_null=True, distinct=100.0),
+        column("kind", "integer", not_null=True, distinct=7.0), column("n", "integer"),
+        rows=650, keys=(primary("day", "kind"),),
+    )  # fmt: skip
+    found = made("UPDATE days SET n = n + $1 WHERE day = $2 AND kind = $3", tables=(days,))
+    (spaces,) = (each.spaces for each in found.tables)
+    numbers = {
+        name: [eval(spaces[name].number.replace("/", "//"), {"i": i}) for i in range(1, 651)]
+        for name in ("day", "kind")
+    }
+    assert len(set(zip(numbers["day"], numbers["kind"], strict=True))) == 650
+    assert max(numbers["kind"]) == 7
+
+
+def test_an_application_without_statements_makes_no_load() -> None:
+    found = draft(Application(170000, "shop", None, (), (PARENTS,), 0), ORDER)
+    assert not found.scripts
+    assert found.rate is None
+
+
+def test_files_are_plain_names() -> None:
+    assert all(Path(name).name == name for name in draft(tickets(), ORDER).files)
