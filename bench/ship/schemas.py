@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from bench.ship.shapes import runs, servers, tuning, wal
+from bench.ship.shapes import runs, servers, tuning, wal, workload
 from walproof.facts.calibration import Calibration
 from walproof.facts.plan import Plan
 from walproof.facts.tuning import TuningPlan
@@ -31,6 +31,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = {
     "studies": (list[runs.StudyTitle], "studies"),
     "runs": (list[runs.RunRow], "runs"),
     "run-request": (runs.Asked, "runs stop, runs more"),
+    "workload": (workload.DraftedLoad, "workload"),
     "load-advice": (runs.LoadRecipe, "load-advice"),
     "power-cut-replay": (runs.CutAgain, "power-cut replay of a case that is cut again"),
     "pg-list": (list[runs.InstallRow], "pg list"),

@@ -64,6 +64,7 @@ ELSEWHERE = {
     "load-advice": "tests.cli.test_load_advice.test_the_recipe_of_a_finished_run_is_printed_again",
     "power-cut replay": "tests.live.test_power_cut.test_a_study_of_power_cuts",
     "replica watch": "tests.live.test_replica_watch.test_json_is_a_line_a_window_without_connection_strings",
+    "workload": "tests.live.test_workload.test_a_draft_writes_what_the_application_writes",
     "watch": "tests.live.test_watch.test_one_look_names_the_trouble_and_leaves_nothing",
     "wal capture": "tests.lab.test_capture.test_from_the_command_line",
     "wal records": "tests.cli.test_wal.test_records",

@@ -17,6 +17,8 @@ from walproof.units import format_bytes, format_duration, parse_duration_s
 
 if TYPE_CHECKING:
     from walproof.advise.workload.draft import Draft
+    from walproof.advise.workload.spaces import MadeTable
+    from walproof.analysis.working_set import Draws
     from walproof.facts.application import Application
 
 _LEFT_OUT_SHOWN = 10
@@ -167,7 +169,7 @@ def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:
             }
             for name, each in made.scripts.items()
         ],
-        "tables": [{"name": table.table.name, "rows": table.rows} for table in made.tables],
+        "tables": [_table(table, made.laws.get(table.table.name)) for table in made.tables],
         "left_out": [
             {
                 "query": left.statement.query,
@@ -178,6 +180,16 @@ def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:
             for left in made.left_out
         ],
         "notes": list(made.notes),
+    }
+
+
+def _table(made: MadeTable, draws: Draws | None) -> dict[str, Any]:
+    return {
+        "name": made.table.name,
+        "rows": made.rows,
+        "law": None if draws is None else draws.law.value,
+        "parameter": None if draws is None else draws.parameter,
+        "is_adjacent": None if draws is None else draws.is_adjacent,
     }
 
 

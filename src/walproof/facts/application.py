@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
+HIDDEN = "<insufficient privilege>"
+"""Text of statements that the role may not see, all of which are one."""
+
+
 @dataclass(frozen=True, slots=True)
 class AppColumn:
     """A column of a table."""

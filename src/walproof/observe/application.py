@@ -15,6 +15,7 @@ from typing import Any
 
 from walproof.errors import ProbeError
 from walproof.facts.application import (
+    HIDDEN,
     AppColumn,
     AppIndex,
     AppKey,
@@ -41,7 +42,8 @@ _STATEMENTS = """
     FROM {view}
     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) {toplevel}
           AND query IS NOT NULL"""
-_HIDDEN = "<insufficient privilege>"
+_HIDDEN_MOST = 0.5
+"""Share of the calls."""
 _RESET = "SELECT extract(epoch FROM now() - stats_reset) FROM {schema}.pg_stat_statements_info"
 """From 14 on."""
 _COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
@@ -197,15 +199,19 @@ def _look(asking: Asking, view: str) -> _Look:
             detail=asking.lacks[0],
             hint="It has to be in shared_preload_libraries, and the role needs pg_read_all_stats.",
         )
-    hidden = sum(row[1] == _HIDDEN for row in rows)
-    if hidden == len(rows) and rows:
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
+    texts: dict[str, str] = {}
+    for name, text, *counts in rows:
+        # A statement that is hidden has no name.
+        key = str(name or text)
+        texts[key] = str(text)
+        sums[key] = [total + float(count or 0) for total, count in zip(sums[key], counts, strict=True)]
+    if sums[HIDDEN][0] > _HIDDEN_MOST * sum(counts[0] for counts in sums.values()):
         raise ProbeError(
-            "the texts of all statements are hidden from this role",
+            "the texts of most statements are hidden from this role",
             hint="GRANT pg_read_all_stats TO the role (pg_monitor includes it).",
         )
-    statements = {
-        str(row[0]): AppStatement(str(row[1]), *(float(count or 0) for count in row[2:])) for row in rows
-    }
+    statements = {key: AppStatement(text, *sums[key]) for key, text in texts.items()}
     return _Look(time.time(), statements, _number(asking.value("commits", _COMMITS)))
 
 

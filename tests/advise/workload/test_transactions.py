@@ -38,6 +38,13 @@ def test_statements_of_other_counts_stand_alone() -> None:
     assert found == [["select"], ["update", "update"]]
 
 
+def test_of_many_alike_so_many_are_put_together_as_commits_allow() -> None:
+    members = [member(READ_C, 1000), member(UPDATE_A, 1000), member(INSERT_C, 1000), member(UPDATE_B, 1000)]
+    assert verbs(members, 0, 3000) == [["insert", "update"], ["select"], ["update"]]
+    assert verbs(members, 0, 2000) == [["insert", "update", "update"], ["select"]]
+    assert verbs(members, 0, 1000) == [["select", "insert", "update", "update"]]
+
+
 def test_reads_alone_are_no_transaction() -> None:
     reads = [member(READ_C, 1000), member("SELECT id FROM a WHERE n = $1", 1000)]
     assert verbs(reads, 1000, 1000) == [["select"], ["select"]]

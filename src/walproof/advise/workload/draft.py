@@ -15,7 +15,7 @@ from walproof.advise.workload.spaces import MadeTable, make_table
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.unevenness import drawn_by
 from walproof.analysis.working_set import Draws
-from walproof.facts.application import Application, AppStatement, AppTable
+from walproof.facts.application import HIDDEN, Application, AppStatement, AppTable
 from walproof.sqltext import visible
 from walproof.units import format_bytes
 
@@ -140,6 +140,9 @@ def _read(application: Application) -> tuple[dict[AppStatement, ReadStatement], 
     read: dict[AppStatement, ReadStatement] = {}
     for row in application.statements:
         if row.calls <= 0 or _is_utility(row.query):
+            continue
+        if row.query == HIDDEN:
+            why[row] = "its text is hidden from this role (pg_read_all_stats shows it)"
             continue
         try:
             read[row] = read_statement(row.query, catalog)

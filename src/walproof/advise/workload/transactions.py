@@ -50,24 +50,27 @@ def transactions(
     """The statements as transactions, those with the most calls first.
 
     ``blocks``: how often a transaction block was committed, as far as that was counted; ``commits``: how many
-    transactions the database committed. What was called equally often is put together, the largest groups
-    first, as long as there are still so many commits as the database had.
+    transactions the database committed, which says more. What was called equally often is put together, the
+    largest groups first, as long as there are still as many commits as the database had.
     """
     scripts = sum(member.statement.calls for member in members)
     found: list[Transaction] = []
     for group in sorted(_alike(members), key=lambda group: (-len(group), -group[0].statement.calls)):
         calls = max(member.statement.calls for member in group)
-        writes = any(member.read.target is not None for member in group)
-        saved = calls * (len(group) - 1)
-        fits = blocks >= calls * (1 - _ALIKE) or (
-            commits is not None and scripts - saved >= commits * (1 - _SLACK)
-        )
-        if len(group) > 1 and writes and fits:
+        size = 1
+        if any(member.read.target is not None for member in group):
+            if commits is not None:
+                size = min(len(group), 1 + max(0, int((scripts - commits * (1 - _SLACK)) / calls)))
+            elif blocks >= calls * (1 - _ALIKE):
+                size = len(group)
+        if size > 1:
             blocks -= calls
-            scripts -= saved
-            found.append(Transaction(tuple(group), calls))
-        else:
-            found += [Transaction((member,), member.statement.calls) for member in group]
+            scripts -= calls * (size - 1)
+            # What is left over are reads first: a block is there for what it changes.
+            writing = sorted(group, key=lambda member: member.read.target is None)[:size]
+            found.append(Transaction(tuple(member for member in group if member in writing), calls))
+            group = [member for member in group if member not in writing]
+        found += [Transaction((member,), member.statement.calls) for member in group]
     return tuple(sorted(found, key=lambda transaction: -transaction.calls))
 
 

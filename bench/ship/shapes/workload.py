@@ -1,0 +1,50 @@
+"""Shape of the output about drafted loads."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+
+class CountedStatement(TypedDict):
+    query: str
+    calls: float
+    rows: float
+    wal_records: float
+    wal_fpi: float
+    wal_bytes: float
+
+
+class DraftedScript(TypedDict):
+    file: str
+    calls: float
+    statements: list[CountedStatement]
+
+
+class MadeTable(TypedDict):
+    name: str
+    rows: int
+    law: str | None
+    parameter: float | None
+    is_adjacent: bool | None
+
+
+class LeftOut(TypedDict):
+    query: str
+    why: str
+    calls_share: float
+    wal_share: float
+
+
+class DraftedLoad(TypedDict):
+    format: int
+    name: str
+    file: str
+    database: str
+    seconds: float | None
+    rate: float | None
+    calls_share: float
+    wal_share: float
+    scripts: list[DraftedScript]
+    tables: list[MadeTable]
+    left_out: list[LeftOut]
+    notes: list[str]

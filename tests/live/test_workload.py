@@ -1,0 +1,210 @@
+"""A load drafted from a real server: it runs, and writes what the application writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests import versions
+from tests.cli.command import walproof
+from tests.schemas import assert_valid
+from walproof.advise.workload.values import value
+from walproof.facts import Install
+from walproof.postgres import template as templates
+from walproof.postgres.build import has_extension
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.install import discover
+from walproof.postgres.reach import reachable_install, reachable_pgbench
+from walproof.postgres.workspace import Workspace
+from walproof.privilege.environment import child_environment
+from walproof.privilege.user import server_user
+
+pytestmark = pytest.mark.live
+
+COUNTING = {"shared_preload_libraries": "pg_stat_statements"}
+SCHEMA = """
+    CREATE TYPE mood AS ENUM ('calm', 'cross');
+    CREATE TABLE owners (id uuid PRIMARY KEY, email text NOT NULL UNIQUE, mood mood NOT NULL DEFAULT 'calm');
+    CREATE TABLE parcels (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, owner uuid NOT NULL REFERENCES owners,
+        weight numeric(8,2) NOT NULL CHECK (weight > 0), labels text[], note varchar(40), seen timestamptz
+    );
+    CREATE INDEX parcels_owner ON parcels (owner);
+    CREATE TABLE days (day date, kind int, n bigint NOT NULL DEFAULT 0, PRIMARY KEY (day, kind));
+    INSERT INTO owners SELECT md5(i::text)::uuid, i || '@example.org', 'calm' FROM generate_series(1, 2000) i;
+    INSERT INTO parcels (owner, weight, note) SELECT md5((1 + i % 2000)::text)::uuid, 1 + i % 40, md5(i::text)
+    FROM generate_series(1, 20000) i;
+    INSERT INTO days SELECT current_date - i / 3, i % 3, 0 FROM generate_series(0, 299) i;
+    ANALYZE;
+    CREATE EXTENSION pg_stat_statements;
+    CREATE ROLE looker LOGIN;
+    GRANT pg_monitor TO looker;
+    GRANT SELECT ON ALL TABLES IN SCHEMA public TO looker"""
+APPLICATION = """
+    \\set o random(1, 2000)
+    \\set p random(1, 20000)
+    BEGIN;
+    INSERT INTO parcels (owner, weight, labels, note)
+    VALUES (md5(:o::text)::uuid, 7.5, ARRAY['a', 'b'], repeat('x', 20));
+    INSERT INTO days (day, kind, n) VALUES (current_date, 1, 1)
+    ON CONFLICT (day, kind) DO UPDATE SET n = days.n + 1;
+    COMMIT;
+    UPDATE parcels SET seen = now(), weight = weight + 1 WHERE id = :p;
+    SELECT id, note FROM parcels WHERE owner = md5(:o::text)::uuid ORDER BY id LIMIT 3;
+"""
+TRANSACTIONS = 400
+TYPES = (
+    "smallint", "integer", "bigint", "real", "double precision", "numeric", "numeric(10,2)", "money", "oid",
+    "boolean", "date", "timestamp without time zone", "timestamp(3) with time zone",
+    "time without time zone", "interval", "uuid", "inet", "point", "int4range", "int8range", "daterange",
+    "tstzrange", "tsrange", "text", "character varying(40)", "character(12)", "name", "bytea", "json",
+    "jsonb", "tsvector", "text[]", "integer[]",
+)  # fmt: skip
+UNIQUE = (
+    "integer",
+    "bigint",
+    "uuid",
+    "text",
+    "character varying(40)",
+    "timestamp without time zone",
+    "bytea",
+)
+
+
+def counting_installs() -> list[Install]:
+    """The oldest and the newest install that has pg_stat_statements."""
+    return versions.ends([each for each in versions.installs() if has_extension(each, "pg_stat_statements")])
+
+
+@contextmanager
+def running(install: Install, workspace: Workspace, name: str, settings: dict[str, str]) -> Iterator[Cluster]:
+    folder = workspace.make_folder(name)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    cluster = Cluster(install, workspace, folder)
+    cluster.start(settings)
+    try:
+        yield cluster
+    finally:
+        cluster.stop("immediate")
+
+
+def execute(cluster: Cluster, text: str) -> None:
+    with cluster.connect() as session:
+        session.execute(text.encode())
+
+
+def pgbench(cluster: Cluster, *arguments: str) -> subprocess.Popen[bytes]:
+    program = reachable_pgbench(discover(), server_user())
+    return subprocess.Popen(
+        [str(program), "-n", "-c", "2", "-M", "prepared", *arguments, cluster.conninfo],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=child_environment(),
+    )  # fmt: skip
+
+
+def records(cluster: Cluster) -> float:
+    """WAL records of all statements."""
+    query = "SELECT sum(wal_records)::float8 FROM pg_stat_statements WHERE query !~* 'pg_|checkpoint'"
+    with cluster.connect() as session:
+        rows = session.execute(query).fetchall()
+    return float(str(rows[0][0]))
+
+
+@pytest.mark.parametrize("chosen", counting_installs(), ids=lambda each: each.version)
+def test_a_draft_writes_what_the_application_writes(
+    chosen: Install, workspace: Workspace, tmp_path: Path, open_place: Path
+) -> None:
+    install = reachable_install(chosen, server_user())
+    versions.note(install.version)
+    script = open_place / "application.sql"
+    script.write_text(APPLICATION)
+    with running(install, workspace, "application", COUNTING) as cluster:
+        execute(cluster, SCHEMA)
+        execute(cluster, "SELECT pg_stat_statements_reset()")
+        with pgbench(cluster, "-f", str(script), "-R", "100", "-t", str(TRANSACTIONS)) as load:
+            time.sleep(1)
+            conninfo = f"{cluster.conninfo} user=looker"
+            done = walproof("workload", conninfo, "--to", "parcels", "--for", "3s", "--json", cwd=tmp_path)
+            _, said = load.communicate()
+        assert load.returncode == 0, said.decode()
+        assert done.returncode == 0, done.stderr
+        written = records(cluster)
+    found = json.loads(done.stdout)
+    assert_valid("workload", found)
+    assert found["left_out"] == []
+    assert found["wal_share"] == 1.0
+    assert found["rate"] == pytest.approx(300, rel=0.25), "two transactions and a read, 100 times a second"
+    statements = [[each["query"].split()[0] for each in script["statements"]] for script in found["scripts"]]
+    assert ["INSERT", "INSERT"] in [sorted(verbs)[:2] for verbs in statements]
+    folder = tmp_path / "parcels"
+    (load_table,) = tomllib.loads((folder / "parcels.toml").read_text())["workload"]
+    assert oct(folder.stat().st_mode & 0o777) == "0o700"
+    with running(install, workspace, "draft", COUNTING) as cluster:
+        execute(cluster, (folder / "schema.sql").read_text().replace("VACUUM ANALYZE;", "ANALYZE;"))
+        execute(cluster, "CREATE EXTENSION pg_stat_statements")
+        execute(cluster, "SELECT pg_stat_statements_reset()")
+        words: list[str] = []
+        for each in load_table["script"]:
+            (open_place / each["file"]).write_text((folder / each["file"]).read_text())
+            words += ["-f", f"{open_place / each['file']}@{each['weight']}"]
+        scripts = round(TRANSACTIONS * 2 * found["rate"] / 100)
+        with pgbench(cluster, *words, "-t", str(scripts // 2)) as load:
+            _, said = load.communicate()
+        assert load.returncode == 0, said.decode()
+        assert b"aborted" not in said
+        assert records(cluster) == pytest.approx(written, rel=0.15)
+    done = walproof("tune", "--load", "parcels/parcels.toml", "--quick", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_type_has_values(install: Install, workspace: Workspace) -> None:
+    with running(install, workspace, "types", {}) as cluster, cluster.connect() as session:
+        session.execute("CREATE TYPE mood AS ENUM ('calm', 'cross')")
+        for type_ in TYPES:
+            made = value(type_, "i", 200)
+            assert made is not None, type_
+            session.execute(f"SELECT ({made})::{type_} FROM generate_series(1::bigint, 500) i".encode())
+        labels = value("public.mood", "i", None, ("calm", "cross"))
+        session.execute(f"SELECT {labels} FROM generate_series(1::bigint, 9) i".encode())
+        for type_ in UNIQUE:
+            made = value(type_, "i", 6, is_unique=True)
+            query = f"SELECT count(DISTINCT {made}) FROM generate_series(1::bigint, 70000) i"
+            assert session.execute(query.encode()).fetchone() == (70000,), type_
+
+
+@pytest.mark.parametrize("kind", ["missing", "not loaded", "no right"])
+def test_what_a_server_lacks_is_said(kind: str, workspace: Workspace, tmp_path: Path) -> None:
+    *_, chosen = counting_installs()
+    install = reachable_install(chosen, server_user())
+    versions.note(install.version)
+    with running(install, workspace, "lacking", {} if kind == "not loaded" else COUNTING) as cluster:
+        if kind != "missing":
+            execute(cluster, "CREATE EXTENSION pg_stat_statements")
+        execute(cluster, "CREATE ROLE nobody LOGIN")
+        for number in range(20):
+            execute(cluster, f"CREATE TABLE t{number} ()")
+        conninfo = f"{cluster.conninfo} user=nobody"
+        done = walproof("workload", conninfo, "--to", "new", "--since-reset", cwd=tmp_path)
+    assert done.returncode == 2
+    assert not (tmp_path / "new").exists()
+    expected = {
+        "missing": "has no extension pg_stat_statements",
+        "not loaded": "could not read pg_stat_statements",
+        "no right": "the texts of most statements are hidden from this role",
+    }[kind]
+    assert expected in done.stderr
+    assert "hint: " in done.stderr
+
+
+def test_a_folder_with_files_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "a").touch()
+    done = walproof("workload", "host=/nowhere", "--to", "there", cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'error: "there" exists' in done.stderr
