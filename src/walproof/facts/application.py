@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
 HIDDEN = "<insufficient privilege>"
 """Text of statements that the role may not see, all of which are one."""
 

@@ -114,6 +114,30 @@ def test_a_key_of_foreign_keys_alone_may_be_there_already() -> None:
     assert ":v1::bigint , :v2::bigint" in text, "the two parents are different ones"
 
 
+def test_lists_are_as_long_as_the_rows_that_a_call_finds() -> None:
+    def text(query: str) -> str:
+        found = draft(application((PARENTS,), statement(query, 100.0, 300.0)), ORDER)
+        return only_script(found).splitlines()[-1]
+
+    assert text("SELECT * FROM parents WHERE id IN ($1 /*, ... */)").count("% 10000)") == 2
+    several = text("SELECT * FROM parents WHERE id = ANY($1)")
+    assert re.search(r"= ANY\( ARRAY\[.*\]::bigint\[\] ?\);", several)
+    assert text("SELECT * FROM parents ORDER BY id LIMIT $1").endswith("LIMIT 3;")
+    several = text("INSERT INTO parents (name) SELECT * FROM unnest($1::text[])")
+    assert several.count("md5(") == 3
+
+
+def test_an_array_is_one_value_of_its_column() -> None:
+    items = table("items", ID, column("tags", "text[]"), keys=(primary("id"),))
+    found = only_script(made("INSERT INTO items (tags) VALUES ($1::text[])", tables=(items,)))
+    assert found.count("ARRAY[") == 1
+
+
+def test_rows_from_an_array_may_have_keys_that_are_there() -> None:
+    insert = "INSERT INTO parents (id, name) SELECT * FROM unnest($1::bigint[], $2::text[])"
+    assert "ON CONFLICT DO NOTHING;" in only_script(made(insert, tables=(PARENTS,)))
+
+
 def test_what_is_deleted_is_not_pointed_to() -> None:
     children = table(
         "children", ID, column("parent", "bigint"), keys=(primary("id"), foreign("parent", "public.parents"))

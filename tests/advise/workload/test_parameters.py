@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.advise.workload.apps import column, table
 from walproof.advise.workload.naming import CATALOGS, Catalog, Unreadable
@@ -119,3 +123,20 @@ def test_a_table_without_a_schema_is_the_one_in_public() -> None:
 def test_harmless_functions_of_the_server_stay() -> None:
     assert read("SELECT pg_advisory_xact_lock($1) FROM t WHERE id = $2").verb == "select"
     assert read("SELECT pg_notify($1, $2) FROM t").verb == "select"
+
+
+WORDS = """SELECT|INSERT INTO|UPDATE|DELETE FROM|MERGE INTO|t|u|id|a|b|at|j|tags|(|)|,|$1|$2|$3|= ANY|IN|VALUES
+    |SET|WHERE|FROM|=|+|BETWEEN|AND|LIKE|LIMIT|OFFSET|ON CONFLICT|DO UPDATE|RETURNING|WITH x AS|interval|::int[]
+    |::text|now()|CASE WHEN|THEN|END|JOIN|ON|*|'|"|--|/*|*/|;|\\|:"""
+
+
+@given(st.lists(st.sampled_from([word.strip() for word in WORDS.split("|")]), max_size=30))
+def test_any_words_are_read_or_refused(words: list[str]) -> None:
+    with suppress(Unreadable):
+        assert read(" ".join(words)).tables
+
+
+@given(st.text(max_size=200))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    with suppress(Unreadable):
+        read(text)

@@ -6,6 +6,7 @@ text says where each of them stands; the text itself is kept as it is.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from walproof.facts.application import AppColumn, AppTable
 from walproof.sqltext import tokens
 
 _DEPTH_MOST = 200
+_LENGTH_MOST = 20_000
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it does not understand is told by us
 
 
 class Part(Enum):
@@ -134,6 +137,8 @@ _TYPED = re.compile(r"(?i)(interval|date|timestamp|timestamptz|time|numeric)")
 
 
 def _tree(query: str) -> exp.Expr:
+    if len(query) > _LENGTH_MOST:
+        raise Unreadable("its text is too long")
     # sqlglot takes "$1, $" for the begin of dollar quotes, so parameters are named before it reads.
     # interval $1 was a typed literal, and is no SQL any more.
     parts: list[str] = []
@@ -217,7 +222,7 @@ class _Climb:
         if not is_value and node.find(exp.Column, exp.Subquery) is not None:
             raise Unreadable(f"the expression around ${self._number} was not understood")
         self.whole = node
-        return replace(found, type=None, is_array=False)
+        return replace(found, type=None, is_array=found.is_array and found.is_list)
 
     def _part(self, part: Part, column: tuple[AppTable, AppColumn] | None = None) -> Parameter:
         table, of = column or (None, None)
@@ -231,7 +236,7 @@ class _Climb:
         elif isinstance(above, exp.Offset):
             return self._part(Part.OFFSET)
         elif isinstance(above, exp.Any | exp.All):
-            self._is_list = True
+            self._is_list = self._is_array = True
         elif isinstance(above, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod):
             other = above.right if node is above.left else above.left
             self._is_added = True

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from walproof.advise.workload.naming import Unreadable
 from walproof.advise.workload.parameters import Parameter, Part
 from walproof.advise.workload.schema import FRESH, is_replaced, stands_for, typed
-from walproof.advise.workload.spaces import MadeTable, Space, step_of
+from walproof.advise.workload.spaces import MadeTable, Space, step_of, unique_keys
 from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.values import NUMBERS, base_of, value
 from walproof.analysis.working_set import Draws, Law
@@ -110,10 +110,14 @@ class _Writer:
             return False
         made = self._drawing.made[read.target.name]
         names = {column.name for column in read.inserted}
-        keys = [key.columns for key in read.target.keys if key.kind in "pu"]
-        return any(
-            set(key) <= names and not any(self._is_fresh(made, name, key) for name in key) for key in keys
-        )
+        fresh = {
+            parameter.column.name
+            for parameter in read.parameters
+            if parameter.part is Part.INSERTED
+            and parameter.column is not None
+            and any(self._is_fresh(made, parameter.column.name, key) for key in unique_keys(read.target))
+        }
+        return any(set(key) <= names and not fresh & set(key) for key in unique_keys(read.target))
 
     def _value(self, parameter: Parameter) -> str:
         """SQL of a value for the parameter. Raises Unreadable."""
@@ -126,7 +130,8 @@ class _Writer:
         space = self._drawing.made[parameter.table.name].spaces[parameter.column.name]
         if parameter.part is Part.ADDED:
             return _added(parameter.column)
-        if parameter.is_list or parameter.is_array:
+        is_whole = parameter.column.type.endswith("[]") and not parameter.is_list
+        if (parameter.is_list or parameter.is_array) and not is_whole:
             return self._several(parameter, parameter.column, space)
         if parameter.part is Part.INSERTED:
             return self._inserted(parameter, parameter.column, space)
@@ -174,10 +179,13 @@ class _Writer:
             return "interval '1 hour'"
         if parameter.part is Part.ADDED and base_of(parameter.type)[0] in NUMBERS:
             return f"10::{parameter.type}"
-        made = value(parameter.type, self._draw(_CONSTANTS))
-        if made is None:
+        first = self._draw(_CONSTANTS)
+        count = min(_LIST_MOST, self._rows) if parameter.is_array else 1
+        made = [value(parameter.type, f"{first} + {n}" if n else first) for n in range(count)]
+        known = [each for each in made if each is not None]
+        if not known:
             raise Unreadable(f"no value of type {parameter.type} can be made")
-        return f"ARRAY[{made}]" if parameter.is_array else made
+        return f"ARRAY[{', '.join(known)}]::{parameter.type}[]" if parameter.is_array else known[0]
 
     def _several(self, parameter: Parameter, column: AppColumn, space: Space) -> str:
         count = max(1, min(_LIST_MOST, self._rows))
@@ -189,7 +197,7 @@ class _Writer:
             )
             for n in range(count)
         ]
-        if parameter.is_array or (parameter.is_list and "ANY" in self._read.query.upper()):
+        if parameter.is_array:
             return f"ARRAY[{', '.join(items)}]::{stands_for(column)}[]"
         return ", ".join(items)
 
