@@ -125,9 +125,10 @@ def test_harmless_functions_of_the_server_stay() -> None:
     assert read("SELECT pg_notify($1, $2) FROM t").verb == "select"
 
 
-WORDS = """SELECT|INSERT INTO|UPDATE|DELETE FROM|MERGE INTO|t|u|id|a|b|at|j|tags|(|)|,|$1|$2|$3|= ANY|IN|VALUES
-    |SET|WHERE|FROM|=|+|BETWEEN|AND|LIKE|LIMIT|OFFSET|ON CONFLICT|DO UPDATE|RETURNING|WITH x AS|interval|::int[]
-    |::text|now()|CASE WHEN|THEN|END|JOIN|ON|*|'|"|--|/*|*/|;|\\|:"""
+WORDS = r"""
+    SELECT|INSERT INTO|UPDATE|DELETE FROM|MERGE INTO|t|u|id|a|b|at|j|tags|(|)|,|$1|$2|$3|= ANY|IN|VALUES|SET
+    |WHERE|FROM|=|+|BETWEEN|AND|LIKE|LIMIT|OFFSET|ON CONFLICT|DO UPDATE|RETURNING|WITH x AS|interval|::int[]
+    |::text|now()|CASE WHEN|THEN|END|JOIN|ON|*|'|"|--|/*|*/|;|\|:"""
 
 
 @given(st.lists(st.sampled_from([word.strip() for word in WORDS.split("|")]), max_size=30))
