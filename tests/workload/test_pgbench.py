@@ -184,9 +184,25 @@ def test_a_script_that_fails_is_explained(cluster: Cluster, pgbench: Path) -> No
 @pytest.mark.live
 @pytest.mark.pg(">= 18")
 def test_a_setup_that_fails_is_explained(cluster: Cluster, pgbench: Path) -> None:
-    workload = dataclasses.replace(WORKLOAD, setup_sql="CREATE TABEL t ()")
-    with pytest.raises(WorkloadError, match=r'setup of workload "w" failed: .*TABEL'):
+    workload = dataclasses.replace(WORKLOAD, setup_sql="CREATE TABLE t ();\n\nCREATE TABEL u ();")
+    with pytest.raises(WorkloadError, match=r'setup of workload "w" failed in line 3: .*TABEL'):
         initialise(pgbench, workload, _target(cluster))
+
+
+@pytest.mark.live
+@pytest.mark.pg(">= 18")
+def test_a_setup_may_vacuum_and_have_transactions(cluster: Cluster, pgbench: Path) -> None:
+    setup = """
+        CREATE TABLE t (n int);
+        CREATE FUNCTION two() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; END;
+        DO $$ BEGIN INSERT INTO t VALUES (two()); END $$;
+        VACUUM ANALYZE t;
+        BEGIN; CREATE TABLE u (); COMMIT; CREATE TABLE v ();"""
+    initialise(pgbench, dataclasses.replace(WORKLOAD, setup_sql=setup), _target(cluster))
+    with cluster.connect() as session:
+        query = "SELECT n, relallvisible FROM t, pg_class WHERE relname = 't'"
+        assert session.execute(query).fetchall() == [(2, 1)]
+        assert session.execute("SELECT FROM u, v").fetchall() == []
 
 
 @pytest.mark.live

@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import psycopg
@@ -24,6 +25,7 @@ from walproof.facts import Workload
 from walproof.privilege.acting import acting_as
 from walproof.privilege.environment import child_environment
 from walproof.privilege.user import running_as, server_user
+from walproof.workload.loading.ddl import statements
 
 _LOG_PREFIX = "pgbench_log"
 _CONNECT_ALLOWANCE_S = 60.0
@@ -176,15 +178,25 @@ def initialise(pgbench: Path, workload: Workload, target: PgbenchTarget) -> None
             detail="\n".join(done.stderr.splitlines()[-3:]),
         )
     if workload.setup_sql:
-        conninfo = f"host={target.host} port={target.port} user={target.user} dbname={target.database}"
-        try:
-            with psycopg.connect(conninfo, autocommit=True) as connection:
-                connection.execute(workload.setup_sql.encode())
-        except psycopg.Error as error:
-            raise WorkloadError(
-                f'setup of workload "{workload.name}" failed: {str(error).strip().splitlines()[0]}',
-                hint="It is plain SQL in one string or file; psql's backslash commands are not known here.",
-            ) from error
+        _run_setup(workload.name, workload.setup_sql, target)
+
+
+def _run_setup(name: str, text: str, target: PgbenchTarget) -> None:
+    """Run the statements in one transaction; VACUUM, which cannot be in one, between two."""
+    conninfo = f"host={target.host} port={target.port} user={target.user} dbname={target.database}"
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        for is_vacuum, group in groupby(statements(text), lambda each: each.outline.startswith("VACUUM")):
+            with contextlib.nullcontext() if is_vacuum else connection.transaction():
+                for each in group:
+                    try:
+                        connection.execute(each.sql.encode())
+                    except psycopg.Error as error:
+                        raise WorkloadError(
+                            f'setup of workload "{name}" failed in line {each.line}: '
+                            f"{str(error).strip().splitlines()[0]}",
+                            hint="It is plain SQL in one string or file; psql's backslash commands are not "
+                            "known here.",
+                        ) from error
 
 
 def setup_description(workload: Workload) -> str:
