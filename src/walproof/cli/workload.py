@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walproof.cli import options
-from walproof.errors import StoreError, StudyError
+from walproof.errors import SettingError, StoreError, StudyError
 from walproof.units import format_bytes, format_duration, parse_duration_s
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _LAWS = {
 _SHARE_SHOWN = 0.001
 _TEXT_SHOWN = 64
 _WIDTH = 98
+_SHORTEST_S = 1.0
 
 
 def workload(
@@ -62,6 +63,8 @@ def workload(
 
     most = options.positive_bytes("--size", size)
     seconds = None if since_reset else parse_duration_s(for_)
+    if seconds is not None and seconds < _SHORTEST_S:
+        raise SettingError(f"--for is {for_}: expected at least {_SHORTEST_S:g} s")
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise StudyError(f'"{to}" exists', hint="Name a new folder with --to.")
     if seconds is not None:
@@ -79,7 +82,7 @@ def workload(
     if json:
         sys.stdout.write(json_text.dumps(as_data(found, made, to), indent=2) + "\n")
     else:
-        _say(found, made, to)
+        say(found, made, to)
 
 
 def _name(to: Path) -> str:
@@ -101,7 +104,7 @@ def write(made: Draft, to: Path) -> None:
         ) from error
 
 
-def _say(found: Application, made: Draft, to: Path) -> None:
+def say(found: Application, made: Draft, to: Path) -> None:
     """What the load has, what it does not have, and what to do with it."""
     out = sys.stdout.write
     since = "since the statistics were reset" if found.seconds is None else format_duration(found.seconds)
