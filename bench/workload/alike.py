@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.advise.servers import LOOKER, Laboratory, Server, laboratory
-from walproof.advise.workload.naming import Catalog, Unreadable
+from walproof.advise.workload.naming import CATALOGS, Catalog, Unreadable
 from walproof.advise.workload.parameters import read_statement
 from walproof.advise.workload.transactions import committed
 from walproof.facts.application import Application
@@ -61,6 +61,10 @@ APPS = (
         {HERE / "tickets" / f"{name}.sql": weight
          for name, weight in (("open", 20), ("comment", 30), ("close", 15), ("drain", 7), ("read", 40))},
         400),
+    App("orm", HERE / "orm/schema.sql",
+        {HERE / "orm" / f"{name}.sql": weight
+         for name, weight in (("login", 10), ("save", 20), ("post", 10), ("score", 25), ("like", 15),
+                              ("feed", 30), ("clean", 1))}, 300),
 )  # fmt: skip
 
 
@@ -132,9 +136,15 @@ def loaded(server: Server, words: list[str], rate: float) -> Iterator[None]:
 
 def begin(server: Server) -> None:
     """Count from here, after a checkpoint."""
+    with server.cluster.connect() as session:
+        found = session.execute(
+            "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
+        ).fetchall()
+    schemas = [str(row[0]) for row in found]
     server.sql(
         # pg_stats shows columns of tables that the role may read.
-        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {LOOKER}",
+        *(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {LOOKER}" for schema in schemas),
+        *(f"GRANT USAGE ON SCHEMA {schema} TO {LOOKER}" for schema in schemas),
         "CREATE EXTENSION pg_stat_statements",
         "CHECKPOINT",
         "SELECT pg_stat_statements_reset()",
@@ -160,7 +170,9 @@ def per_call(application: Application) -> dict[str, list[float]]:
     for row in application.statements:
         try:
             read = read_statement(row.query, catalog)
-        except Unreadable:
+        except Unreadable as error:
+            if str(error) != CATALOGS and row.wal_bytes:
+                print(f"not compared, {error}: {row.query[:200]}")
             continue
         key = f"{read.verb} {(read.target or read.tables[0]).relation}"
         counts = (row.calls, row.rows, row.wal_records, row.wal_fpi, row.wal_bytes)

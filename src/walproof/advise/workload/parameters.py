@@ -142,18 +142,18 @@ def _tree(query: str) -> exp.Expr:
     # sqlglot takes "$1, $" for the begin of dollar quotes, so parameters are named before it reads.
     # interval $1 was a typed literal, and is no SQL any more.
     parts: list[str] = []
-    typed = ""
+    typed: int | None = None
     for token in tokens(query):
         if token.kind == "number" and token.text.startswith("$"):
-            parts.append(f" :p{token.text[1:]} {f'::{typed} ' if typed else ''}")
-            if typed:
-                parts[-2:] = parts[-1:]
+            text = f" :p{token.text[1:]} "
+            if typed is not None:
+                text = f"{text}::{parts[typed]} "
+                del parts[typed:]
+            parts.append(text)
         else:
             parts.append(token.text)
-        if token.kind == "word":
-            typed = token.text if _TYPED.fullmatch(token.text) else ""
-        elif token.kind != "space":
-            typed = ""
+        if token.kind != "space":
+            typed = len(parts) - 1 if token.kind == "word" and _TYPED.fullmatch(token.text) else None
     try:
         (tree,) = [found for found in sqlglot.parse("".join(parts), dialect="postgres") if found is not None]
     except (SqlglotError, ValueError, RecursionError):
@@ -219,6 +219,9 @@ class _Climb:
             return found
         # What a column becomes may be any value as wide; what it is compared with may not name others.
         is_value = found.part in (Part.ASSIGNED, Part.INSERTED)
+        if is_value and self._type == "interval" and node.find(*_CLOCKS) is not None:
+            # What is written with the time of now goes to the end of an index.
+            return self._part(Part.CONSTANT)
         if not is_value and node.find(exp.Column, exp.Subquery) is not None:
             raise Unreadable(f"the expression around ${self._number} was not understood")
         self.whole = node
@@ -339,6 +342,7 @@ _SAME_TYPE = (
     exp.Any, exp.All, exp.Tuple,
 )  # fmt: skip
 """What has the type of its parts, or says it."""
+_CLOCKS = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Localtimestamp)
 _NAMES_OF_TYPES: Mapping[str, str] = {
     "int": "integer", "int4": "integer", "int8": "bigint", "int2": "smallint", "bool": "boolean",
     "varchar": "character varying", "char": "character", "decimal": "numeric", "float": "real",

@@ -34,7 +34,7 @@ _FIXED = {
     "double precision": "{e}::double precision",
     "money": "{e}::numeric::money",
     "oid": "{e}::oid",
-    "boolean": "({e} % 2 = 0)",
+    "boolean": "({e} % 2 = 1)",
     "date": "(date '2000-01-01' + ({e} % 20000)::integer)",
     "timestamp without time zone": "(timestamp '2020-01-01' + {e} * interval '1 second')",
     "timestamp with time zone": "(timestamptz '2020-01-01 00:00+00' + {e} * interval '1 second')",

@@ -1,0 +1,1 @@
+DELETE FROM app.sessions WHERE expires < now() - interval '1 day';
