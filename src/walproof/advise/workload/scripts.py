@@ -85,9 +85,9 @@ class _Writer:
         values = {parameter.number: self._value(parameter) for parameter in self._read.parameters}
         query = self._read.query
         marked = "".join(
-            f" {_MARK}{token.text[1:]}_ "
+            f"{_MARK}{token.text[1:]}_"
             if token.kind == "number" and token.text.startswith("$")
-            else " " if token.kind == "comment" else token.text
+            else " " if token.kind in ("comment", "space") else token.text
             for token in tokens(query)
         )  # fmt: skip
         try:
@@ -100,7 +100,7 @@ class _Writer:
         if self._guards:
             head, returning, tail = _split_returning(safe)
             safe = f"{head} ON CONFLICT DO NOTHING{returning}{tail}"
-        return " ".join(safe.split())
+        return safe
 
     @property
     def _guards(self) -> bool:
@@ -204,9 +204,7 @@ class _Writer:
     def _inserted(self, parameter: Parameter, column: AppColumn, space: Space) -> str:
         assert parameter.table is not None, "a column has its table"
         made = self._drawing.made[parameter.table.name]
-        keys = [
-            key.columns for key in parameter.table.keys if key.kind in "pu" and column.name in key.columns
-        ]
+        keys = [key for key in unique_keys(parameter.table) if column.name in key]
         fresh = any(self._is_fresh(made, column.name, key) for key in keys)
         # What conflicts is updated: then it has to be there.
         if fresh and not self._read.has_conflict:
@@ -241,7 +239,7 @@ def _can_be_fresh(made: MadeTable, name: str) -> bool:
 
 
 def _next(first: str, n: int, size: int) -> str:
-    return f"(1 + ({first} + {n * max(1, size // 97)}) % {size})"
+    return f"1 + ({first} + {n * max(1, size // 97)}) % {size}"
 
 
 def _added(column: AppColumn) -> str:
