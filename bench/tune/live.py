@@ -18,22 +18,28 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import time
+import threading
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import chain
 from math import exp, log
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.tune.studies import measured, newest, run_command, study_text, walproof
+from bench.tune.studies import RESULTS, measured, newest, study_text, walproof
 from walproof.analysis.tuning.lines import prediction_interval
 from walproof.analysis.tuning.values import Values, compare
-from walproof.facts import Trial
+from walproof.cli.tune_progress import TuningProgress
+from walproof.facts import Plan, Trial
+from walproof.facts.store import Store
 from walproof.facts.tuning import DEFAULT, Candidate
 from walproof.facts.tuning_answers import candidate_name
 from walproof.facts.tuning_journal import Journal, JournalFile
+from walproof.lab.session import execute
+from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of, read_load
+from walproof.postgres.install import find
 from walproof.units import parse_bytes, parse_duration_s
 
 CRASH_SECONDS = (15, 30, 45, 60)
@@ -209,32 +215,53 @@ def crashed(
     given: argparse.Namespace,
 ) -> tuple[Trial, ...]:
     """The trials whose load is killed after so many seconds; the largest pg_wal is noted."""
-    study = given.out / f"{name}-crashed-{seconds}.toml"
-    rounds = given.crashes // len(CRASH_SECONDS)
-    text = study_text(
-        study.stem,
-        f"Are the promises kept in a crash after {seconds} s? {name}",
-        base={**case.get("base", {}), **journal.plan.keep},
-        load={**case["load"], "duration": f"{seconds}s"},
-        variants={"advised": answer["conf"]},
-        rounds=rounds,
-        seed=SEED + seconds,
-        crash=True,
-    )
-    if not given.summary and len(newest(given.out, study.stem)) < rounds:
-        study.write_text(text, encoding="utf-8")
+    study, rounds = f"{name}-crashed-{seconds}", given.crashes // len(CRASH_SECONDS)
+    if not given.summary and len(newest(given.out, study)) < rounds:
         folder = given.out / "servers"
         folder.mkdir(mode=0o755, exist_ok=True)
-        command = [*run_command(study, case, given.out), "--on", str(folder)]
-        with subprocess.Popen(command) as process:
-            largest = 0
-            while process.poll() is None:
-                largest = max([largest, *map(pg_wal_bytes, folder.glob("**/pg_wal"))])
-                time.sleep(0.5)
-        assert process.returncode == 0, f"{study}: exit status {process.returncode}"
+        tables, scripts = read_load(str(given.out / f"{name}.toml"))
+        load = TuningLoad(name, tables, scripts, folder, find(case.get("pg")), case.get("device"))
+        order = PlanOrder(
+            study=study,
+            title=f"Are the promises kept in a crash after {seconds} s?",
+            candidates=(Candidate.of(answer["conf"]),),
+            keep=journal.plan.keep,
+            rounds=rounds,
+            seed=SEED + seconds,
+            crash=True,
+            duration_s=float(seconds),
+        )
+        largest = crash(plan_of(load, order), given.out, folder)
         with pg_wal_file(given.out).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"study": study.stem, "pg_wal_bytes": largest}) + "\n")
-    return newest(given.out, study.stem)
+            file.write(json.dumps({"study": study, "pg_wal_bytes": largest}) + "\n")
+    return newest(given.out, study)
+
+
+def crash(plan: Plan, out: Path, servers: Path) -> int:
+    """Run a study of crashes, or go on with it; the largest size of a pg_wal, looked at twice a second.
+
+    The server runs on the emulated disk, as in a tuning, and a copy on the real one is recovered.
+    """
+    largest, is_over = 0, threading.Event()
+
+    def look() -> None:
+        nonlocal largest
+        while not is_over.wait(0.5):
+            largest = max([largest, *map(pg_wal_bytes, servers.glob("**/pg_wal"))])
+
+    watching = threading.Thread(target=look)
+    watching.start()
+    try:
+        with closing(Store(out / RESULTS)) as store:
+            execute(
+                plan, store, ("bench/tune/live.py", plan.study),
+                lambda number, _: plan.round_cells(number) if number <= plan.rounds else (),
+                lambda _: False, TuningProgress().trials(plan), locks=out,
+            )  # fmt: skip
+    finally:
+        is_over.set()
+        watching.join()
+    return largest
 
 
 def pg_wal_file(out: Path) -> Path:

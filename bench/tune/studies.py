@@ -25,7 +25,6 @@ def study_text(
     variants: Mapping[str, Mapping[str, str]],
     rounds: int,
     seed: int = 1,
-    crash: bool = False,
 ) -> str:
     """A study of fresh servers as TOML; the first variant is the baseline."""
     quoted = json.dumps
@@ -38,8 +37,6 @@ def study_text(
         for variant, conf in variants.items():
             settings = ", ".join(f"{key} = {quoted(value)}" for key, value in conf.items())
             yield from ("[[variant]]", f"name = {quoted(variant)}", f"settings = {{ {settings} }}")
-        if crash:
-            yield from ("[crash]", "cold = false")
 
     return "\n".join(lines()) + "\n"
 
