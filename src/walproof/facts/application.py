@@ -142,5 +142,7 @@ class Application:
     when it made checkpoints."""
     functions: tuple[str, ...] = ()
     """Names of the functions that are none of the server's own: extensions' and the application's."""
+    dropped: float = 0.0
+    """How often pg_stat_statements was full in that time and dropped what was called least."""
     lacks: tuple[str, ...] = field(default=())
     """What could not be read, with the server's reason."""

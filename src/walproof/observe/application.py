@@ -46,6 +46,7 @@ _HIDDEN_MOST = 0.5
 """Share of the calls."""
 _RESET = "SELECT extract(epoch FROM now() - stats_reset) FROM {schema}.pg_stat_statements_info"
 """From 14 on."""
+_DROPPED = "SELECT dealloc FROM {schema}.pg_stat_statements_info"
 _COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
 _SESSIONS = """
     SELECT count(*) FROM pg_stat_activity
@@ -132,6 +133,7 @@ class _Look:
     at: float
     statements: dict[str, AppStatement]
     commits: float | None
+    dropped: float
 
 
 def read_application(
@@ -144,7 +146,12 @@ def read_application(
     with closing(connect_foreign(conninfo)) as session:
         asking = Asking(session)
         view, schema = _extension(asking)
-        clock, look, commits, sessions = CycleClock(asking), _look(asking, view), None, [_sessions(asking)]
+        clock, look, commits, sessions = (
+            CycleClock(asking),
+            _look(asking, view, schema),
+            None,
+            [_sessions(asking)],
+        )
         if for_s is None:
             seconds = _number(asking.value("since when statements are counted", _RESET.format(schema=schema)))
             parts = usual_cycles(asking, seconds) if seconds else ()
@@ -155,14 +162,15 @@ def read_application(
                 sessions.append(_sessions(asking))
                 clock.look(time.time() - first.at)
                 if middle is None and time.time() - first.at >= for_s / 2:
-                    middle = _look(asking, view)
-            look = _look(asking, view)
+                    middle = _look(asking, view, schema)
+            look = _look(asking, view, schema)
             middle = middle or look
             seconds = look.at - first.at
             parts = clock.parts(middle.at - first.at, seconds)
             if look.commits is not None and first.commits is not None:
                 commits = max(0.0, look.commits - first.commits - asking.count + asked)
-            look = _Look(look.at, _grown(first.statements, middle.statements, look.statements), commits)
+            grown = _grown(first.statements, middle.statements, look.statements)
+            look = _Look(look.at, grown, commits, look.dropped - first.dropped)
         return Application(
             version_num=session.info.server_version,
             database=session.info.dbname,
@@ -173,6 +181,7 @@ def read_application(
             commits=commits,
             cycle_parts=parts,
             functions=tuple(str(row[0]) for row in asking.rows("functions", _FUNCTIONS)),
+            dropped=look.dropped,
             lacks=asking.lacks,
         )
 
@@ -190,7 +199,7 @@ def _extension(asking: Asking) -> tuple[str, str]:
     return view, schema
 
 
-def _look(asking: Asking, view: str) -> _Look:
+def _look(asking: Asking, view: str, schema: str) -> _Look:
     toplevel = "AND toplevel" if asking.major >= 14 else ""
     rows = asking.rows("statements", _STATEMENTS.format(view=view, toplevel=toplevel))
     if not rows and asking.lacks:
@@ -212,7 +221,9 @@ def _look(asking: Asking, view: str) -> _Look:
             hint="GRANT pg_read_all_stats TO the role (pg_monitor includes it).",
         )
     statements = {key: AppStatement(text, *sums[key]) for key, text in texts.items()}
-    return _Look(time.time(), statements, _number(asking.value("commits", _COMMITS)))
+    dropped = asking.value("full", _DROPPED.format(schema=schema)) if asking.major >= 14 else 0
+    commits = _number(asking.value("commits", _COMMITS))
+    return _Look(time.time(), statements, commits, float(dropped or 0))
 
 
 def _sessions(asking: Asking) -> int:

@@ -264,5 +264,10 @@ def test_an_application_without_statements_makes_no_load() -> None:
     assert found.rate is None
 
 
+def test_a_full_view_is_told() -> None:
+    found = draft(replace(tickets(), dropped=3.0), ORDER)
+    assert any("was full 3 times meanwhile" in note for note in found.notes)
+
+
 def test_files_are_plain_names() -> None:
     assert all(Path(name).name == name for name in draft(tickets(), ORDER).files)

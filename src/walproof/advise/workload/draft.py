@@ -262,4 +262,9 @@ def _notes(
             f"Of {len(without)} tables there are no statistics to read (no ANALYZE, or no right to SELECT): "
             "how many values a column has is guessed."
         )
+    if application.dropped > 0:
+        yield (
+            f"pg_stat_statements was full {application.dropped:,.0f} times meanwhile and forgot what was "
+            "called least: raise pg_stat_statements.max."
+        )
     yield from (visible(lack) for lack in application.lacks)
