@@ -33,7 +33,7 @@ FORECAST = {"analysis", "facts", "probe", "report", "settings", "wal", "_native"
 # finished run.
 COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("--version", set(), set(), 13),
-    ("--help", set(), {"settings"}, 39),
+    ("--help", set(), {"settings"}, 40),
     ("wal --help", set(), set(), 20),
     ("wal stats --json WAL", set(), {"report", "wal", "_native"}, 36),
     ("wal stats --csv WAL", set(), {"report", "wal", "_native"}, 36),
