@@ -27,7 +27,7 @@ _UTILITY = (
 )  # fmt: skip
 """What is no load of its own."""
 _CLIENTS = (4, 64)
-_VARIANTS = (("wal_compression", "on"), ("max_wal_size", "8GB"), ("synchronous_commit", "off"))
+_VARIANTS = (("wal_compression", "on"), ("commit_delay", "200"), ("synchronous_commit", "off"))
 """What is asked about first, and exists in every version."""
 _RARE = 0.0005
 """Share of the calls and of the WAL below which a statement does not matter."""
