@@ -68,6 +68,10 @@ class Pages:
     rows: int
     pages: float
     changes_per_s: float
+    share: float = 1.0
+    """Share of these changes, and of their images, that is asked about."""
+    draws: Draws | None = None
+    """Law of its draws, where that is known already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,9 @@ def images(families: Sequence[Pages], parts: Sequence[CyclePart], draws: Draws) 
         for family in families:
             first = family.changes_per_s * part.before_s
             last = first + family.changes_per_s * part.seconds
-            total += part.count * (touched(family, last, draws) - touched(family, first, draws))
+            law = family.draws or draws
+            more = touched(family, last, law) - touched(family, first, law)
+            total += part.count * family.share * more
     return total
 
 

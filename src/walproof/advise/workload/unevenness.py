@@ -1,7 +1,8 @@
 """Which rows are changed again and again: told from the page images of the statements.
 
 A foreign key locks the row that it points to, which changes that row's page, too, and counts for the
-statement that inserts. So tables that are linked by foreign keys are looked at together, and have one law.
+statement that inserts. So a table's images depend on the law of the tables that it points to; laws are found
+one after the other, several times.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from walproof.facts.application import AppColumn, Application, AppTable
 _IMAGES_LEAST = 100
 """Fewer tell nothing."""
 _ORDERED = 0.8
+_SWEEPS = 3
 
 
 def drawn_by(
@@ -27,13 +29,16 @@ def drawn_by(
     by_name = {table.name: table for table in tables}
     traffic = _Traffic(load, by_name, application.seconds)
     laws: dict[str, Draws] = {}
-    for group in _linked(tables, by_name, traffic):
-        counted = traffic.counted(group)
-        families = [family for name in group for family in traffic.families(by_name[name])]
-        if counted.all >= _IMAGES_LEAST and families:
-            law = fit(families, application.cycle_parts, counted)
-            if law is not None:
-                laws |= dict.fromkeys(group, law)
+    for _ in range(_SWEEPS):
+        for table in tables:
+            counted = traffic.counted(table.name)
+            if counted.all < _IMAGES_LEAST:
+                continue
+            law = fit(list(traffic.families(table, laws)), application.cycle_parts, counted)
+            if law is None:
+                laws.pop(table.name, None)
+            else:
+                laws[table.name] = law
     return laws
 
 
@@ -42,39 +47,49 @@ class _Traffic:
 
     def __init__(self, load: Sequence[Transaction], tables: dict[str, AppTable], seconds: float) -> None:
         self._seconds = seconds
-        self.inserted: dict[str, float] = defaultdict(float)
+        self._tables = tables
+        self._inserted: dict[str, float] = defaultdict(float)
         self._updated: dict[str, float] = defaultdict(float)
-        self._touched: dict[str, float] = defaultdict(float)
-        """Rows of a heap that are changed or locked; a transaction comes back to its own row."""
+        self._changed: dict[str, float] = defaultdict(float)
+        """Rows of a heap that are updated or deleted, and not locked before by the same transaction."""
+        self._locked: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        """Table -> table whose inserts lock rows of it -> rows."""
         self._images: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for transaction in load:
-            once: dict[str, float] = defaultdict(float)
-            for member in transaction.members:
-                row, target = member.statement, member.read.target
-                if target is None:
-                    continue
-                self._images[target.name][0] += row.wal_fpi
-                self._images[target.name][1] += row.wal_fpi_first_half or 0.0
-                touched = [target.name]
-                if member.read.verb == "insert":
-                    self.inserted[target.name] += row.rows
-                    touched = [key.other for key in target.keys if key.kind == "f" and key.other in tables]
-                else:
-                    self._updated[target.name] += row.rows * (member.read.verb != "delete")
-                for name in touched:
-                    once[name] = max(once[name], row.rows)
-            for name, rows in once.items():
-                self._touched[name] += rows
+            self._add(transaction)
 
-    def counted(self, group: Sequence[str]) -> Counted:
-        """Images of the group's statements."""
-        return Counted(
-            sum(self._images[name][0] for name in group), sum(self._images[name][1] for name in group)
-        )
+    def _add(self, transaction: Transaction) -> None:
+        locks: dict[str, dict[str, float]] = defaultdict(dict)
+        changes: dict[str, float] = defaultdict(float)
+        for member in transaction.members:
+            row, target = member.statement, member.read.target
+            if target is None:
+                continue
+            self._images[target.name][0] += row.wal_fpi
+            self._images[target.name][1] += row.wal_fpi_first_half or 0.0
+            if member.read.verb == "insert":
+                self._inserted[target.name] += row.rows
+                for key in target.keys:
+                    if key.kind == "f" and key.other in self._tables:
+                        locks[key.other][target.name] = row.rows
+            else:
+                self._updated[target.name] += row.rows * (member.read.verb != "delete")
+                changes[target.name] = max(changes[target.name], row.rows)
+        for name, by_child in locks.items():
+            for child, rows in by_child.items():
+                self._locked[name][child] += rows
+        for name, rows in changes.items():
+            # A transaction comes back to the row that it has locked.
+            self._changed[name] += 0.0 if name in locks else rows
 
-    def families(self, table: AppTable) -> Iterator[Pages]:
-        """The heap and the indexes."""
-        yield Pages(table.rows, table.heap_pages, self._touched[table.name] / self._seconds)
+    def counted(self, name: str) -> Counted:
+        """Images of the statements that change the table."""
+        return Counted(*self._images[name])
+
+    def families(self, table: AppTable, laws: dict[str, Draws]) -> Iterator[Pages]:
+        """What the statements that change the table touch: heap, indexes, heaps of rows that they lock."""
+        if self._changed[table.name] > 0:
+            yield self._heap(table, self._changed[table.name], None)
         moved = self._updated[table.name] * (1 - (table.hot_share or 0.0))
         columns = {column.name: column for column in table.columns}
         for names, pages in table.index_pages:
@@ -82,22 +97,16 @@ class _Traffic:
             if first is not None and _is_apart(first.type):
                 continue
             grows_at_end = first is not None and _rises(first)
-            entries = moved + (0.0 if grows_at_end else self.inserted[table.name])
-            yield Pages(table.rows, pages, entries / self._seconds)
+            entries = moved + (0.0 if grows_at_end else self._inserted[table.name])
+            if entries > 0:
+                yield Pages(table.rows, pages, entries / self._seconds)
+        for name, by_child in self._locked.items():
+            if by_child.get(table.name, 0.0) > 0:
+                yield self._heap(self._tables[name], by_child[table.name], laws.get(name, Draws()))
 
-
-def _linked(
-    tables: Sequence[AppTable], by_name: dict[str, AppTable], traffic: _Traffic
-) -> list[tuple[str, ...]]:
-    """Tables that are linked by foreign keys of rows that the load inserts."""
-    group_of = {table.name: {table.name} for table in tables}
-    for table in tables:
-        for key in table.keys:
-            if key.kind == "f" and key.other in by_name and traffic.inserted[table.name] > 0:
-                joined = group_of[table.name] | group_of[key.other]
-                for name in joined:
-                    group_of[name] = joined
-    return list(dict.fromkeys(tuple(sorted(group)) for group in group_of.values()))
+    def _heap(self, table: AppTable, rows: float, draws: Draws | None) -> Pages:
+        total = self._changed[table.name] + sum(self._locked[table.name].values())
+        return Pages(table.rows, table.heap_pages, total / self._seconds, rows / total, draws)
 
 
 def _is_apart(type_: str) -> bool:
