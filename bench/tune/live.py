@@ -285,6 +285,7 @@ def promised(
     case: Mapping[str, Any], answer: Mapping[str, Any], trials: Sequence[Trial], out: Path
 ) -> Iterator[str]:
     """Times away and sizes of pg_wal beside what was promised and predicted."""
+    distances = [value / MB for trial in trials if (value := trial.metrics.get("recovery_wal_bytes"))]
     times = [value for trial in trials if (value := trial.metrics.get("recovery_s")) is not None]
     yield f"\ncrashed: {len(times)} of {len(trials)} have a time away"
     predicted = answer["prediction"]
@@ -292,7 +293,8 @@ def promised(
     if times:
         high = predicted["recovery_high_s"]
         yield (
-            f"away {min(times):.2f} to {max(times):.2f} s; promised {target}: broken by "
+            f"away {min(times):.2f} to {max(times):.2f} s after {min(distances):.0f} to "
+            f"{max(distances):.0f} MB; promised {target}: broken by "
             f"{sum(time > parse_duration_s(target) for time in times) if target else 0}; predicted at most "
             f"{high:.2f} s: exceeded by {sum(time > high for time in times)}"
         )

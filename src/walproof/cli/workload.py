@@ -55,7 +55,7 @@ def workload(
 
     Reads pg_stat_statements and the catalogs, and no row of any table.
 
-    What comes out runs with tune, compare and run: invented rows of the same shape, a script for each
+    What comes out runs with tune and run: invented rows of the same shape, a script for each
     transaction, weights as the calls were. What it does not have is listed.
     """
     from walproof.advise.workload.draft import DraftOrder, draft
@@ -106,12 +106,14 @@ def write(made: Draft, to: Path) -> None:
 
 def say(found: Application, made: Draft, to: Path) -> None:
     """What the load has, what it does not have, and what to do with it."""
+    from walproof.report.numbers import counted
+
     out = sys.stdout.write
     since = "since the statistics were reset" if found.seconds is None else format_duration(found.seconds)
     pieces = sum(len(each.members) for each in made.scripts.values())
     out(
-        f"load {made.name}, from {since} of database {found.database}: {_count(len(made.scripts), 'script')} "
-        f"with {_count(pieces, 'statement')}\n"
+        f"load {made.name}, from {since} of database {found.database}: "
+        f"{counted(len(made.scripts), 'script')} with {counted(pieces, 'statement')}\n"
         f"{made.calls_share:.0%} of the calls and {made.wal_share:.0%} of the WAL are in it\n\n"
     )
     total = sum(each.calls for each in made.scripts.values())
@@ -134,7 +136,7 @@ def say(found: Application, made: Draft, to: Path) -> None:
             out(f"      {_short(left.statement.query)}\n")
     more = len(made.left_out) - len(shown[:_LEFT_OUT_SHOWN])
     if more > 0:
-        out(f"\n{_count(more, 'other statement')} not in it (--json has all)\n")
+        out(f"\n{counted(more, 'other statement')} not in it (--json has all)\n")
     if made.notes:
         out("\nwhat differs from the application\n")
         for note in made.notes:
@@ -201,7 +203,3 @@ def _short(query: str) -> str:
 
     text = visible(" ".join(query.split()))
     return text if len(text) <= _TEXT_SHOWN else f"{text[: _TEXT_SHOWN - 3]}..."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

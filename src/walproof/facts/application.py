@@ -1,7 +1,7 @@
 """What a database says of the application that uses it: statements by how often they ran, and the tables.
 
-Read by ``observe/application.py``; ``advise/workload`` makes a load of it. It holds no value of any row: of
-pg_stats only counts, widths and orders are read, and pg_stat_statements has no constants.
+Read by ``observe/application.py``; ``advise/workload`` makes a load of it. It holds no value of any row:
+of pg_stats only counts, widths and orders are read, and nothing in quotes of pg_stat_statements.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 
 HIDDEN = "<insufficient privilege>"
 """Text of statements that the role may not see, all of which are one."""
+
+
+MASKED = "'...'"
+"""What stands in the place of everything in quotes."""
 
 
 @dataclass(frozen=True, slots=True)

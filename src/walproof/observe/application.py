@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from walproof.errors import ProbeError
 from walproof.facts.application import (
     HIDDEN,
+    MASKED,
     AppColumn,
     AppIndex,
     AppKey,
@@ -26,6 +27,7 @@ from walproof.facts.application import (
 from walproof.observe.asking import Asking
 from walproof.observe.cycles import CycleClock, usual_cycles
 from walproof.probe.connection import connect_foreign
+from walproof.sqltext import tokens
 
 TABLES_MOST = 1000
 """How many tables are read: those that are used most."""
@@ -136,9 +138,7 @@ class _Look:
     dropped: float
 
 
-def read_application(
-    conninfo: str, for_s: float | None, sleep: Callable[[float], None] = time.sleep
-) -> Application:
+def read_application(conninfo: str, for_s: float | None) -> Application:
     """Look at the database; with ``for_s`` twice, so many seconds apart, and what was counted in between.
 
     Raises ProbeError, ConninfoError.
@@ -146,19 +146,15 @@ def read_application(
     with closing(connect_foreign(conninfo)) as session:
         asking = Asking(session)
         view, schema = _extension(asking)
-        clock, look, commits, sessions = (
-            CycleClock(asking),
-            _look(asking, view, schema),
-            None,
-            [_sessions(asking)],
-        )
+        clock, look = CycleClock(asking), _look(asking, view, schema)
+        commits, sessions = None, [_sessions(asking)]
         if for_s is None:
             seconds = _number(asking.value("since when statements are counted", _RESET.format(schema=schema)))
             parts = usual_cycles(asking, seconds) if seconds else ()
         else:
             first, middle, asked = look, None, asking.count
             while (passed := time.time() - first.at) < for_s:
-                sleep(min(_LOOK_S, for_s - passed))
+                time.sleep(min(_LOOK_S, for_s - passed))
                 sessions.append(_sessions(asking))
                 clock.look(time.time() - first.at)
                 if middle is None and time.time() - first.at >= for_s / 2:
@@ -213,7 +209,7 @@ def _look(asking: Asking, view: str, schema: str) -> _Look:
     for name, text, *counts in rows:
         # A statement that is hidden has no name.
         key = str(name or text)
-        texts[key] = str(text)
+        texts[key] = _without_literals(str(text))
         sums[key] = [total + float(count or 0) for total, count in zip(sums[key], counts, strict=True)]
     if sums[HIDDEN][0] > _HIDDEN_MOST * sum(counts[0] for counts in sums.values()):
         raise ProbeError(
@@ -224,6 +220,12 @@ def _look(asking: Asking, view: str, schema: str) -> _Look:
     dropped = asking.value("full", _DROPPED.format(schema=schema)) if asking.major >= 14 else 0
     commits = _number(asking.value("commits", _COMMITS))
     return _Look(time.time(), statements, commits, float(dropped or 0))
+
+
+def _without_literals(text: str) -> str:
+    """A statement without what stands in quotes: of commands the view keeps passwords as they were typed, and
+    of a statement that it had forgotten meanwhile every constant."""
+    return "".join(MASKED if token.kind in ("literal", "dollar") else token.text for token in tokens(text))
 
 
 def _sessions(asking: Asking) -> int:

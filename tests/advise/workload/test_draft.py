@@ -138,6 +138,23 @@ def test_rows_from_an_array_may_have_keys_that_are_there() -> None:
     assert "ON CONFLICT DO NOTHING;" in only_script(made(insert, tables=(PARENTS,)))
 
 
+def test_a_returning_within_is_not_that_of_the_insert() -> None:
+    moved = table("moved", column("id", "bigint", not_null=True), keys=(primary("id"),))
+    insert = (
+        "WITH d AS (DELETE FROM parents WHERE id = $1 RETURNING id) INSERT INTO moved (id) SELECT id FROM d"
+    )
+    text = only_script(made(insert, tables=(PARENTS, moved)))
+    assert text.endswith("RETURNING id) INSERT INTO moved (id) SELECT id FROM d ON CONFLICT DO NOTHING;\n")
+    within = "WITH i AS (INSERT INTO moved (id) SELECT id FROM parents RETURNING id) SELECT count(*) FROM i"
+    (left,) = made(within, tables=(PARENTS, moved)).left_out
+    assert left.why == "it inserts, within another statement, rows whose keys may be there already"
+
+
+def test_constants_that_were_masked_are_no_load() -> None:
+    (left,) = made("UPDATE parents SET name = '...' WHERE id = $1", tables=(PARENTS,)).left_out
+    assert left.why == "it was counted with constants in its text"
+
+
 def test_what_is_deleted_is_not_pointed_to() -> None:
     children = table(
         "children", ID, column("parent", "bigint"), keys=(primary("id"), foreign("parent", "public.parents"))

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from walproof.advise.workload.naming import Catalog, Names, Unreadable, table_node
-from walproof.facts.application import AppColumn, AppTable
+from walproof.facts.application import MASKED, AppColumn, AppTable
 from walproof.sqltext import tokens
 
 _DEPTH_MOST = 200
@@ -139,6 +139,8 @@ _TYPED = re.compile(r"(?i)(interval|date|timestamp|timestamptz|time|numeric)")
 def _tree(query: str) -> exp.Expr:
     if len(query) > _LENGTH_MOST:
         raise Unreadable("its text is too long")
+    if MASKED in query:
+        raise Unreadable("it was counted with constants in its text")
     # sqlglot takes "$1, $" for the begin of dollar quotes, so parameters are named before it reads.
     # interval $1 was a typed literal, and is no SQL any more.
     parts: list[str] = []

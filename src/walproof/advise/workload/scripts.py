@@ -97,10 +97,7 @@ class _Writer:
         safe = _MARKED.sub(lambda match: values.get(int(match[1]), match[0]), safe)
         if _MARK in safe:
             raise Unreadable("a parameter of it was not understood")
-        if self._guards:
-            head, returning, tail = _split_returning(safe)
-            safe = f"{head} ON CONFLICT DO NOTHING{returning}{tail}"
-        return safe
+        return _guarded(safe) if self._guards else safe
 
     @property
     def _guards(self) -> bool:
@@ -174,11 +171,9 @@ class _Writer:
 
     def _constant(self, parameter: Parameter) -> str:
         if parameter.type is None:
-            return "10" if parameter.part is Part.ADDED else "1"
+            return "1"
         if parameter.type == "interval":
             return "interval '1 hour'"
-        if parameter.part is Part.ADDED and base_of(parameter.type)[0] in NUMBERS:
-            return f"10::{parameter.type}"
         first = self._draw(_CONSTANTS)
         count = min(_LIST_MOST, self._rows) if parameter.is_array else 1
         made = [value(parameter.type, f"{first} + {n}" if n else first) for n in range(count)]
@@ -244,17 +239,23 @@ def _next(first: str, n: int, size: int) -> str:
 
 def _added(column: AppColumn) -> str:
     name = base_of(column.type)[0]
-    if name in NUMBERS:
-        return "1"
-    if name == "date":
+    if name in NUMBERS or name == "date":
         return "1"
     if name.startswith("time") or name == "interval":
         return "interval '1 second'"
     raise Unreadable(f"what is added to {column.name} was not understood")
 
 
-def _split_returning(sql: str) -> tuple[str, str, str]:
-    """(before RETURNING, RETURNING and after it, the semicolon)."""
-    body = sql.rstrip().removesuffix(";")
-    at = body.upper().rfind(" RETURNING ")
-    return (body, "", ";") if at < 0 else (body[:at], body[at:], ";")
+def _guarded(sql: str) -> str:
+    """The INSERT, passing over rows that are there. Raises Unreadable for one within another statement."""
+    depth, begins, at = 0, False, len(sql.rstrip().removesuffix(";"))
+    for token in tokens(sql[:at]):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.kind == "word":
+            begins = begins or token.text.upper() == "INSERT"
+            if begins and token.text.upper() == "RETURNING":
+                at = token.start
+                break
+    if not begins:
+        raise Unreadable("it inserts, within another statement, rows whose keys may be there already")
+    return f"{sql[:at].rstrip()} ON CONFLICT DO NOTHING {sql[at:]}".replace("NOTHING ;", "NOTHING;")

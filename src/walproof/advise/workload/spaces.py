@@ -18,7 +18,7 @@ _ROWS_WHOLE = 1000
 _DISTINCT_UNKNOWN = 0.1
 """Share of the rows with a value of their own, where the server has no statistics."""
 _DISTINCT_LEAST = 1000
-_ORDERED = 0.8
+ORDERED = 0.8
 """Correlation above which a column's values rise with the rows on disk."""
 _DEPTH_MOST = 20
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -157,7 +157,7 @@ def _distinct(column: AppColumn, rows: int) -> int:
 
 
 def _number(column: AppColumn, size: int, rows: int, place: int, *, is_unique: bool) -> str:
-    is_ordered = column.correlation is not None and abs(column.correlation) >= _ORDERED
+    is_ordered = column.correlation is not None and abs(column.correlation) >= ORDERED
     if is_unique:
         rises = is_ordered or column.is_identity or column.correlation is None
         return "i" if rises else scattered("i", size)

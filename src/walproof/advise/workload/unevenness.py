@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from walproof.advise.workload.spaces import ORDERED
 from walproof.advise.workload.transactions import Transaction
 from walproof.analysis.working_set import Counted, Draws, Pages, fit
 from walproof.facts.application import AppColumn, Application, AppTable
 
 _IMAGES_LEAST = 100
 """Fewer tell nothing."""
-_ORDERED = 0.8
 _SWEEPS = 3
 
 
@@ -115,4 +115,4 @@ def _is_apart(type_: str) -> bool:
 
 
 def _rises(column: AppColumn) -> bool:
-    return column.is_identity or (column.correlation is not None and column.correlation >= _ORDERED)
+    return column.is_identity or (column.correlation is not None and column.correlation >= ORDERED)
