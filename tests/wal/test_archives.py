@@ -90,9 +90,13 @@ def test_what_pg_receivewal_is_writing(tmp_path: Path) -> None:
                 time.sleep(0.1)
             run_small_load(server, 40)
             end = server.insert_lsn()
+            # A segment gets its last name before the next one's file is there: both, not the one alone.
+            wanted = [
+                f"{1:08X}{0:08X}{end // (1 << 20) - 1:08X}.gz",
+                f"{1:08X}{0:08X}{end // (1 << 20):08X}.gz.partial",
+            ]
             deadline = time.monotonic() + 60
-            wanted = f"{1:08X}{0:08X}{end // (1 << 20) - 1:08X}.gz"
-            while not (tmp_path / wanted).exists():
+            while not all((tmp_path / name).exists() for name in wanted):
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
         finally:

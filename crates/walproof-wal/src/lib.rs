@@ -18,7 +18,9 @@
 //! # page.splice(10..11, [0x10]);
 //! # page.splice(32..40, [0, 0, 0x10, 0, 0, 0x20, 0, 0]);
 //! # page.splice(40..64, record);
-//! # let pg_wal = std::env::temp_dir().join("000000010000000000000001");
+//! # let folder = std::env::temp_dir().join(format!("walproof-example-{}", std::process::id()));
+//! # std::fs::create_dir(&folder).unwrap();
+//! # let pg_wal = folder.join("000000010000000000000001");
 //! # std::fs::write(&pg_wal, page).unwrap();
 //! // A server's pg_wal folder, or a single segment.
 //! let mut reader = Reader::open(Segments::from_paths(&[&pg_wal])?, Range::default())?;
@@ -28,6 +30,7 @@
 //! }
 //! assert_eq!(operations, [("0/100028".to_owned(), "XLOG/NOOP".to_owned())]);
 //! assert_eq!(reader.accounting().total(), reader.end_lsn() - reader.first_lsn());
+//! # std::fs::remove_dir_all(&folder).unwrap();
 //! # Ok::<(), walproof_wal::Error>(())
 //! ```
 //!
