@@ -96,7 +96,8 @@ class Purpose(Enum):
     LINES = "lines"
     """The winner without each of its lines, and the default with each of them."""
     FINAL = "final"
-    """The short conf, the winner and the default, with a seed by which nothing was chosen."""
+    """The short conf with and without each line, the winner and the default, with a seed by which nothing was
+    chosen."""
     CRASH = "crash"
     """The winner is killed, to compare its predictions with what happens."""
     FLUSH = "flush"

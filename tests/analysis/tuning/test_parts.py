@@ -9,6 +9,7 @@ import pytest
 
 from bench.tune.table import table_of
 from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, FACTORS, SIZE, plan_of
+from walproof.analysis.tuning.ablation import final_candidates
 from walproof.analysis.tuning.budget import BudgetClock
 from walproof.analysis.tuning.model import Model
 from walproof.analysis.tuning.screen import PRIMES, fraction, plackett_burman
@@ -88,6 +89,23 @@ def test_the_fraction_gives_back_what_a_promise_asks_for() -> None:
     assert all(map(admits, rows))
 
 
+def test_the_final_step_leaves_out_what_it_has_no_time_for() -> None:
+    space = space_of(COMPRESSION, SIZE, DELAY)
+    winner = space.candidate({"wal_compression": "lz4", "max_wal_size": "16GB", "commit_delay": "100"})
+    short = space.without(winner, "commit_delay")
+    compressed, larger = space.without(short, "max_wal_size"), space.without(short, "wal_compression")
+    plans = final_candidates(space, winner, short, lambda candidate: True)
+    assert plans == (
+        (DEFAULT, short, winner, compressed, larger),
+        (DEFAULT, short, compressed, larger),
+        (DEFAULT, short, winner),
+    )
+    # The default is what a single line is held against; what breaks a promise is not run.
+    assert final_candidates(space, compressed, compressed, lambda candidate: True) == ((DEFAULT, compressed),)
+    needed = final_candidates(space, short, short, lambda candidate: candidate != larger)
+    assert needed == ((DEFAULT, short, compressed), (DEFAULT, short))
+
+
 def test_the_clock_counts_what_was_spent_before_apart() -> None:
     plan = plan_of(FACTORS, trials=50, seed=1)
     steps = (
@@ -101,7 +119,7 @@ def test_the_clock_counts_what_was_spent_before_apart() -> None:
     )
     clock = BudgetClock.of(TuningFacts(plan, steps, measured, spent_s=144.0, trial_s=10.0))
     assert (clock.available_s, clock.used_s, clock.trial_s) == (900.0, 44.0, 22.0)
-    assert clock.trials_until(Purpose.SEARCH) == int((0.48 * 900 - 44) / 22)
+    assert clock.trials_until(Purpose.SEARCH) == int((0.44 * 900 - 44) / 22)
 
 
 def test_the_guess_adds_effects_up() -> None:

@@ -25,7 +25,7 @@ from walproof.settings.risk import durability_class
 
 @dataclass(frozen=True, slots=True)
 class LineCosts:
-    """A line of the winner, with the predictions for the configuration with it and without it."""
+    """A line of the winner, with the predictions for its reference with it and without it."""
 
     line: ConfLine
     had: CandidatePrediction
@@ -35,8 +35,6 @@ class LineCosts:
     durability: DurabilityClass
     breaks: tuple[RuledOut, ...]
     """Limits that would be broken without the line."""
-    rounds: tuple[float, ...]
-    """Winner's value over the value without the line, in each round of the lines step; above 1 is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) 
     return TuneAnswer(
         outcome=found,
         why_default=_why_default(facts, found),
-        lines=tuple(_costs(facts, line, space, judge, found.winner) for line in found.lines),
+        lines=tuple(_costs(line, space, judge) for line in found.lines),
         durability=durability_class({**facts.plan.keep, **conf.conf}),
         prediction=judge(conf)[0],
         default_prediction=default_prediction,
@@ -104,33 +102,18 @@ def _why_default(facts: TuningFacts, found: TuningOutcome) -> str | None:
     return "on fresh servers the best configuration was not better than the defaults by more than the noise"
 
 
-def _costs(
-    facts: TuningFacts, line: ConfLine, space: Space, judge: RecordedJudge, winner: Candidate
-) -> LineCosts:
-    without = space.without(winner, line.setting)
-    had, _ = judge(winner)
+def _costs(line: ConfLine, space: Space, judge: RecordedJudge) -> LineCosts:
+    without = space.without(line.reference, line.setting)
+    had, _ = judge(line.reference)
     has_not, broken = judge(without)
     return LineCosts(
         line=line,
         had=had,
         without=has_not,
-        memory_bytes=(judge.memory_bytes(winner), judge.memory_bytes(without)),
+        memory_bytes=(judge.memory_bytes(line.reference), judge.memory_bytes(without)),
         durability=durability_class({line.setting: line.value}),
         breaks=broken,
-        rounds=_rounds(facts, winner, without),
     )
-
-
-def _rounds(facts: TuningFacts, winner: Candidate, without: Candidate) -> tuple[float, ...]:
-    import math
-
-    from walproof.analysis.tuning.values import objective_values
-
-    step = next((taken for taken in facts.steps if taken.purpose is Purpose.LINES), None)
-    if step is None:
-        return ()
-    values = objective_values(facts, [step.number])
-    return tuple(math.exp(log) for log in values.ratios(winner, without).values())
 
 
 def _ruled_out(space: Space, judge: RecordedJudge) -> tuple[LimitCount, ...]:

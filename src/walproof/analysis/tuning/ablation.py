@@ -3,7 +3,8 @@
 The first lines step removes each line from the winner and gives each line alone to the default, all in the
 same rounds. Lines whose gain is not proven there are then dropped one at a time, weakest first: a second
 step, with a new seed, measures the winner and every shorter conf of that chain in the same rounds. Lines are
-dropped as long as the shorter conf has not measured worse than the margin.
+dropped as long as the shorter conf has not measured worse than the margin. The final step removes each line
+from the short conf that is left: there a line may give more or less than within the winner.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ PROVEN_P = 0.05
 
 @dataclass(frozen=True, slots=True)
 class LineTest:
-    """What one line of the winner was seen to do."""
+    """What one line of a conf was seen to do."""
 
     setting: str
     value: str
     left_out: Contrast | None
-    """The winner without the line, against the winner; None if not measured."""
+    """The conf without the line, against the conf; None if not measured."""
     added: Contrast | None
     """The default with the line, against the default; None if not measured."""
     p: float | None
@@ -40,11 +41,10 @@ class LineTest:
     is_needed: bool
     """Whether a promise is broken without the line."""
 
-    @property
-    def is_proven(self) -> bool:
-        """Whether the winner is slower without it."""
+    def is_proven(self, tests: int = 1) -> bool:
+        """Whether the conf is slower without it; ``tests``: how many such tests the claim may rest on."""
         mean = self.left_out.mean if self.left_out else None
-        return mean is not None and mean < 0 and self.p is not None and self.p <= PROVEN_P
+        return mean is not None and mean < 0 and self.p is not None and self.p * tests <= PROVEN_P
 
     @property
     def loss(self) -> float:
@@ -64,18 +64,27 @@ def first_candidates(
     )
 
 
+def final_candidates(
+    space: Space, winner: Candidate, short: Candidate, admits: Callable[[Candidate], bool]
+) -> tuple[tuple[Candidate, ...], ...]:
+    """What the final step may measure, the most first: with less time, without the winner, without lines."""
+    fewer = [space.without(short, name) for name, _ in short.settings]
+    allowed = [candidate for candidate in fewer if admits(candidate)]
+    plans = ((DEFAULT, short, winner, *allowed), (DEFAULT, short, *allowed), (DEFAULT, short, winner))
+    return tuple(dict.fromkeys(tuple(dict.fromkeys(plan)) for plan in plans))
+
+
 def line_tests(
-    facts: TuningFacts, space: Space, step: Step, admits: Callable[[Candidate], bool]
+    facts: TuningFacts, space: Space, step: Step, conf: Candidate, admits: Callable[[Candidate], bool]
 ) -> tuple[LineTest, ...]:
-    """What the first lines step showed of each line of the winner, in the conf's order."""
-    winner = step.candidates[0]
+    """What a step showed of each line of a conf, in its order: the first lines step, or the final one."""
     values = objective_values(facts, [step.number])
-    fewer = {name: space.without(winner, name) for name, _ in winner.settings}
-    alone = {name: space.candidate({name: value}) for name, value in winner.settings}
+    fewer = {name: space.without(conf, name) for name, _ in conf.settings}
+    alone = {name: space.candidate({name: value}) for name, value in conf.settings}
     measured = set(step.candidates)
     left = [name for name in fewer if fewer[name] in measured]
     noise = _noise(facts, step)
-    compared = compare(values, [(fewer[name], winner) for name in left])
+    compared = compare(values, [(fewer[name], conf) for name in left])
     found = dict(zip(left, _known(compared, noise), strict=True))
     p_values = family(list(found.values()))
     given = [name for name in alone if alone[name] in measured and alone[name] != DEFAULT]
@@ -88,9 +97,9 @@ def line_tests(
             found.get(name),
             added.get(name),
             p_values[left.index(name)] if name in found else None,
-            not admits(fewer[name]),
+            admits(conf) and not admits(fewer[name]),
         )
-        for name, value in winner.settings
+        for name, value in conf.settings
     )
 
 
@@ -101,7 +110,7 @@ def _noise(facts: TuningFacts, step: Step) -> Spread | None:
         for earlier in facts.steps
         if earlier.number <= step.number
         and earlier.design == "fresh"
-        and earlier.purpose in (Purpose.SCREEN, Purpose.SEARCH, Purpose.CONFIRM, Purpose.LINES)
+        and earlier.purpose not in (Purpose.RECORD, Purpose.CRASH, Purpose.FLUSH)
     ]
     bases = [earlier.candidates[0] for earlier in facts.steps if earlier.number in numbers]
     return pooled(objective_values(facts, numbers), bases)
@@ -152,7 +161,7 @@ def chain(
     confs = [winner]
     for test in sorted(tests, key=lambda line_test: (line_test.loss, line_test.setting)):
         fewer = space.without(confs[-1], test.setting)
-        if not test.is_proven and not test.is_needed and fewer != confs[-1] and admits(fewer):
+        if not test.is_proven() and not test.is_needed and fewer != confs[-1] and admits(fewer):
             confs.append(fewer)
     return tuple(confs)
 

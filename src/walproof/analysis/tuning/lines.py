@@ -45,16 +45,22 @@ class ConfLine:
     in_conf: bool
     """Whether the short conf has the line."""
     gain: float | None
-    """Ratio of the winner to the winner without the line; None if not measured."""
+    """Ratio of the reference to the reference without the line; None if not measured."""
     interval: Interval | None
     """Interval of ``gain``, as if it were the only line."""
     p: float | None
-    """p value of "the line does nothing", adjusted for all lines of the winner."""
-    rounds: int
-    """Rounds that ``gain`` rests on."""
+    """p value of "the line does nothing", adjusted for all lines of the reference."""
+    rounds: tuple[float, ...]
+    """The gain in each round that it rests on."""
     alone: float | None
     """Ratio of the default with the line to the default."""
     alone_interval: Interval | None
+    reference: Candidate
+    """The configuration with the line: the short conf if the final step measured it without the line, else
+    the winner."""
+    in_winner: float | None
+    """Ratio of the winner to the winner without the line; None if not measured."""
+    in_winner_interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,44 +179,74 @@ def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval
 def _lines(
     facts: TuningFacts, search: TuneSearch, winner: Candidate, short: Candidate, level: float
 ) -> tuple[ConfLine, ...]:
-    step = next((taken for taken in facts.steps if taken.purpose is Purpose.LINES), None)
-    in_conf = dict(short.settings)
-    if step is None:
-        return tuple(
-            ConfLine(name, value, LineVerdict.NOT_PROVEN, True, None, None, None, 0, None, None)
-            for name, value in winner.settings
-        )
-    tests = ablation.line_tests(facts, Space(facts.plan), step, search.admits)
+    space = Space(facts.plan)
+    first = next((taken for taken in facts.steps if taken.purpose is Purpose.LINES), None)
+    final = race.latest(facts, Purpose.FINAL)
+    untested = tuple(
+        ablation.LineTest(name, value, None, None, None, False) for name, value in winner.settings
+    )
+    in_winner = ablation.line_tests(facts, space, first, winner, search.admits) if first else untested
+    in_short = ablation.line_tests(facts, space, final, short, search.admits) if final else ()
+    last = {(test.setting, test.value): test for test in in_short if test.left_out is not None}
+    in_conf = set(short.settings)
     return tuple(
-        _line(test, in_conf.get(test.setting) == test.value, facts.plan.margin, level) for test in tests
+        _line(
+            test,
+            last.get((test.setting, test.value)),
+            (winner, short),
+            (test.setting, test.value) in in_conf,
+            facts.plan.margin,
+            level,
+        )
+        for test in in_winner
     )
 
 
-def _line(test: ablation.LineTest, in_conf: bool, margin: float, level: float) -> ConfLine:
-    left, added = test.left_out, test.added
-    interval = left.interval(level) if left else None
-    gain = interval.inverse() if interval else None
-    if test.is_needed:
+def _line(
+    test: ablation.LineTest,
+    last: ablation.LineTest | None,
+    confs: tuple[Candidate, Candidate],
+    in_conf: bool,
+    margin: float,
+    level: float,
+) -> ConfLine:
+    winner, short = confs
+    gain, interval = _gain(test, level)
+    # With two chances to be proven each has half of the error.
+    measured = [each for each in (test, last) if each is not None and each.left_out is not None]
+    if test.is_needed and in_conf:
         verdict = LineVerdict.SAFETY
-    elif test.is_proven:
+    elif any(each.is_proven(len(measured)) for each in measured):
         verdict = LineVerdict.KEPT
-    elif not in_conf and interval is not None and interval.low > 1 - margin:
+    elif not in_conf and interval is not None and interval.inverse().low > 1 - margin:
         verdict = LineVerdict.DROPPED
     else:
         verdict = LineVerdict.NOT_PROVEN
-    ratio = _ratio(left)
+    shown = last or test
+    shown_gain, shown_interval = _gain(shown, level)
+    added = test.added or (last.added if last is not None else None)
     return ConfLine(
         test.setting,
         test.value,
         verdict,
         in_conf,
-        1 / ratio if ratio else None,
-        gain,
-        test.p,
-        len(left.pairs) if left else 0,
+        shown_gain,
+        shown_interval,
+        shown.p,
+        tuple(1 / pair.ratio for pair in shown.left_out.pairs) if shown.left_out else (),
         _ratio(added),
         added.interval(level) if added else None,
+        winner if last is None else short,
+        gain,
+        interval,
     )
+
+
+def _gain(test: ablation.LineTest, level: float) -> tuple[float | None, Interval | None]:
+    """What the line gives: the inverse of what is left without it."""
+    interval = test.left_out.interval(level) if test.left_out else None
+    ratio = _ratio(test.left_out)
+    return 1 / ratio if ratio else None, interval.inverse() if interval else None
 
 
 def _compared_with_default(facts: TuningFacts, short: Candidate) -> Step | None:

@@ -177,7 +177,7 @@ class TuneSearch:
                         "the winner without each line, and the default with each line alone",
                     )  # fmt: skip
             return None
-        tests = ablation.line_tests(facts, space, done[0], self.admits)
+        tests = ablation.line_tests(facts, space, done[0], winner, self.admits)
         confs = ablation.chain(space, winner, tests, self.admits)
         if len(confs) < 2 or trials < 4:
             return None
@@ -195,18 +195,16 @@ class TuneSearch:
         winner, short = self.winner(facts), self.short(facts)
         if DEFAULT in (winner, short) or race.latest(facts, Purpose.FINAL) or not self._is_confirmed(facts):
             return None
-        candidates = tuple(dict.fromkeys((DEFAULT, short, winner)))
         least, most = FINAL_ROUNDS
-        rounds = min(most, BudgetClock.of(facts).trials_until(Purpose.FINAL) // len(candidates))
-        if rounds < least:
-            return None
-        return self._step(
-            facts,
-            Purpose.FINAL,
-            candidates,
-            rounds,
-            "what is advised, on fresh starts that nothing was chosen by",
-        )
+        trials = BudgetClock.of(facts).trials_until(Purpose.FINAL)
+        for candidates in ablation.final_candidates(space, winner, short, self.admits):
+            rounds = min(most, trials // len(candidates))
+            if rounds >= least:
+                return self._step(
+                    facts, Purpose.FINAL, candidates, rounds,
+                    "what is advised, with and without each line, on fresh starts that nothing was chosen by",
+                )  # fmt: skip
+        return None
 
     def _crash(self, facts: TuningFacts, space: Space) -> Step | None:
         short = self.short(facts)

@@ -28,7 +28,7 @@ def line_figure(answer: TuneAnswer, facts: TuningFacts) -> Figure | None:
             costs.durability,
             costs.line.gain,
             costs.line.interval,
-            costs.rounds,
+            costs.line.rounds,
         )
         for costs in answer.lines
         if costs.line.gain is not None

@@ -20,11 +20,15 @@ from walproof.units import format_duration
 
 
 def line_table(answer: TuneAnswer) -> Table:
-    """Each line of the winner: verdict, gain, costs, durability class."""
+    """Each line of the winner: verdict, gain, costs, durability class.
+
+    Where the advised lines were not measured one by one, their gains are those within the winner, too.
+    """
     columns = (
         Column("line", whole_most=44),
         Column("verdict"),
         Column("gain with it", numeric=True),
+        Column("in the winner", numeric=True, terminal=False),
         Column("alone", numeric=True, terminal=False),
         Column("WAL per transaction", numeric=True),
         Column("longest time away", numeric=True),
@@ -43,6 +47,7 @@ def line_table(answer: TuneAnswer) -> Table:
                 TableCell(f"{line.setting} = {line.value}"),
                 TableCell(verdict),
                 TableCell(ratio(line.gain, line.interval)),
+                TableCell(ratio(line.in_winner, line.in_winner_interval)),
                 TableCell(ratio(line.alone, line.alone_interval)),
                 TableCell(_change(costs.had.wal_bytes_per_txn, costs.without.wal_bytes_per_txn)),
                 TableCell(_seconds_change(costs.had.recovery_s, costs.without.recovery_s)),
@@ -51,9 +56,10 @@ def line_table(answer: TuneAnswer) -> Table:
             )
         )
     note = (
-        "Gain: the configuration with the line relative to the one without it, in the same rounds; above 1x "
-        "is better. WAL and time away, with and without the line, are predicted from the recording; a dash "
-        "means that the recording is shorter than a checkpoint cycle."
+        "Gain: what is advised relative to it without the line (a line that is out: the winner, the longer "
+        "configuration that the lines come from), in the same rounds; above 1x is better. WAL and time away, "
+        "with and without the line, are predicted from the recording; a dash means that the recording is "
+        "shorter than a checkpoint cycle."
     )
     return Table("Lines", columns, tuple(rows), note=note)
 

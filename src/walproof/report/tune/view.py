@@ -359,6 +359,8 @@ def line_words(costs: LineCosts) -> list[str]:
         if line.gain is None
         else f"{ratio(line.gain, line.interval)} with it"
     )
+    if line.in_winner is not None and line.in_winner != line.gain:
+        gain += f" ({ratio(line.in_winner, line.in_winner_interval)} in the longer winner)"
     found = [f"{line.verdict.value}: {gain}; a crash {_CLASS_WORDS[costs.durability.value]}"]
     had, without = costs.had.recovery_s, costs.without.recovery_s
     if had is not None and without is not None and abs(had - without) >= 0.1:
