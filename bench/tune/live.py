@@ -37,8 +37,9 @@ from walproof.facts.store import Store
 from walproof.facts.tuning import DEFAULT, Candidate
 from walproof.facts.tuning_answers import candidate_name
 from walproof.facts.tuning_journal import Journal, JournalFile
+from walproof.lab.load_file import read_load
 from walproof.lab.session import execute
-from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of, read_load
+from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
 from walproof.postgres.install import find
 from walproof.units import parse_bytes, parse_duration_s
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import pytest
 import typer
 
-from walproof.cli.compare import CompareOptions
+from walproof.cli.compare import CompareOptions, in_full
 from walproof.cli.declaration import (
     Override,
     Repeated,
@@ -77,9 +77,14 @@ def test_a_command_is_written_as_it_could_be_typed() -> None:
 
 
 def test_a_comparison_repeats_what_a_later_default_could_change() -> None:
-    assert command_line("compare", CompareOptions(["a=1"], out=Path("other"))) == [
-        "walproof", "compare", "--set", "a=1", "--scale", "50", "--clients", "20", "--threads", "2",
-        "--out", "other",
+    given = in_full(CompareOptions(["a=1"], out=Path("other")), {"workload": [{}]})
+    assert command_line("compare", given) == [
+        "walproof", "compare", "--set", "a=1", "--builtin", "tpcb-like", "--scale", "50", "--clients", "20",
+        "--threads", "2", "--duration", "10s", "--out", "other",
+    ]  # fmt: skip
+    loaded = in_full(CompareOptions(["a=1"], load="shop.toml"), {"workload": [{"duration": "5s"}]})
+    assert command_line("compare", loaded) == [
+        "walproof", "compare", "--set", "a=1", "--load", "shop.toml", "--out", "walproof-out",
     ]  # fmt: skip
     assert command_line("load-advice", LoadAdviceOptions(table="t.sql", ddl_as_superuser=True)) == [
         "walproof", "load-advice", "--table", "t.sql", "--rows", "200k", "--may-lose", "nothing",
@@ -150,8 +155,7 @@ def test_what_an_option_changes_is_of_the_type_that_a_study_wants(kind: type[Any
 def test_a_workload_has_the_keys_of_a_study_file() -> None:
     table = workload_table(CompareOptions(["a=1"], rate=2.0, setup=Path("setup.sql"), transactions=7))
     assert table == {
-        "builtin": "tpcb-like", "setup": "setup.sql", "scale": 50, "clients": 20, "rate": 2.0,
-        "protocol": "simple", "transactions": 7,
+        "setup": "setup.sql", "rate": 2.0, "transactions": 7,
     }  # fmt: skip
     filled = {mark.field for option in options_of(CompareOptions) for mark in option.marks(WorkloadKey)}
     assert filled <= set(WorkloadTable.model_fields)

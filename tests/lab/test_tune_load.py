@@ -14,7 +14,8 @@ from walproof.facts.codec import plan_hash
 from walproof.facts.tuning import DEFAULT, Candidate, Objective, Purpose, Step
 from walproof.facts.tuning_answers import answers
 from walproof.lab.kinds.registry import lab_kind
-from walproof.lab.tune.load import TuningLoad, read_load, slug
+from walproof.lab.load_file import read_load, slug
+from walproof.lab.tune.load import TuningLoad
 from walproof.lab.tune.steps import step_plan
 
 SMALL = Candidate.of({"max_wal_size": "64MB"})

@@ -31,8 +31,9 @@ from walproof.facts.tuning import (
     TuningPlan,
 )
 from walproof.facts.tuning_journal import Journal, JournalFile
+from walproof.lab.load_file import read_load
 from walproof.lab.tune.conduct import Conductor
-from walproof.lab.tune.load import TuningLoad, read_load
+from walproof.lab.tune.load import TuningLoad
 from walproof.settings.durability import DurabilityClass
 from walproof.units import Lsn
 from walproof.wal import stats

@@ -6,17 +6,16 @@ be compared instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walproof.cli import gate, options, study_options
 from walproof.cli.declaration import (
     Override,
-    Repeated,
     WorkloadKey,
     command_line,
     declared,
@@ -58,11 +57,17 @@ class CompareOptions:
         typer.Option("--base", metavar="NAME=VALUE", help="Setting of every variant, defaults included."),
         Override("base", study_options.one_configuration),
     ] = None
+    load: Annotated[
+        str | None,
+        typer.Option(
+            "--load", metavar="FILE", help="The load: a TOML file with one [[workload]], or a built-in study."
+        ),
+    ] = None
     builtin: Annotated[
         str | None,
-        typer.Option("--builtin", help="pgbench script: tpcb-like, simple-update, select-only."),
-        WorkloadKey("builtin"), Repeated.CHANGED,
-    ] = "tpcb-like"  # fmt: skip
+        typer.Option("--builtin", help="pgbench script: tpcb-like (default), simple-update, select-only."),
+        WorkloadKey("builtin"),
+    ] = None
     script: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,25 +94,36 @@ class CompareOptions:
         ),
     ] = None
     scale: Annotated[
-        int, typer.Option("--scale", min=1, help="pgbench scale factor."), WorkloadKey("scale")
-    ] = 50
+        int | None,
+        typer.Option("--scale", min=1, help="pgbench scale factor. Default: 50."),
+        WorkloadKey("scale"),
+    ] = None
     clients: Annotated[
-        int, typer.Option("--clients", min=1, help="Client sessions."), WorkloadKey("clients")
-    ] = 20
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of pgbench.")] = 2
+        int | None,
+        typer.Option("--clients", min=1, help="Client sessions. Default: the load's, or 20."),
+        WorkloadKey("clients"),
+    ] = None
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads of pgbench. Default: the load's, or 2.")
+    ] = None
     rate: Annotated[
         float | None,
-        typer.Option("--rate", help="Offered load in transactions per second. Default: as fast as possible."),
+        typer.Option(
+            "--rate",
+            help="Offered load in transactions per second. Default: the load's, or as fast as possible.",
+        ),
         WorkloadKey("rate"),
     ] = None
     protocol: Annotated[
-        str,
-        typer.Option("--protocol", help="simple, extended or prepared."),
-        WorkloadKey("protocol"), Repeated.CHANGED,
-    ] = "simple"  # fmt: skip
+        str | None,
+        typer.Option("--protocol", help="simple, extended, prepared. Default: the load's, or simple."),
+        WorkloadKey("protocol"),
+    ] = None
     duration: Annotated[
         str | None,
-        typer.Option("--duration", metavar="TIME", help="Length of each window. Default: 10s."),
+        typer.Option(
+            "--duration", metavar="TIME", help="Length of each window. Default: the load's, or 10s."
+        ),
         WorkloadKey("duration"),
     ] = None
     transactions: Annotated[
@@ -150,36 +166,34 @@ def compare(given: CompareOptions) -> None:
     """
     from walproof.cli.execution import carry_out
     from walproof.cli.plan import read_and_say, say_unused_duration
+    from walproof.lab.load_file import read_load
     from walproof.lab.study import Version, ad_hoc, chosen_installs, resolve
 
     gate.check(given)
     _check(given)
     has_duration = given.duration is not None and given.transactions is None
-    # What is measured is said in full: a window's length or its transactions, scripts or a built-in one.
-    if given.transactions is not None:
-        given = replace(given, duration=None)
-    elif given.duration is None:
-        equal = _equal_transactions(given)
-        given = replace(given, duration="10s") if equal is None else replace(given, transactions=equal)
+    tables, scripts = ({"workload": [{}]}, Path()) if given.load is None else read_load(given.load)
+    given = in_full(given, tables)
     against = _against(given)
-    if given.script:
-        given = replace(given, builtin=None)
-    name = f"scale {given.scale}" if against is None else THIS_VERSION
-    chosen = chosen_installs(tuple(given.pg or ()))
+    (workload,) = tables["workload"]
+    name = workload.get("name", f"scale {given.scale}") if against is None else THIS_VERSION
+    chosen = chosen_installs(tuple(given.pg or map(str, tables.get("pg", ()))))
     configurations = read_and_say(given.conf, chosen) if given.conf else None
     if configurations is not None and not given.fail_if:
         # A gate on a change that changes nothing holds.
         configurations.require_differences()
     study = ad_hoc(
         options.parse_sets(given.set_ or []),
-        {"name": name, **_keys(given)},
+        {**_keys(given, workload), "name": name},
         _scripts(given.script),
         None
         if against is None
-        else Version({"name": OTHER_VERSION, **_keys(against)}, _scripts(against.script)),
+        else Version({**_keys(against, workload), "name": OTHER_VERSION}, _scripts(against.script)),
         configurations,
+        tables,
     )
-    plan = resolve(study, overrides(given), folder=options.work_folder(given.on), given=chosen)
+    folder = options.work_folder(given.on)
+    plan = resolve(study, overrides(given), folder=folder, scripts=scripts, given=chosen)
     if has_duration:
         say_unused_duration(plan)
     if given.ray is not None and not given.dry_run:
@@ -192,9 +206,17 @@ def compare(given: CompareOptions) -> None:
 
 
 def _check(given: CompareOptions) -> None:
-    """Refuse what compares nothing. Raises StudyError."""
+    """Refuse what compares nothing, and two loads. Raises StudyError."""
     from walproof.errors import StudyError
 
+    if given.load is not None:
+        parts = ("builtin", "script", "setup", "script_against", "setup_against", "scale")
+        typed = [f"--{name.replace('_', '-')}" for name in parts if getattr(given, name) is not None]
+        if typed:
+            raise StudyError(
+                f"--load and {typed[0]} both say what the load is",
+                hint=f"Leave out {' and '.join(typed)}, or change the load's file.",
+            )
     versions = given.script_against or given.setup_against is not None
     if versions and not given.fail_if:
         raise StudyError(
@@ -218,7 +240,32 @@ def _check(given: CompareOptions) -> None:
         )
 
 
-def _equal_transactions(given: CompareOptions) -> int | None:
+def in_full(given: CompareOptions, tables: Mapping[str, Any]) -> CompareOptions:
+    """The options with their defaults, so that a later default changes nothing that is measured.
+
+    What the load's file says is left to the file.
+    """
+    (workload,) = tables["workload"]
+    if given.load is None:
+        given = replace(
+            given,
+            scale=given.scale or 50,
+            clients=given.clients or 20,
+            threads=given.threads or 2,
+            builtin=None if given.script else given.builtin or "tpcb-like",
+        )
+    # A window has a length or a number of transactions.
+    if given.transactions is not None:
+        return replace(given, duration=None)
+    if given.duration is not None:
+        return given
+    equal = _equal_transactions(given, workload)
+    if equal is not None:
+        return replace(given, transactions=equal)
+    return given if {"duration", "transactions"} & set(workload) else replace(given, duration="10s")
+
+
+def _equal_transactions(given: CompareOptions, workload: Mapping[str, Any]) -> int | None:
     """Transactions of each client where the gate is about WAL and nobody said otherwise; None for a duration.
 
     The bytes of a transaction depend on how many came before it since the checkpoint, so they vary least when
@@ -227,10 +274,11 @@ def _equal_transactions(given: CompareOptions) -> int | None:
     is_about_wal = any(
         promise.metric.startswith("wal_") for promise in gate.read_promises(given.fail_if or [])
     )
-    said = (given.design, given.passes, given.settle, given.rate, given.warmup, given.power_cut)
+    said: list[object] = [given.design, given.passes, given.settle, given.rate, given.warmup, given.power_cut]
+    said += [workload.get("rate"), workload.get("transactions")]
     if not is_about_wal or any(option is not None for option in said):
         return None
-    return max(_TRANSACTIONS_LEAST, -(-_TRANSACTIONS // given.clients))
+    return max(_TRANSACTIONS_LEAST, -(-_TRANSACTIONS // (given.clients or int(workload.get("clients", 1)))))
 
 
 def _against(given: CompareOptions) -> CompareOptions | None:
@@ -242,8 +290,14 @@ def _against(given: CompareOptions) -> CompareOptions | None:
     return replace(given, script=scripts, setup=setup, builtin=None if scripts else given.builtin)
 
 
-def _keys(given: CompareOptions) -> dict[str, object]:
-    return {"threads": min(given.threads, given.clients), **workload_table(given)}
+def _keys(given: CompareOptions, workload: Mapping[str, Any]) -> dict[str, object]:
+    """Keys of ``[[workload]]``: the load's, and over them what was typed."""
+    typed = workload_table(given)
+    window = {"duration", "transactions"}
+    others = {key: value for key, value in workload.items() if key not in window or not window & set(typed)}
+    keys = {**others, **typed}
+    threads = given.threads or int(workload.get("threads", 1))
+    return {**keys, "threads": min(threads, int(str(keys.get("clients", 1))))}
 
 
 def _scripts(texts: Sequence[str] | None) -> list[ScriptTable]:

@@ -41,9 +41,10 @@ from walproof.facts.tuning import (
 )
 from walproof.facts.tuning_answers import candidate_name
 from walproof.facts.tuning_journal import Journal, JournalFile, StepTaken, tuning_name
+from walproof.lab.load_file import read_load, slug, with_workload
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
 from walproof.lab.tune.conduct import Conductor
-from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of, read_load, slug, with_workload
+from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
 from walproof.lab.tune.steps import TIME_AWAY
 from walproof.platforms.registry import platform as platform_named
 from walproof.postgres.build import accepts

@@ -142,7 +142,8 @@ def say(found: Application, made: Draft, to: Path) -> None:
         for note in made.notes:
             out(textwrap.fill(note, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
     file = to / f"{made.name}.toml"
-    out(f"\nRead {to}/*.sql, then:\n  walproof run {file} --quick\n  walproof tune --load {file}\n")
+    out(f"\nRead {to}/*.sql, then:\n  walproof run {file} --quick\n")
+    out(f"  walproof compare --load {file} --set NAME=VALUE\n  walproof tune --load {file}\n")
 
 
 def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from walproof.disk.device import parse_device
 from walproof.errors import StudyError
@@ -155,7 +156,8 @@ class Version:
     @property
     def table(self) -> dict[str, object]:
         """``[[workload]]``."""
-        return {**self.keys, "script": [script.model_dump() for script in self.scripts]}
+        scripts = {"script": [script.model_dump() for script in self.scripts]} if self.scripts else {}
+        return {**self.keys, **scripts}
 
 
 def ad_hoc(
@@ -164,12 +166,15 @@ def ad_hoc(
     scripts: Sequence[ScriptTable] = (),
     against: Version | None = None,
     configurations: Configurations | None = None,
+    tables: Mapping[str, Any] | None = None,
 ) -> StudyFile:
     """The study that ``walproof compare`` runs: each of ``sets`` a variant against the defaults.
 
     ``workload`` holds keys of ``[[workload]]``; ``against`` is the version that it is compared with;
-    ``configurations`` take the place of the defaults. Raises StudyError.
+    ``configurations`` take the place of the defaults; ``tables`` are others of the load's file (``base``,
+    ``initdb``). Raises StudyError.
     """
+    tables = tables or {}
     confs = configurations or Configurations({}, {"default": {}}, ())
     first = confs.names[0]
     variants = [{"name": name, "settings": dict(lines)} for name, lines in confs.own.items()]
@@ -193,7 +198,8 @@ def ad_hoc(
             "title": title,
             "description": " ".join(confs.notes),
             "design": {"design": "auto"},
-            "base": dict(confs.base),
+            "base": {**tables.get("base", {}), **confs.base},
+            "initdb": tables.get("initdb", []),
             "workload": [
                 version.table for version in (against, Version(workload, scripts)) if version is not None
             ],

@@ -197,7 +197,7 @@ def _toml(
     lines = [
         f"# Drafted from the statistics of a database of PostgreSQL {application.version_num // 10000}.",
         "# Read the scripts before you trust them: docs/workload.md says what is guessed.",
-        "# walproof tune --load takes the load, walproof run measures the variants below on it.",
+        "# walproof tune --load and compare --load take the load, walproof run measures the variants below.",
         "",
         f"name = {json.dumps(order.name)}",
         f"title = {json.dumps(f'What do settings of the write path do to {order.name}?')}",
