@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.advise.workload.apps import column, table
-from walproof.advise.workload.naming import CATALOGS, Catalog, Unreadable
+from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
 from walproof.advise.workload.parameters import Part, ReadStatement, read_statement
 
 T = table(
@@ -93,8 +93,6 @@ def test_a_value_that_is_computed_stands_as_one_parameter(query: str, written: s
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("SELECT * FROM pg_class WHERE relname = $1", CATALOGS),
-        ("SELECT pid FROM pg_catalog.pg_stat_activity", CATALOGS),
         ("SELECT $1", "it has no table"),
         ("TRUNCATE t", "it is no SELECT, INSERT, UPDATE, DELETE or MERGE"),
         ("SELECT * FROM nothing WHERE id = $1", "nothing is no table that was read"),
@@ -113,6 +111,14 @@ def test_what_cannot_be_read_says_why(query: str, reason: str) -> None:
     with pytest.raises(Unreadable) as caught:
         read(query)
     assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM pg_class WHERE relname = $1", "SELECT pid FROM pg_catalog.pg_stat_activity"]
+)
+def test_what_reads_the_catalogs_is_none_of_the_application(query: str) -> None:
+    with pytest.raises(NoneOfIt, match="it reads the server's own catalogs or statistics"):
+        read(query)
 
 
 def test_a_table_without_a_schema_is_the_one_in_public() -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from walproof.advise.workload.naming import CATALOGS, Catalog, Unreadable
+from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
 from walproof.advise.workload.parameters import ReadStatement, read_statement
 from walproof.advise.workload.schema import Schema, schema_sql
 from walproof.advise.workload.scripts import Drawing, check, script
@@ -146,9 +146,10 @@ def _read(application: Application) -> tuple[dict[AppStatement, ReadStatement], 
             continue
         try:
             read[row] = read_statement(row.query, catalog)
+        except NoneOfIt:
+            continue
         except Unreadable as error:
-            if str(error) != CATALOGS:
-                why[row] = str(error)
+            why[row] = str(error)
     return read, why
 
 

@@ -9,12 +9,13 @@ from sqlglot import exp
 
 from walproof.facts.application import AppColumn, AppTable
 
-CATALOGS = "it reads the server's own catalogs or statistics"
-"""Why a statement is none of the application."""
-
 
 class Unreadable(Exception):
     """A statement that no load can have; the text says why."""
+
+
+class NoneOfIt(Unreadable):
+    """A statement that is none of the application: of a monitor, a migration tool, a console."""
 
 
 class Catalog:
@@ -72,7 +73,7 @@ class Names:
             if node.db in ("pg_catalog", "information_schema") or (
                 not node.db and node.name.startswith("pg_")
             ):
-                raise Unreadable(CATALOGS)
+                raise NoneOfIt("it reads the server's own catalogs or statistics")
             table = catalog.find(folded(node.this), folded(node.args.get("db")))
             if table is None:
                 raise Unreadable(f"{node.sql(dialect='postgres')} is no table that was read")
