@@ -6,6 +6,10 @@ Two servers on the real disk, one with the library that keeps what a cut would u
 disk), one without; in pairs of neighbouring segments, in random order, pgbench loads one and then the other.
 Goal: at least 0.97x with synchronous commits, 0.92x without. Then a small program writes and flushes on
 tmpfs, with the library and without: its CPU time per call, interleaved.
+
+Beside the throughput stand the flushes of WAL that the servers count (pg_stat_io, track_wal_io_timing): how
+long a flush and a write take, and how many transactions share a flush. They tell whether the library makes a
+flush longer, or whether fewer commits meet in a flush.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from walproof.analysis.interval import mean_interval
@@ -64,8 +69,8 @@ def main() -> None:
         ("synchronous_commit=off", {"synchronous_commit": "off"}),
     ):
         # Two halves, in which the servers lie on the disk in either order.
-        first, memory = throughput(pairs // 2, seconds, settings, ("without", "with"))
-        second, more = throughput(pairs - pairs // 2, seconds, settings, ("with", "without"))
+        first, memory, flushes = throughput(pairs // 2, seconds, settings, ("without", "with"))
+        second, more, others = throughput(pairs - pairs // 2, seconds, settings, ("with", "without"))
         ratios, memory = first + second, max(memory, more)
         interval = mean_interval([math.log(ratio) for ratio in ratios])
         assert interval is not None
@@ -77,6 +82,8 @@ def main() -> None:
             f"undo log {memory / 2**20:.1f} MiB at most",
             flush=True,
         )
+        for server in ("without", "with"):
+            print(f"  {server}: {(flushes[server] + others[server]).words}", flush=True)
     for name, every in (("8 kB write", 64), ("8 kB write and its flush", 1)):
         bare, tracked = zip(*(calls(every) for _ in range(ROUNDS)), strict=True)
         print(
@@ -87,15 +94,57 @@ def main() -> None:
         )
 
 
+@dataclass(frozen=True)
+class Flushes:
+    """What a server counted while it was loaded."""
+
+    transactions: float = 0.0
+    flushes: float = 0.0
+    flush_ms: float = 0.0
+    writes: float = 0.0
+    write_ms: float = 0.0
+
+    def __add__(self, other: Flushes) -> Flushes:
+        return Flushes(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, other: Flushes) -> Flushes:
+        return Flushes(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def words(self) -> str:
+        """Flushes and writes, each with its time."""
+        return (
+            f"{self.transactions / self.flushes:.2f} transactions a flush of WAL, "
+            f"{1e3 * self.flush_ms / self.flushes:.0f} us a flush, "
+            f"{self.writes / self.flushes:.2f} writes a flush, "
+            f"{1e3 * self.write_ms / self.writes:.1f} us a write"
+        )
+
+
+def counted(cluster: Cluster) -> Flushes:
+    """What the server has counted so far, of WAL that clients and the WAL writer flush."""
+    with cluster.connect() as session:
+        session.execute("SELECT pg_stat_clear_snapshot()")
+        row = session.execute(
+            "SELECT (SELECT sum(xact_commit) FROM pg_stat_database)::float8, sum(fsyncs)::float8, "
+            "sum(fsync_time), sum(writes)::float8, sum(write_time) FROM pg_stat_io "
+            "WHERE object = 'wal' AND context = 'normal'"
+        ).fetchone()
+    assert row is not None
+    return Flushes(*(float(str(value)) for value in row))
+
+
 def throughput(
     pairs: int, seconds: int, settings: dict[str, str], order: tuple[str, str]
-) -> tuple[list[float], int]:
-    """Ratio of tps with and without the library in each pair; the largest size of the undo log in bytes."""
+) -> tuple[list[float], int, dict[str, Flushes]]:
+    """Ratio of tps with and without the library in each pair; the largest size of the undo log in bytes; what
+    each server counted."""
     workload = Workload("w", "tpcb-like", (), SCALE, CLIENTS, 2, seconds, None, None, "prepared", 0.0)
     user = server_user()
     install = reachable_install(find("embedded"), user)
     pgbench = reachable_pgbench([install], user)
     ratios = []
+    flushes = {"without": Flushes(), "with": Flushes()}
     with Workspace(Path(cache_folder("work")), user) as workspace, ExitStack() as stack:
 
         def load(cluster: Cluster) -> None:
@@ -117,22 +166,27 @@ def throughput(
                 environment = disk.environment
             cluster = clusters[name] = Cluster(install, workspace, folder, environment)
             stack.callback(cluster.stop, "immediate")
-            cluster.start({**settings, "max_wal_size": "4GB", "autovacuum": "off"})
+            timed = {"max_wal_size": "4GB", "autovacuum": "off", "track_wal_io_timing": "on"}
+            cluster.start({**settings, **timed})
         disk.check_attached()
         for pair in range(pairs):
             tps = {}
             for name in random.Random(pair).sample(["with", "without"], 2):
                 cluster = clusters[name]
+                before = counted(cluster)
                 run = PgbenchRun(pgbench, workload, target_of(cluster), cluster.folder, seed=pair)
                 while not run.poll():
                     time.sleep(0.05)
                 tps[name] = run.finish(10).tps
+                # Sessions report what they counted when they leave.
+                time.sleep(0.3)
+                flushes[name] += counted(cluster) - before
                 for log in run.logs:
                     log.unlink()
             ratios.append(tps["with"] / tps["without"])
         status = disk.status()
         assert not status.void, status
-        return ratios, status.undo_bytes_max
+        return ratios, status.undo_bytes_max, flushes
 
 
 def calls(every: int) -> tuple[float, float]:

@@ -5,6 +5,7 @@
 
 Each tutorial has a temporary folder with the files that it shows. The services that it names (shop, db1, db2)
 are a throw-away primary under a light load and its standby, seen by a role with pg_monitor and REPLICATION.
+Where a load is drafted, shop is a server that counts the statements of a small shop.
 
 Exit status: 0 every command ended with 0, 1 another one did not.
 """
@@ -21,11 +22,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.advise.servers import LOOKER, laboratory
 from bench.ship.pages import files, runnable
+from bench.workload.alike import APPS, begin, loaded, psql
+from bench.workload.alike import SETTINGS as COUNTING
 from tests.live.pair import running_pair, watcher, writing
 from tests.postgres.replication import SETTINGS
+from walproof.postgres.build import has_extension
 from walproof.postgres.cache import cache_folder
-from walproof.postgres.install import find
+from walproof.postgres.install import discover, find
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
@@ -49,6 +54,28 @@ def services(folder: Path) -> Iterator[Path]:
             "".join(f"[{name}]\n" + said.replace(" ", "\n") + "\n" for name, said in words.items())
         )
         with writing(pair.primary, bytes_per_s=200_000):
+            yield path
+
+
+@contextmanager
+def application(folder: Path) -> Iterator[Path]:
+    """Run a shop on a server that counts its statements; yield a service file for it."""
+    app = next(each for each in APPS if each.name == "shop")
+    newest = max(
+        (each for each in discover() if has_extension(each, "pg_stat_statements")),
+        key=lambda install: install.version_num,
+    )
+    with (
+        laboratory(Path(cache_folder("tutorials"))) as lab,
+        lab.server(newest.version, COUNTING) as server,
+    ):
+        assert app.schema is not None
+        psql(server, app.schema)
+        begin(server)
+        path = folder / "services.conf"
+        words = f"{server.cluster.conninfo} user={LOOKER}".replace(" ", "\n")
+        path.write_text(f"[shop]\n{words}\n")
+        with loaded(server, app.words, app.rate / 4):
             yield path
 
 
@@ -82,8 +109,10 @@ def main() -> int:
             folder = Path(place) / name
             folder.mkdir()
             page = PAGES / f"{name}.md"
-            if any("service=" in command for command in runnable(page)):
-                with services(folder) as conf:
+            commands = runnable(page)
+            if any("service=" in command for command in commands):
+                drafts = any(command.startswith("walproof workload") for command in commands)
+                with (application if drafts else services)(folder) as conf:
                     good = run(page, folder, {**environment, "PGSERVICEFILE": str(conf)}) and good
             else:
                 good = run(page, folder, environment) and good
