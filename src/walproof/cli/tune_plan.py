@@ -25,7 +25,7 @@ _WORDS = {
     Purpose.SEARCH: "race of new configurations against the best so far",
     Purpose.CONFIRM: "the best configuration and the defaults on fresh starts",
     Purpose.LINES: "the best configuration without each line, the defaults with each",
-    Purpose.FINAL: "short configuration, best configuration and defaults with a new seed",
+    Purpose.FINAL: "the short configuration with and without each line, and defaults, a new seed",
     Purpose.CRASH: "the advised configuration is killed and recovered",
     Purpose.FLUSH: "the advised configuration on emulated disks with other flushes",
 }

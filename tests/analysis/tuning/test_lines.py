@@ -204,16 +204,19 @@ def test_one_more_start_lies_in_the_prediction_interval() -> None:
 
 def test_the_expected_start_is_of_the_final_step_alone(useful: list[TuningOutcome]) -> None:
     table = synthetic.synthetic(FACTORS, one_useful, noise=0.02)
-    inside = 0
+    inside = inside_ratio = 0
     for seed, result in enumerate(useful):
         assert result.expected is not None
         new = Step(99, Purpose.FINAL, (DEFAULT, result.advised), 1, 10_000 + seed)
         value = table.trial(result.advised, new, 1)
         inside += result.expected.value_interval.contains(value)
+        ratio = value / table.trial(DEFAULT, new, 1)
+        inside_ratio += result.expected.ratio_interval.contains(ratio)
         assert (
             result.expected.value_interval.low < result.expected.value < result.expected.value_interval.high
         )
     assert inside >= 52
+    assert inside_ratio >= 52
 
 
 def test_before_anything_was_measured_nothing_is_advised() -> None:

@@ -148,19 +148,26 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
 def expected(
     facts: TuningFacts, step: Step, candidate: Candidate, level: float = LEVEL
 ) -> ExpectedStart | None:
-    """Prediction intervals for one more start; None if fewer than two rounds of the step have both confs."""
+    """Prediction intervals for one more start; None if fewer than two rounds of the step have both confs.
+
+    How much a ratio varies is taken from all confs of the step, unless they contradict that.
+    """
     values = objective_values(facts, [step.number])
     logs = [values.logs[number, candidate] for number in values.rounds if (number, candidate) in values.logs]
-    ratios = list(values.ratios(candidate, DEFAULT).values())
-    log_interval, ratio = prediction_interval(logs, level), prediction_interval(ratios, level)
-    if log_interval is None or ratio is None:
+    others = [other for other in step.candidates if other != DEFAULT]
+    compared = compare(values, [(other, DEFAULT) for other in others])[others.index(candidate)]
+    log_interval, mean, spread = prediction_interval(logs, level), compared.mean, compared.spread
+    if log_interval is None or mean is None or spread is None:
         return None
+    count = len(compared.pairs)
+    reach = t_quantile(level, spread.degrees) * math.sqrt(spread.variance * (1 + 1 / count))
+    ratio = Interval(mean - reach, mean + reach, level, "t")
     value = math.exp(fmean(logs))
     if not facts.plan.objective.larger_is_better:
         value, value_interval = 1 / value, log_interval.exp().inverse()
     else:
         value_interval = log_interval.exp()
-    return ExpectedStart(value, value_interval, math.exp(fmean(ratios)), ratio.exp(), len(ratios))
+    return ExpectedStart(value, value_interval, math.exp(mean), ratio.exp(), count)
 
 
 def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval | None:
