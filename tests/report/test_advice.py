@@ -90,7 +90,10 @@ def test_advice_that_is_little_sure_says_how_to_be_surer() -> None:
     short = replace(window, looks=(first, replace(last, counters=counters)))
     said = _plain(advice_view(advise(ServerCase(short)), platform("conf")))
     (chosen,) = (item for item in advise(ServerCase(short)).advice if item.rule == "wal_compression")
-    measure = f"walproof compare --set wal_compression={chosen.changes[0].value}"
+    measure = (
+        "walproof workload DSN --to load, then walproof compare --load load/load.toml --set "
+        f"wal_compression={chosen.changes[0].value}"
+    )
     assert (
         f"look for a whole checkpoint cycle (--for 15min), or measure it under a load like yours: {measure}"
         in said

@@ -212,7 +212,8 @@ def _surer(advice: Advice, window: ServerWindow) -> str | None:
     if advice.sure is not Sure.LOW or not advice.changes:
         return None
     changed = {change.name: change.value for change in advice.changes}
-    measure = f"walproof compare --set {','.join(f'{name}={value}' for name, value in changed.items())}"
+    settings = ",".join(f"{name}={value}" for name, value in changed.items())
+    measure = f"walproof workload DSN --to load, then walproof compare --load load/load.toml --set {settings}"
     cycle = changed.get("checkpoint_timeout") or window.value("checkpoint_timeout")
     try:
         is_short = cycle is not None and window.seconds < parse_duration_s(cycle)
