@@ -24,7 +24,7 @@ def test_it_says_what_the_load_has_and_has_not(capsys: pytest.CaptureFixture[str
     assert "not in the load, those with the most WAL first" in text
     assert "it is not among the 5 that matter most (--statements)" in text
     assert "public.tickets: rows are drawn evenly" in text
-    assert "  walproof tune --load tickets/tickets.toml\n" in text
+    assert "  walproof tune --load tickets/tickets.toml --conf tickets/server.conf\n" in text
     assert max(map(len, text.splitlines())) <= 110
 
 

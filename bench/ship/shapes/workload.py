@@ -39,6 +39,8 @@ class DraftedLoad(TypedDict):
     format: int
     name: str
     file: str
+    conf: str
+    shared_buffers: str | None
     database: str
     seconds: float | None
     rate: float | None

@@ -55,8 +55,8 @@ def workload(
 
     Reads pg_stat_statements and the catalogs, and no row of any table.
 
-    What comes out runs with tune and run: invented rows of the same shape, a script for each
-    transaction, weights as the calls were. What it does not have is listed.
+    What comes out runs with run, compare and tune: invented rows of the same shape, a script for each
+    transaction, weights as the calls were, the server's settings. What it does not have is listed.
     """
     from walproof.advise.workload.draft import DraftOrder, draft
     from walproof.observe.application import read_application
@@ -106,6 +106,7 @@ def write(made: Draft, to: Path) -> None:
 
 def say(found: Application, made: Draft, to: Path) -> None:
     """What the load has, what it does not have, and what to do with it."""
+    from walproof.advise.workload.server_conf import FILE
     from walproof.report.numbers import counted
 
     out = sys.stdout.write
@@ -141,17 +142,24 @@ def say(found: Application, made: Draft, to: Path) -> None:
         out("\nwhat differs from the application\n")
         for note in made.notes:
             out(textwrap.fill(note, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
-    file = to / f"{made.name}.toml"
-    out(f"\nRead {to}/*.sql, then:\n  walproof run {file} --quick\n")
-    out(f"  walproof compare --load {file} --set NAME=VALUE\n  walproof tune --load {file}\n")
+    file, conf = to / f"{made.name}.toml", to / FILE
+    keep = "" if made.shared_buffers is None else f" --keep shared_buffers={made.shared_buffers}"
+    out(f"\nRead {to}/*.sql, then, on the server's own settings:\n")
+    out(f"  walproof run {file} --conf {conf} --quick\n")
+    out(f"  walproof compare --load {file} --conf {conf} --set NAME=VALUE\n")
+    out(f"  walproof tune --load {file} --conf {conf}{keep}\n")
 
 
 def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:
     """What ``--json`` prints."""
+    from walproof.advise.workload.server_conf import FILE
+
     return {
         "format": 1,
         "name": made.name,
         "file": str(to / f"{made.name}.toml"),
+        "conf": str(to / FILE),
+        "shared_buffers": made.shared_buffers,
         "database": found.database,
         "seconds": found.seconds,
         "rate": made.rate,

@@ -150,3 +150,6 @@ class Application:
     """How often pg_stat_statements was full in that time and dropped what was called least."""
     lacks: tuple[str, ...] = field(default=())
     """What could not be read, with the server's reason."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """(name, value) of settings of memory, WAL, checkpoints, vacuum, planner and locks that are not the
+    defaults, and shared_buffers: nothing that names a place, a network, a command or another server."""

@@ -57,6 +57,16 @@ _SESSIONS = """
 _FUNCTIONS = """
     SELECT DISTINCT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
     WHERE n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema' ORDER BY 1"""
+_SETTINGS = """
+    SELECT name, current_setting(name) FROM pg_settings
+    WHERE name = 'shared_buffers'
+          OR (source NOT IN ('default', 'override', 'user', 'database user', 'client', 'session',
+                             'interactive', 'test')
+              AND context <> 'internal' AND vartype <> 'string'
+              AND (category ~ '^(Resource Usage|Query Tuning|Vacuuming|Autovacuum|Lock Management|Statistics)'
+                   OR category ~ '^Write-Ahead Log / (Settings|Checkpoints|Recovery|Summarization)'
+                   OR category = 'Replication / Sending Servers'))
+    ORDER BY name"""
 _TABLES = """
     SELECT c.oid, n.nspname, c.relname, quote_ident(n.nspname) || '.' || quote_ident(c.relname),
            CASE WHEN c.relispartition THEN 'i' ELSE c.relkind::text END,
@@ -179,6 +189,7 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             functions=tuple(str(row[0]) for row in asking.rows("functions", _FUNCTIONS)),
             dropped=look.dropped,
             lacks=asking.lacks,
+            settings=tuple((str(name), str(value)) for name, value in asking.rows("settings", _SETTINGS)),
         )
 
 

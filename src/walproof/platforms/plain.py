@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.change import Before, Change
+from walproof.settings.conf import quoted
 from walproof.settings.value import Context, parse
 from walproof.sqltext import literal
 
@@ -61,11 +62,11 @@ class Conf:
         undo = [
             f"# {change.name}: remove the line"
             if (was := target.before.get(change.name)) is None or was.is_default
-            else f"{change.name} = {_quote(was.value)}"
+            else f"{change.name} = {quoted(was.value)}"
             for change in changes
         ]
         return Lines(
-            "\n".join(f"{change.name} = {_quote(change.value)}" for change in changes),
+            "\n".join(f"{change.name} = {quoted(change.value)}" for change in changes),
             "\n".join(undo),
             ("SELECT pg_reload_conf(); afterwards.", *restart_note(changes, target)),
         )
@@ -92,7 +93,3 @@ def _undo(change: Change, before: Before | None) -> str:
     if before is not None and before.is_in_auto_conf:
         return f"ALTER SYSTEM SET {change.name} = {literal(before.value)};"
     return f"ALTER SYSTEM RESET {change.name};"
-
-
-def _quote(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -24,6 +24,7 @@ from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.privilege.environment import child_environment
 from walproof.privilege.user import running_as
+from walproof.settings.conf import quoted
 
 SUPERUSER = "postgres"
 _START_PATIENCE_S = 60.0
@@ -313,7 +314,7 @@ class Cluster:
             # A crash of the server ends the trial instead of hiding in it.
             "restart_after_crash": "off",
         }
-        lines = [f"{name} = {_quote(value)}\n" for name, value in {**defaults, **settings}.items()]
+        lines = [f"{name} = {quoted(value)}\n" for name, value in {**defaults, **settings}.items()]
         path = self.data / "walproof.conf"
         with acting_as(self.user):
             # Replaced as a whole: sessions of a running server read it whenever they come to it.
@@ -321,7 +322,3 @@ class Cluster:
             with written.open("w") as conf:
                 conf.writelines(lines)
             written.replace(path)
-
-
-def _quote(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

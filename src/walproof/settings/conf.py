@@ -105,6 +105,11 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
+def quoted(value: str) -> str:
+    """A value as postgresql.conf has it, in quotes."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 def _unquoted(value: str) -> str:
     if not value.startswith("'"):
         return value

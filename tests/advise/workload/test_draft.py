@@ -14,6 +14,7 @@ from walproof.advise.workload.draft import Draft, DraftOrder, draft
 from walproof.analysis.working_set import Law
 from walproof.facts.application import AppIndex, AppKey, Application, AppTable
 from walproof.lab.reading import check_study
+from walproof.settings.conf import read_conf
 
 ORDER = DraftOrder("shop", 1 << 30, 20)
 ID = column("id", "bigint", not_null=True, is_identity=True, correlation=1.0)
@@ -288,3 +289,40 @@ def test_a_full_view_is_told() -> None:
 
 def test_files_are_plain_names() -> None:
     assert all(Path(name).name == name for name in draft(tickets(), ORDER).files)
+
+
+SERVER = (("checkpoint_timeout", "15min"), ("shared_buffers", "8GB"), ("wal_compression", "lz4"))
+
+
+def test_the_servers_settings_come_along() -> None:
+    found = draft(replace(tickets(), settings=SERVER), ORDER)
+    assert found.shared_buffers is None
+    assert [row for row in found.files["server.conf"].splitlines() if not row.startswith("#")] == [
+        "checkpoint_timeout = '15min'",
+        "shared_buffers = '8GB'",
+        "wal_compression = 'lz4'",
+    ]
+
+
+def test_shared_buffers_has_the_share_that_the_tables_have(tmp_path: Path) -> None:
+    seen = replace(tickets(), settings=(*SERVER, ("evil", "x\nfsync = off"), ("fsync\n= off #", "1")))
+    found = draft(seen, replace(ORDER, most_bytes=1 << 20))
+    share = min(table.rows / max(1, table.table.rows) for table in found.tables)
+    assert 0 < share < 1
+    assert found.shared_buffers is not None
+    assert found.shared_buffers.endswith("MB")
+    assert abs(int(found.shared_buffers[:-2]) / (share * 8192) - 1) < 0.1
+    text = found.files["server.conf"]
+    assert (
+        f"# 8GB on the server; here in proportion to the tables.\nshared_buffers = '{found.shared_buffers}'"
+        in text
+    )
+    (tmp_path / "server.conf").write_text(text)
+    assert read_conf(tmp_path / "server.conf") == {**dict(SERVER), "shared_buffers": found.shared_buffers}
+    assert any("server.conf" in note for note in found.notes)
+
+
+def test_a_server_that_says_nothing_of_its_settings() -> None:
+    found = draft(tickets(), replace(ORDER, most_bytes=1 << 20))
+    assert found.shared_buffers is None
+    assert "=" not in found.files["server.conf"]

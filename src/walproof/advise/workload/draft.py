@@ -11,6 +11,7 @@ from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
 from walproof.advise.workload.parameters import ReadStatement, read_statement
 from walproof.advise.workload.schema import Schema, schema_sql
 from walproof.advise.workload.scripts import Drawing, check, script
+from walproof.advise.workload.server_conf import FILE, conf_of, shared_buffers
 from walproof.advise.workload.spaces import MadeTable, make_table
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.unevenness import drawn_by
@@ -64,6 +65,8 @@ class Draft:
     """Table -> how its rows are drawn, as far as images tell."""
     rate: float | None
     """Scripts a second at which the application ran."""
+    shared_buffers: str | None = None
+    """Its value in proportion to the tables; None where they have all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def draft(application: Application, order: DraftOrder) -> Draft:
     scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(made, start=1)}
     schema = _schema(order.name, members, tuple(drawing.made.values()), share)
     rate = sum(each.calls for each in made) / application.seconds if application.seconds else None
-    files = {"schema.sql": schema.sql}
+    files = {"schema.sql": schema.sql, FILE: conf_of(application, share)}
     files |= {name: script(each, drawing) for name, each in scripts.items()}
     files[f"{order.name}.toml"] = _toml(application, order, scripts, rate)
     return Draft(
@@ -120,6 +123,7 @@ def draft(application: Application, order: DraftOrder) -> Draft:
         notes=(*_notes(application, made, used, share), *schema.notes),
         laws=drawing.laws,
         rate=rate,
+        shared_buffers=shared_buffers(application, share),
     )
 
 
@@ -232,8 +236,8 @@ def _notes(
     if share < 1:
         size = format_bytes(share * sum(table.size_bytes for table in used))
         yield (
-            f"Tables have {100 * share:.2g} % of their rows (about {size}): give the load a shared_buffers "
-            "that is smaller in proportion."
+            f"Tables have {100 * share:.2g} % of their rows (about {size}), and shared_buffers in {FILE} is "
+            "smaller in proportion."
         )
     guessed = sum(len(each.members) > 1 for each in made)
     if guessed:

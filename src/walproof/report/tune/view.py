@@ -29,6 +29,7 @@ from walproof.report.tune.tables import (
 )
 from walproof.report.tune.wal_checked import wal_sentences, wal_tables
 from walproof.settings.change import Before, Change
+from walproof.settings.conf import quoted
 from walproof.units import format_bytes, format_duration
 
 _NOTABLE_SHARE = 0.1
@@ -346,8 +347,7 @@ def conf_text(answer: TuneAnswer, facts: TuningFacts) -> str:
         rows.append("")
         if name in known:
             rows += [f"# {text}" for text in line_words(known[name])]
-        quoted = value.replace("\\", "\\\\").replace("'", "''")
-        rows.append(f"{name} = '{quoted}'")
+        rows.append(f"{name} = {quoted(value)}")
     return "\n".join(rows) + "\n"
 
 

@@ -1,0 +1,44 @@
+"""The settings of the application's server as a file for ``--conf``.
+
+Where the tables have a share of their rows, shared_buffers has the same share: how much of the tables fits
+into it decides how much is read, evicted and written.
+"""
+
+from __future__ import annotations
+
+from walproof.errors import UnitError
+from walproof.facts.application import Application
+from walproof.settings.conf import quoted
+from walproof.units import parse_bytes
+
+FILE = "server.conf"
+_LEAST_BYTES = 1 << 20
+_HEAD = (
+    "# Settings of the application's server that are not the defaults, for --conf.",
+    "# Without those of places, networks, commands, archives, logs and other servers.",
+)
+
+
+def conf_of(application: Application, share: float) -> str:
+    """The file; ``share``: of the rows that the load's tables have."""
+    rows = list(_HEAD)
+    for name, value in application.settings:
+        if not (name.isidentifier() and value.isprintable()):
+            continue
+        if name == "shared_buffers" and (smaller := shared_buffers(application, share)) is not None:
+            rows.append(f"# {value} on the server; here in proportion to the tables.")
+            value = smaller
+        rows.append(f"{name} = {quoted(value)}")
+    return "\n".join(rows) + "\n"
+
+
+def shared_buffers(application: Application, share: float) -> str | None:
+    """The value of shared_buffers in proportion to the tables; None where it stays as it is."""
+    value = dict(application.settings).get("shared_buffers")
+    if share >= 1 or value is None:
+        return None
+    try:
+        wanted = max(_LEAST_BYTES, round(parse_bytes(value) * share))
+    except UnitError:
+        return None
+    return f"{-(-wanted // (1 << 20))}MB"
