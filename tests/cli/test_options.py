@@ -84,7 +84,7 @@ def test_a_comparison_repeats_what_a_later_default_could_change() -> None:
     ]  # fmt: skip
     loaded = in_full(CompareOptions(["a=1"], load="shop.toml"), {"workload": [{"duration": "5s"}]})
     assert command_line("compare", loaded) == [
-        "walproof", "compare", "--set", "a=1", "--load", "shop.toml", "--out", "walproof-out",
+        "walproof", "compare", "--set", "a=1", "--load", "shop.toml",
     ]  # fmt: skip
     assert command_line("load-advice", LoadAdviceOptions(table="t.sql", ddl_as_superuser=True)) == [
         "walproof", "load-advice", "--table", "t.sql", "--rows", "200k", "--may-lose", "nothing",

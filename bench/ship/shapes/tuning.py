@@ -66,6 +66,8 @@ class TuneLine(TypedDict):
     gain: Gain | None
     p: float | None
     rounds: list[float]
+    reference: dict[str, str]
+    in_winner: Gain | None
     alone: Gain | None
     durability_class: str
     with_it: LinePrediction

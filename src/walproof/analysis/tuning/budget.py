@@ -13,10 +13,10 @@ from statistics import fmean
 from walproof.facts.tuning import Purpose, TuningFacts
 
 ENDS: Mapping[Purpose, float] = {
-    Purpose.SCREEN: 0.22,
-    Purpose.SEARCH: 0.44,
-    Purpose.CONFIRM: 0.49,
-    Purpose.LINES: 0.76,
+    Purpose.SCREEN: 0.25,
+    Purpose.SEARCH: 0.47,
+    Purpose.CONFIRM: 0.52,
+    Purpose.LINES: 0.77,
     Purpose.FINAL: 0.89,
     Purpose.CRASH: 0.94,
     Purpose.FLUSH: 0.99,
