@@ -101,6 +101,11 @@ def setting_name(text: str) -> str:
     )
 
 
+def quoted(name: str) -> str:
+    """A name in SQL, always in quotes: no list of reserved words is needed."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def literal(text: str) -> str:
     """The text as a literal on one line: escaped (``E''``) where it holds control characters.
 

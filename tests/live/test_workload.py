@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests import versions
@@ -26,6 +27,7 @@ from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.environment import child_environment
 from walproof.privilege.user import server_user
+from walproof.settings.conf import read_conf
 from walproof.workload.loading.ddl import statements
 
 pytestmark = pytest.mark.live
@@ -127,7 +129,8 @@ def test_a_draft_writes_what_the_application_writes(
     versions.note(install.version)
     script = open_place / "application.sql"
     script.write_text(APPLICATION)
-    with running(install, workspace, "application", COUNTING) as cluster:
+    settings = {**COUNTING, "max_wal_size": "2GB", "shared_buffers": "48MB", "cluster_name": "secret"}
+    with running(install, workspace, "application", settings) as cluster:
         execute(cluster, SCHEMA)
         execute(cluster, "SELECT pg_stat_statements_reset()")
         with pgbench(cluster, "-f", str(script), "-R", "100", "-t", str(TRANSACTIONS)) as load:
@@ -163,8 +166,92 @@ def test_a_draft_writes_what_the_application_writes(
         assert load.returncode == 0, said.decode()
         assert b"aborted" not in said
         assert records(cluster) == pytest.approx(written, rel=0.15)
-    done = walproof("tune", "--load", "parcels/parcels.toml", "--quick", "--dry-run", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    conf = read_conf(folder / "server.conf")
+    assert (conf["max_wal_size"], conf["shared_buffers"]) == ("2GB", "48MB")
+    assert not {"cluster_name", "shared_preload_libraries", "listen_addresses", "port"} & set(conf)
+    given = ("--load", "parcels/parcels.toml", "--conf", "parcels/server.conf", "--pg", chosen.bindir)
+    for words in (("tune", *given, "--quick"), ("compare", *given, "--set", "commit_delay=10")):
+        done = walproof(*words, "--dry-run", "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "max_wal_size" in done.stdout
+
+
+PARTITIONED = """
+    CREATE TABLE readings (device int NOT NULL, at timestamptz NOT NULL, v float8, PRIMARY KEY (device, at))
+        PARTITION BY RANGE (at);
+    CREATE TABLE readings_1 PARTITION OF readings FOR VALUES FROM (MINVALUE) TO ('2026-01-01');
+    CREATE TABLE readings_2 PARTITION OF readings FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+    CREATE TABLE readings_3 PARTITION OF readings FOR VALUES FROM ('2026-02-01') TO (MAXVALUE);
+    CREATE TABLE kinds (id bigint GENERATED ALWAYS AS IDENTITY, kind text NOT NULL, note text)
+        PARTITION BY LIST (kind);
+    CREATE TABLE kinds_1 PARTITION OF kinds FOR VALUES IN ('a', 'b');
+    CREATE TABLE kinds_2 PARTITION OF kinds DEFAULT;
+    CREATE TABLE spread (id bigint PRIMARY KEY, note text) PARTITION BY HASH (id);
+    CREATE TABLE spread_1 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+    CREATE TABLE spread_2 PARTITION OF spread FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+    CREATE INDEX ON spread (note);
+    INSERT INTO readings SELECT i % 100, timestamptz '2025-12-31' + i * interval '100 s', i
+    FROM generate_series(1, 60000) i;
+    INSERT INTO kinds (kind, note) SELECT chr(97 + i % 4), md5(i::text) FROM generate_series(1, 2000) i;
+    INSERT INTO spread SELECT i, md5(i::text) FROM generate_series(1, 2000) i;
+    ANALYZE readings_1, readings_2, readings_3, kinds, spread;
+    CREATE EXTENSION pg_stat_statements;
+    SELECT pg_stat_statements_reset()"""
+WRITES = (
+    "INSERT INTO readings VALUES ({n}, now() + {n} * interval '1 s', 1.5)",
+    "INSERT INTO readings VALUES ({n}, '2026-11-25 12:00:{n}+00', 1.5)",
+    "INSERT INTO kinds (kind, note) VALUES ('a', 'x{n}')",
+    "UPDATE spread SET note = 'y{n}' WHERE id = {n}",
+)
+
+
+@pytest.mark.parametrize("chosen", counting_installs(), ids=lambda each: each.version)
+def test_partitions_come_along(
+    chosen: Install, workspace: Workspace, tmp_path: Path, open_place: Path
+) -> None:
+    install = reachable_install(chosen, server_user())
+    versions.note(install.version)
+    with running(install, workspace, "application", COUNTING) as cluster:
+        execute(cluster, PARTITIONED)
+        for n in range(10, 40):
+            for query in WRITES:
+                execute(cluster, query.format(n=n))
+        found = read_application(cluster.conninfo, None)
+        done = walproof("workload", cluster.conninfo, "--to", "parts", "--since-reset", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    tables = {table.name: table for table in found.tables}
+    readings = tables["public.readings"]
+    assert (readings.partitioned_by, readings.partition_columns, readings.partitions) == ("r", ("at",), 3)
+    assert readings.rows == pytest.approx(60_000, rel=0.01)
+    assert dict(readings.index_pages)["device", "at"] > 50, "those of all partitions"
+    at = next(column for column in readings.columns if column.name == "at")
+    assert at.correlation == pytest.approx(1.0, abs=0.01), "of the largest partition"
+    assert "public.kinds is partitioned by lists; here it is by hash." in " ".join(done.stdout.split())
+    with running(install, workspace, "draft", COUNTING) as cluster:
+        for each in statements((tmp_path / "parts" / "schema.sql").read_text()):
+            execute(cluster, each.sql)
+        query = "SELECT count(*) FROM pg_inherits WHERE inhparent = %s::regclass"
+        with cluster.connect() as session:
+            counts = [session.execute(query, [name]).fetchone() for name in ("readings", "kinds", "spread")]
+            assert counts == [(3,), (2,), (2,)]
+            before = sizes(session)
+        assert max(before) < 1.1 * min(before)
+        for script in (tmp_path / "parts").glob("0*.sql"):
+            (open_place / script.name).write_text(script.read_text())
+            with pgbench(cluster, "-f", str(open_place / script.name), "-t", "20") as load:
+                _, said = load.communicate()
+            assert load.returncode == 0, said.decode()
+            assert b"aborted" not in said
+        with cluster.connect() as session:
+            after = sizes(session)
+    assert [now - then for now, then in zip(after, before, strict=True)] == [0, 0, 80], "the newest partition"
+
+
+def sizes(session: psycopg.Connection[tuple[object, ...]]) -> list[int]:
+    """Rows of the three partitions of the readings."""
+    names = [f"readings_part{number}" for number in (1, 2, 3)]
+    rows = [session.execute(f"SELECT count(*) FROM {name}".encode()).fetchone() for name in names]
+    return [int(str(row[0])) for row in rows if row is not None]
 
 
 def test_every_type_has_values(install: Install, workspace: Workspace) -> None:

@@ -22,7 +22,6 @@ def test_the_same_end_with_the_same_words(version: str) -> None:
     assert report.messages.total() - report.apart.total() > 0.9 * DAMAGES
 
 
-@pytest.mark.xfail(reason="the lookup of a segment believes a page's timeline before the next page denies it")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_damaged_timeline_in_the_middle_is_an_error(tmp_path: Path, threads: int) -> None:
     golden = GoldenWal(18, tmp_path)

@@ -96,6 +96,12 @@ class AppTable:
     """(columns, pages) of each index."""
     hot_share: float | None = None
     """Share of its updates that needed no new entry in any index; None without updates."""
+    partitioned_by: str = ""
+    """``r``: by ranges; ``l``: by lists; ``h``: by hash; empty for a table that is not partitioned."""
+    partition_columns: tuple[str, ...] = ()
+    """Its partition key; empty for a key with expressions."""
+    partitions: int = 0
+    """Partitions without partitions of their own."""
 
 
 @dataclass(frozen=True, slots=True)

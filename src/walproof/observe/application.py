@@ -82,9 +82,16 @@ _TABLES = """
            CASE WHEN c.relkind = 'p'
                 THEN (SELECT coalesce(sum(pg_relation_size(t.relid)), 0) FROM pg_partition_tree(c.oid) t)
                 ELSE pg_relation_size(c.oid) END::bigint / current_setting('block_size')::int,
-           s.n_tup_hot_upd::float8 / nullif(s.n_tup_upd, 0)
+           s.n_tup_hot_upd::float8 / nullif(s.n_tup_upd, 0),
+           coalesce(p.partstrat::text, ''),
+           ARRAY(SELECT a.attname::text FROM unnest(p.partattrs::int2[]) WITH ORDINALITY u (number, place)
+                 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number
+                 WHERE p.partexprs IS NULL ORDER BY u.place),
+           CASE WHEN c.relkind = 'p'
+                THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) ELSE 0 END
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
          LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
+         LEFT JOIN pg_partitioned_table p ON p.partrelid = c.oid
     WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
           AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
           AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
@@ -93,6 +100,14 @@ _TABLES = """
              c.oid
     LIMIT %s"""
 _COLUMNS = """
+    WITH sample AS MATERIALIZED (
+      -- autovacuum analyses no partitioned table: its largest partition tells what it has not been asked.
+      SELECT c.oid AS relid, n.nspname, l.relname
+      FROM pg_class c, LATERAL (
+             SELECT t.relid FROM pg_partition_tree(c.oid) t WHERE t.isleaf
+             ORDER BY pg_relation_size(t.relid) DESC, t.relid LIMIT 1) largest
+           JOIN pg_class l ON l.oid = largest.relid JOIN pg_namespace n ON n.oid = l.relnamespace
+      WHERE c.oid = ANY(%s) AND c.relkind = 'p')
     SELECT a.attrelid, a.attname,
            format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE a.atttypid END,
                        CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END),
@@ -109,10 +124,13 @@ _COLUMNS = """
          JOIN pg_type t ON t.oid = a.atttypid
          JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
          LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+         LEFT JOIN sample ON sample.relid = c.oid
          LEFT JOIN LATERAL (
-           SELECT * FROM pg_stats p WHERE p.schemaname = n.nspname AND p.tablename = c.relname
-                                          AND p.attname = a.attname
-           ORDER BY p.inherited DESC LIMIT 1) s ON true
+           SELECT * FROM pg_stats p
+           WHERE p.attname = a.attname
+                 AND (p.schemaname = n.nspname AND p.tablename = c.relname
+                      OR p.schemaname = sample.nspname AND p.tablename = sample.relname)
+           ORDER BY p.tablename = c.relname DESC, p.inherited DESC LIMIT 1) s ON true
     WHERE a.attrelid = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attrelid, a.attnum"""
 _KEYS = """
@@ -132,8 +150,10 @@ _INDEXES = """
                  WHERE a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey::int2[]) ORDER BY a.attnum),
            i.indisunique,
            EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype <> 'f'),
-           pg_relation_size(i.indexrelid) / current_setting('block_size')::int
-    FROM pg_index i
+           CASE WHEN x.relkind = 'I'
+                THEN (SELECT coalesce(sum(pg_relation_size(t.relid)), 0) FROM pg_partition_tree(x.oid) t)
+                ELSE pg_relation_size(x.oid) END::bigint / current_setting('block_size')::int
+    FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid
     WHERE i.indrelid = ANY(%s) AND i.indisvalid
     ORDER BY i.indrelid, i.indexrelid"""
 
@@ -289,7 +309,7 @@ def _tables(asking: Asking) -> tuple[AppTable, ...]:
     oids = [row[0] for row in rows]
     columns: dict[int, list[AppColumn]] = defaultdict(list)
     for oid, name, type_, not_null, default, identity, generated, labels, *stats in asking.rows(
-        "columns", _COLUMNS, [oids]
+        "columns", _COLUMNS, [oids, oids]
     ):
         distinct, nulls, width, correlation = stats
         columns[oid].append(
@@ -316,7 +336,8 @@ def _tables(asking: Asking) -> tuple[AppTable, ...]:
         AppTable(
             schema, relation, name, kind, rows_, size, tuple(columns[oid]), tuple(keys[oid]),
             tuple(indexes[oid]), options, tuple(triggers), tuple(others[oid]), is_unlogged,
-            heap, tuple(pages[oid]), _number(hot),
+            heap, tuple(pages[oid]), _number(hot), by, tuple(key), parts,
         )
-        for oid, schema, relation, name, kind, rows_, size, options, is_unlogged, triggers, heap, hot in rows
+        for (oid, schema, relation, name, kind, rows_, size, options, is_unlogged, triggers, heap, hot, by,
+             key, parts) in rows
     )  # fmt: skip

@@ -11,10 +11,12 @@ import pytest
 
 from tests.advise.workload.apps import application, column, foreign, primary, statement, table, tickets
 from walproof.advise.workload.draft import Draft, DraftOrder, draft
-from walproof.analysis.working_set import Law
+from walproof.advise.workload.unevenness import Traffic
+from walproof.analysis.working_set import Draws, Law, touched
 from walproof.facts.application import AppIndex, AppKey, Application, AppTable
 from walproof.lab.reading import check_study
 from walproof.settings.conf import read_conf
+from walproof.sqltext import quoted
 
 ORDER = DraftOrder("shop", 1 << 30, 20)
 ID = column("id", "bigint", not_null=True, is_identity=True, correlation=1.0)
@@ -326,3 +328,82 @@ def test_a_server_that_says_nothing_of_its_settings() -> None:
     found = draft(tickets(), replace(ORDER, most_bytes=1 << 20))
     assert found.shared_buffers is None
     assert "=" not in found.files["server.conf"]
+
+
+MEASURED = table(
+    "measured",
+    column("device", "bigint", not_null=True, distinct=-0.01),
+    column("at", "timestamp with time zone", not_null=True, correlation=1.0),
+    column("value", "double precision"),
+    keys=(primary("device", "at"),),
+)
+
+
+def partitioned(by: str, *names: str, parts: int = 4, of: AppTable = MEASURED) -> AppTable:
+    return replace(of, kind="p", partitioned_by=by, partition_columns=names, partitions=parts)
+
+
+def test_a_table_by_ranges_has_ranges_of_equally_many_rows_and_an_open_end() -> None:
+    found = made("INSERT INTO measured VALUES ($1, $2, $3)", tables=(partitioned("r", "at"),))
+    schema = found.files["schema.sql"]
+    assert ') PARTITION BY RANGE ("at");' in schema
+    bounds = re.findall(
+        r'CREATE TABLE "public"\."measured_part\d" PARTITION OF public\.measured (.*);', schema
+    )
+    assert len(bounds) == 4
+    assert bounds[0].startswith("FOR VALUES FROM (MINVALUE) TO (((timestamptz '2020-01-01 00:00+00' + ")
+    assert bounds[-1].endswith("TO (MAXVALUE)")
+    assert [end.split(" TO ")[1] for end in bounds[:-1]] == [
+        start.split("FROM ")[1].split(" TO ")[0] for start in bounds[1:]
+    ]
+    assert not any("partition" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("by", "names"), [("l", ("device",)), ("h", ("device", "at")), ("r", ("value",))])
+def test_other_partitions_are_by_hash(by: str, names: tuple[str, ...]) -> None:
+    of = (
+        MEASURED
+        if by != "r"
+        else replace(MEASURED, keys=(), columns=(*MEASURED.columns[:2], column("value", "text")))
+    )
+    found = made("INSERT INTO measured (device) VALUES ($1)", tables=(partitioned(by, *names, of=of),))
+    schema = found.files["schema.sql"]
+    assert f"PARTITION BY HASH ({', '.join(map(quoted, names))});" in schema
+    assert schema.count(" PARTITION OF ") == 4
+    assert "FOR VALUES WITH (MODULUS 4, REMAINDER 3);" in schema
+    notes = [note for note in found.notes if "hash" in note]
+    assert len(notes) == (by != "h")
+
+
+def test_new_rows_of_ranges_touch_the_newest_partitions_index_alone() -> None:
+    """A quarter of an index of 400 pages."""
+    indexed = replace(MEASURED, index_pages=((("device",), 400),), keys=())
+    insert = statement("INSERT INTO measured VALUES ($1, $2, $3)", calls=100_000)
+    for of, pages in ((indexed, 400.0), (partitioned("r", "at", of=indexed), 100.0)):
+        drawn = draft(application((of,), insert), ORDER)
+        (transaction,) = drawn.scripts.values()
+        (family,) = Traffic([transaction], {of.name: of}, 10.0).families(of, {})
+        assert touched(family, 1e6, Draws()) == pytest.approx(pages)
+
+
+def test_a_key_with_expressions_makes_one_table_and_says_so() -> None:
+    found = made("INSERT INTO measured (device) VALUES ($1)", tables=(partitioned("r"),))
+    assert "PARTITION" not in found.files["schema.sql"]
+    assert "public.measured is partitioned; here it is one table." in found.notes
+
+
+def test_a_new_row_has_the_newest_time() -> None:
+    events = table(
+        "events", ID, column("at", "timestamp without time zone", correlation=0.99),
+        column("day", "date", correlation=0.99, distinct=30.0),
+        column("kind", "integer", correlation=0.9, distinct=4.0),
+        column("seen", "timestamp without time zone"), keys=(primary("id"),),
+    )  # fmt: skip
+    script = only_script(
+        made("INSERT INTO events (at, day, kind, seen) VALUES ($1, $2, $3, $4)", tables=(events,))
+    )
+    at, day, kind, seen = script.split("VALUES (")[1].split(", ")[:4]
+    assert "nextval('walproof_fresh')" in at
+    assert "(30 % 20000)" in day
+    assert ":v1" in kind
+    assert ":v2" in seen

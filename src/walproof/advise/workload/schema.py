@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from walproof.advise.workload.partitions import partitions_of
 from walproof.advise.workload.spaces import MadeTable, Space
 from walproof.advise.workload.values import base_of, is_known, value
 from walproof.facts.application import AppColumn, AppKey
-from walproof.sqltext import Token, literal, tokens
+from walproof.sqltext import Token, literal, quoted, tokens
 
 FRESH = "walproof_fresh"
 """Sequence of numbers that no row has."""
@@ -22,11 +23,6 @@ _MAKERS = (
 )  # fmt: skip
 """What defaults and generated columns may call: anything else could act on the server that runs them."""
 _OWN_TYPES = ("public.citext", "citext")
-
-
-def quoted(name: str) -> str:
-    """A name in SQL, always in quotes: no list of reserved words is needed."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def stands_for(column: AppColumn) -> str:
@@ -133,9 +129,15 @@ def _create(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[
     yield f"CREATE {kind} {table.name} ("
     lines = [f"    {_column(table.name, column, own, notes)}" for column in table.columns]
     yield ",\n".join(lines)
-    yield f"){f' WITH ({table.options})' if table.options else ''};"
-    if table.kind == "p":
+    parts = partitions_of(made, frozenset(column.name for column in table.columns if is_replaced(column)))
+    end = f" {parts.clause}" if parts is not None else f" WITH ({table.options})" if table.options else ""
+    yield f"){end};"
+    if parts is not None:
+        yield from parts.tables(made)
+    elif table.kind == "p":
         notes.append(f"{table.name} is partitioned; here it is one table.")
+    if parts is not None and parts.note is not None:
+        notes.append(parts.note)
     if table.triggers:
         notes.append(f"{table.name} has triggers that are not here: {', '.join(table.triggers)}.")
     if table.others:

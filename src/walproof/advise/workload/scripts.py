@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from walproof.advise.workload.naming import Unreadable
 from walproof.advise.workload.parameters import Parameter, Part
 from walproof.advise.workload.schema import FRESH, is_replaced, stands_for, typed
-from walproof.advise.workload.spaces import MadeTable, Space, step_of, unique_keys
+from walproof.advise.workload.spaces import ORDERED, MadeTable, Space, step_of, unique_keys
 from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.values import NUMBERS, base_of, value
 from walproof.analysis.working_set import Draws, Law
@@ -204,6 +204,9 @@ class _Writer:
         # What conflicts is updated: then it has to be there.
         if fresh and not self._read.has_conflict:
             return typed(column, space, f"nextval('{FRESH}')")
+        newest = None if keys or space.is_foreign else _newest(column, space, made.rows)
+        if newest is not None:
+            return typed(column, space, newest)
         return typed(column, space, self._number(space))
 
     def _is_fresh(self, made: MadeTable, name: str, key: tuple[str, ...]) -> bool:
@@ -225,6 +228,18 @@ class _Writer:
         if place in self._lows:
             return typed(column, space, f"{self._lows[place]} + {wanted}")
         return typed(column, space, str(wanted))
+
+
+def _newest(column: AppColumn, space: Space, rows: int) -> str | None:
+    """SQL of the number that a new row's value has where values rise with the rows on disk; else None."""
+    kind = base_of(column.type)[0]
+    if column.labels is not None or column.correlation is None or column.correlation < ORDERED:
+        return None
+    is_time = kind == "date" or kind.startswith("timestamp")
+    if 2 * space.size > rows and (is_time or kind in NUMBERS):
+        return f"nextval('{FRESH}')"
+    # Of a few numbers, each in many rows, a new row may have any; of a few times it has the last.
+    return str(space.size) if is_time else None
 
 
 def _can_be_fresh(made: MadeTable, name: str) -> bool:

@@ -27,7 +27,7 @@ def drawn_by(
     if not application.seconds or not application.cycle_parts:
         return {}
     by_name = {table.name: table for table in tables}
-    traffic = _Traffic(load, by_name, application.seconds)
+    traffic = Traffic(load, by_name, application.seconds)
     laws: dict[str, Draws] = {}
     for _ in range(_SWEEPS):
         for table in tables:
@@ -42,7 +42,7 @@ def drawn_by(
     return laws
 
 
-class _Traffic:
+class Traffic:
     """What the load does to each table in a second."""
 
     def __init__(self, load: Sequence[Transaction], tables: dict[str, AppTable], seconds: float) -> None:
@@ -97,9 +97,15 @@ class _Traffic:
             if first is not None and _is_apart(first.type):
                 continue
             grows_at_end = first is not None and _rises(first)
-            entries = moved + (0.0 if grows_at_end else self._inserted[table.name])
-            if entries > 0:
-                yield Pages(table.rows, pages, entries / self._seconds)
+            new = 0.0 if grows_at_end else self._inserted[table.name]
+            if table.partitioned_by == "r" and table.partitions > 1:
+                # New rows go into the newest partition, which has a small index of its own.
+                if new > 0:
+                    share = 1 / table.partitions
+                    yield Pages(max(1, round(table.rows * share)), pages * share, new / self._seconds)
+                new = 0.0
+            if moved + new > 0:
+                yield Pages(table.rows, pages, (moved + new) / self._seconds)
         for name, by_child in self._locked.items():
             if by_child.get(table.name, 0.0) > 0:
                 yield self._heap(self._tables[name], by_child[table.name], laws.get(name, Draws()))
