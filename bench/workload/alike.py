@@ -72,6 +72,8 @@ APPS = (
         {HERE / "orm" / f"{name}.sql": weight
          for name, weight in (("login", 10), ("save", 20), ("post", 10), ("score", 25), ("like", 15),
                               ("feed", 30), ("clean", 1))}, 300),
+    App("metrics", HERE / "metrics/schema.sql",
+        {HERE / "metrics/sample.sql": 9, HERE / "metrics/recent.sql": 1}, 600),
 )  # fmt: skip
 
 

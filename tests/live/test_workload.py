@@ -170,8 +170,8 @@ def test_a_draft_writes_what_the_application_writes(
     assert (conf["max_wal_size"], conf["shared_buffers"]) == ("2GB", "48MB")
     assert not {"cluster_name", "shared_preload_libraries", "listen_addresses", "port"} & set(conf)
     given = ("--load", "parcels/parcels.toml", "--conf", "parcels/server.conf", "--pg", chosen.bindir)
-    for words in (("tune", *given, "--quick"), ("compare", *given, "--set", "commit_delay=10")):
-        done = walproof(*words, "--dry-run", "--json", cwd=tmp_path)
+    for command in (("tune", *given, "--quick"), ("compare", *given, "--set", "commit_delay=10")):
+        done = walproof(*command, "--dry-run", "--json", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "max_wal_size" in done.stdout
 
