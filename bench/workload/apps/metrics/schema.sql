@@ -19,6 +19,6 @@ CREATE INDEX samples_metric ON samples (metric, at);
 INSERT INTO devices SELECT i, 'device ' || i FROM generate_series(1, 2000) i;
 INSERT INTO samples
 SELECT 1 + i % 2000, CASE i % 2 WHEN 0 THEN 'cpu' ELSE 'memory' END,
-       date_trunc('day', now()) - interval '11 days' + i * interval '0.8 s', i % 97
+       date_trunc('day', now()) - interval '11 days' + i * interval '0.828 s', i % 97
 FROM generate_series(1, 1200000) i;
 VACUUM ANALYZE;
