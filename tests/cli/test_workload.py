@@ -25,7 +25,23 @@ def test_it_says_what_the_load_has_and_has_not(capsys: pytest.CaptureFixture[str
     assert "it is not among the 5 that matter most (--statements)" in text
     assert "public.tickets: rows are drawn evenly" in text
     assert "  walproof tune --load tickets/tickets.toml --conf tickets/server.conf\n" in text
+    assert "How long a flush of the server's WAL takes is not known" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 110
+
+
+def test_the_disk_of_the_server_is_emulated_where_its_flush_is_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seen = replace(tickets(), flush_s=0.00143, settings=(("shared_buffers", "8GB"),))
+    made = draft(seen, replace(ORDER, most_bytes=1 << 20))
+    say(seen, made, Path("tickets"))
+    text = capsys.readouterr().out
+    assert "with the server's own settings and a disk like its own:" in text
+    assert "--set NAME=VALUE" in text
+    tuning = next(line for line in text.splitlines() if "walproof tune" in line)
+    assert "--conf tickets/server.conf --device flush=1.43ms --keep shared_buffers=" in tuning
+    assert "is not known" not in text
+    assert as_data(seen, made, Path("tickets"))["device"] == "flush=1.43ms"
 
 
 def test_the_files_belong_to_whoever_made_them(tmp_path: Path) -> None:

@@ -130,6 +130,8 @@ def test_a_draft_writes_what_the_application_writes(
     script = open_place / "application.sql"
     script.write_text(APPLICATION)
     settings = {**COUNTING, "max_wal_size": "2GB", "shared_buffers": "48MB", "cluster_name": "secret"}
+    if chosen.version_num >= 140000:
+        settings["track_wal_io_timing"] = "on"
     with running(install, workspace, "application", settings) as cluster:
         execute(cluster, SCHEMA)
         execute(cluster, "SELECT pg_stat_statements_reset()")
@@ -145,6 +147,7 @@ def test_a_draft_writes_what_the_application_writes(
     assert_valid("workload", found)
     assert found["left_out"] == []
     assert found["wal_share"] == 1.0
+    assert (found["device"] is not None) == (chosen.version_num >= 140000)
     assert found["rate"] == pytest.approx(300, rel=0.25), "two transactions and a read, 100 times a second"
     verbs_of = [[each["query"].split()[0] for each in script["statements"]] for script in found["scripts"]]
     assert ["INSERT", "INSERT"] in [sorted(verbs)[:2] for verbs in verbs_of]

@@ -41,6 +41,7 @@ class DraftedLoad(TypedDict):
     file: str
     conf: str
     shared_buffers: str | None
+    device: str | None
     database: str
     seconds: float | None
     rate: float | None

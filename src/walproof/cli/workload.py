@@ -144,10 +144,12 @@ def say(found: Application, made: Draft, to: Path) -> None:
             out(textwrap.fill(note, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
     file, conf = to / f"{made.name}.toml", to / FILE
     keep = "" if made.shared_buffers is None else f" --keep shared_buffers={made.shared_buffers}"
-    out(f"\nRead {to}/*.sql, then, on the server's own settings:\n")
-    out(f"  walproof run {file} --conf {conf} --quick\n")
-    out(f"  walproof compare --load {file} --conf {conf} --set NAME=VALUE\n")
-    out(f"  walproof tune --load {file} --conf {conf}{keep}\n")
+    where = f"--conf {conf}" + ("" if made.device is None else f" --device {made.device}")
+    on = "with the server's own settings" + (" and a disk like its own" if made.device is not None else "")
+    out(f"\nRead {to}/*.sql, then, {on}:\n")
+    out(f"  walproof run {file} {where} --quick\n")
+    out(f"  walproof compare --load {file} {where} --set NAME=VALUE\n")
+    out(f"  walproof tune --load {file} {where}{keep}\n")
 
 
 def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:
@@ -160,6 +162,7 @@ def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:
         "file": str(to / f"{made.name}.toml"),
         "conf": str(to / FILE),
         "shared_buffers": made.shared_buffers,
+        "device": made.device,
         "database": found.database,
         "seconds": found.seconds,
         "rate": made.rate,

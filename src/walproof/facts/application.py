@@ -159,3 +159,5 @@ class Application:
     settings: tuple[tuple[str, str], ...] = ()
     """(name, value) of settings of memory, WAL, checkpoints, vacuum, planner and locks that are not the
     defaults, and shared_buffers: nothing that names a place, a network, a command or another server."""
+    flush_s: float | None = None
+    """Mean time of a flush of WAL in that time; None unless the server takes it (track_wal_io_timing)."""

@@ -50,6 +50,14 @@ _RESET = "SELECT extract(epoch FROM now() - stats_reset) FROM {schema}.pg_stat_s
 """From 14 on."""
 _DROPPED = "SELECT dealloc FROM {schema}.pg_stat_statements_info"
 _COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+_FLUSHES = """
+    SELECT wal_sync::float8, wal_sync_time::float8 FROM pg_stat_wal
+    WHERE current_setting('track_wal_io_timing')::bool"""
+"""From 14 to 17: flushes and their milliseconds; no row where they are not timed."""
+_FLUSHES_18 = """
+    SELECT sum(fsyncs)::float8, sum(fsync_time)::float8 FROM pg_stat_io
+    WHERE object = 'wal' AND context = 'normal' HAVING current_setting('track_wal_io_timing')::bool"""
+_FLUSHES_LEAST = 20
 _SESSIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
@@ -166,6 +174,8 @@ class _Look:
     statements: dict[str, AppStatement]
     commits: float | None
     dropped: float
+    flushes: tuple[float, float] | None
+    """Flushes of WAL and their milliseconds."""
 
 
 def read_application(conninfo: str, for_s: float | None) -> Application:
@@ -196,7 +206,8 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             if look.commits is not None and first.commits is not None:
                 commits = max(0.0, look.commits - first.commits - asking.count + asked)
             grown = _grown(first.statements, middle.statements, look.statements)
-            look = _Look(look.at, grown, commits, look.dropped - first.dropped)
+            flushes = _more(first.flushes, look.flushes)
+            look = _Look(look.at, grown, commits, look.dropped - first.dropped, flushes)
         return Application(
             version_num=session.info.server_version,
             database=session.info.dbname,
@@ -210,6 +221,7 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             dropped=look.dropped,
             lacks=asking.lacks,
             settings=tuple((str(name), str(value)) for name, value in asking.rows("settings", _SETTINGS)),
+            flush_s=_mean_s(look.flushes),
         )
 
 
@@ -250,7 +262,25 @@ def _look(asking: Asking, view: str, schema: str) -> _Look:
     statements = {key: AppStatement(text, *sums[key]) for key, text in texts.items()}
     dropped = asking.value("full", _DROPPED.format(schema=schema)) if asking.major >= 14 else 0
     commits = _number(asking.value("commits", _COMMITS))
-    return _Look(time.time(), statements, commits, float(dropped or 0))
+    return _Look(time.time(), statements, commits, float(dropped or 0), _flushes(asking))
+
+
+def _flushes(asking: Asking) -> tuple[float, float] | None:
+    if asking.major < 14:
+        return None
+    rows = asking.rows("flushes", _FLUSHES_18 if asking.major >= 18 else _FLUSHES)
+    return (float(rows[0][0] or 0), float(rows[0][1] or 0)) if rows else None
+
+
+def _more(first: tuple[float, float] | None, last: tuple[float, float] | None) -> tuple[float, float] | None:
+    return None if first is None or last is None else (last[0] - first[0], last[1] - first[1])
+
+
+def _mean_s(flushes: tuple[float, float] | None) -> float | None:
+    """Mean seconds of a flush; None for too few, or without their time."""
+    if flushes is None or flushes[0] < _FLUSHES_LEAST or flushes[1] <= 0:
+        return None
+    return flushes[1] / flushes[0] / 1000
 
 
 def _without_literals(text: str) -> str:

@@ -11,7 +11,7 @@ from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
 from walproof.advise.workload.parameters import ReadStatement, read_statement
 from walproof.advise.workload.schema import Schema, schema_sql
 from walproof.advise.workload.scripts import Drawing, check, script
-from walproof.advise.workload.server_conf import FILE, conf_of, shared_buffers
+from walproof.advise.workload.server_conf import FILE, conf_of, device, shared_buffers
 from walproof.advise.workload.spaces import MadeTable, make_table
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.unevenness import drawn_by
@@ -67,6 +67,8 @@ class Draft:
     """Scripts a second at which the application ran."""
     shared_buffers: str | None = None
     """Its value in proportion to the tables; None where they have all rows."""
+    device: str | None = None
+    """An emulated disk that flushes like the server's; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ def draft(application: Application, order: DraftOrder) -> Draft:
         laws=drawing.laws,
         rate=rate,
         shared_buffers=shared_buffers(application, share),
+        device=device(application),
     )
 
 
@@ -266,6 +269,11 @@ def _notes(
         yield (
             f"Of {len(without)} tables there are no statistics to read (no ANALYZE, or no right to SELECT): "
             "how many values a column has is guessed."
+        )
+    if application.flush_s is None:
+        yield (
+            "How long a flush of the server's WAL takes is not known (track_wal_io_timing): what commit_delay "
+            "and synchronous_commit do depends on it. --device flush=1ms emulates a disk."
         )
     if application.dropped > 0:
         yield (

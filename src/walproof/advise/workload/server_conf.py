@@ -1,4 +1,4 @@
-"""The settings of the application's server as a file for ``--conf``.
+"""The settings of the application's server as a file for ``--conf``, and its disk for ``--device``.
 
 Where the tables have a share of their rows, shared_buffers has the same share: how much of the tables fits
 into it decides how much is read, evicted and written.
@@ -30,6 +30,11 @@ def conf_of(application: Application, share: float) -> str:
             value = smaller
         rows.append(f"{name} = {quoted(value)}")
     return "\n".join(rows) + "\n"
+
+
+def device(application: Application) -> str | None:
+    """``flush=1.43ms``: a disk that flushes like the server's, for ``--device``; None if it is not known."""
+    return None if application.flush_s is None else f"flush={1000 * application.flush_s:.3g}ms"
 
 
 def shared_buffers(application: Application, share: float) -> str | None:
