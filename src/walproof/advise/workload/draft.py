@@ -272,8 +272,8 @@ def _notes(
         )
     if application.flush_s is None:
         yield (
-            "How long a flush of the server's WAL takes is not known (track_wal_io_timing): what commit_delay "
-            "and synchronous_commit do depends on it. --device flush=1ms emulates a disk."
+            "How long a flush of the server's WAL takes is not known (track_wal_io_timing): what "
+            "commit_delay and synchronous_commit do depends on it. --device flush=1ms emulates a disk."
         )
     if application.dropped > 0:
         yield (
