@@ -94,7 +94,7 @@ def nodes(names: Sequence[str]) -> Iterator[Nodes]:
 
 def processes_of(folder: Path) -> list[str]:
     """Processes of the cluster that live after a short while."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while (found := _processes(folder)) and time.monotonic() < deadline:
         time.sleep(0.2)
     return [" ".join(process.info["cmdline"])[:120] for process in found]
@@ -133,7 +133,7 @@ def open_head() -> Iterator[str]:
 
 
 def _port(process: subprocess.Popen[bytes]) -> int:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         for connection in psutil.Process(process.pid).net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN:
