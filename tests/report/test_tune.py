@@ -26,7 +26,16 @@ from walproof.analysis.tuning.values import objective_values
 from walproof.facts import Variant
 from walproof.facts.codec import from_json
 from walproof.facts.codec import to_json as to_fact_json
-from walproof.facts.tuning import DEFAULT, Limit, Purpose, RuledOut, Step, TrialAnswer, TuningFacts
+from walproof.facts.tuning import (
+    DEFAULT,
+    Candidate,
+    Limit,
+    Purpose,
+    RuledOut,
+    Step,
+    TrialAnswer,
+    TuningFacts,
+)
 from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.registry import platform
 from walproof.report.tune.json import to_json
@@ -67,12 +76,12 @@ def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
     return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=20 << 30))
 
 
-def _facts(own_judge: RecordedJudge, *, is_flat: bool) -> TuningFacts:
+def _facts(own_judge: RecordedJudge, *, is_flat: bool, own: Candidate | None = None) -> TuningFacts:
     def log(values: object) -> float:
         return peaked({"checkpoint_completion_target": "0.9", **values})  # type: ignore[dict-item]
 
     table = synthetic(FACTORS, flat if is_flat else log, noise=0.01)
-    plan = plan_of(FACTORS, trials=150, seed=3)
+    plan = plan_of(FACTORS, trials=150, seed=3, own=own)
     *_, last = tuned(table, plan, TuneSearch(own_judge))
     return last
 
@@ -103,6 +112,26 @@ def test_what_is_advised_has_its_gain_and_can_be_undone(view: TuneView) -> None:
     # 9 s instead of 3 s, where the forecast is some 0.1 s: three times that is still within no target.
     assert "At that pace its longest time away is" in said
     assert "DO NOT USE" not in said
+
+
+def test_the_users_own_configuration_stands_beside_the_answer(own_judge: RecordedJudge) -> None:
+    own = Candidate.of({"max_wal_size": "4GB"})
+    facts = _facts(own_judge, is_flat=False, own=own)
+    found = answer(facts, own_judge, own_judge)
+    view = tune_view(facts, found, _asked(facts), platform("conf"))
+    said = " ".join(view.summary)
+    assert "Compared with your own configuration: 1." in said
+    assert "your own" in _terminal(view)
+    data = json.loads(to_json(view))
+    assert_valid("tune", data)
+    assert data["to_own"]["low"] > 1
+    assert data["own_prediction"]["pg_wal_bytes"] > 0
+    strict = replace(facts.plan, promises=replace(facts.plan.promises, wal_disk_bytes=1 << 30))
+    broken = (RuledOut(Limit.WAL_DISK, "4 GB", "1 GB"),)
+    view = tune_view(
+        replace(facts, plan=strict), replace(found, own_broken=broken), _asked(facts), platform("conf")
+    )
+    assert "Your own configuration would not keep it (WAL disk: 4 GB), and was not run." in view.summary
 
 
 def test_a_conf_file_says_above_each_line_what_it_is_worth(view: TuneView) -> None:

@@ -158,6 +158,7 @@ class Tuned(TypedDict):
     is_final: bool
     gain: Gain | None
     to_winner: Gain | None
+    to_own: Gain | None
     second: Gain | None
     expected: Expected | None
     durability_class: str
@@ -165,6 +166,8 @@ class Tuned(TypedDict):
     prediction: TunePrediction
     default_prediction: TunePrediction
     default_broken: list[Broken]
+    own_prediction: TunePrediction | None
+    own_broken: list[Broken]
     broken: list[Broken]
     ruled_out: list[RuledOut]
     platform: str

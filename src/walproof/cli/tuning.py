@@ -288,7 +288,8 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         keep={**load.base, **keep},
         only=None if given.only is None else parse_names(given.only),
     )
-    starts = _starts(conf, space, install, machine)
+    own = DEFAULT if conf is None else _own_start(conf, space, install)
+    starts = _starts(own, space, install, machine)
     plan = TuningPlan(
         factors=space.factors,
         keep=keep,
@@ -297,6 +298,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         objective=objective,
         budget_s=budget_s,
         seed=given.seed,
+        own=own if own != DEFAULT else None,
     )
     asked = PlanOrder("load", "The load", (DEFAULT,), keep, 1, given.seed)
     # Ranges depend on the free disk, which changes over time: a tuning that was begun keeps its ranges.
@@ -305,7 +307,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     if given.ray is not None:
         depends.append("over hosts")
     tunings = given.out.absolute() / "tunings"
-    name = tuning_name(load.name, replace(plan, factors=(), starts=()), depends)
+    name = tuning_name(load.name, replace(plan, factors=(), starts=(), own=None), depends)
     file = JournalFile(tunings / name)
     journal = file.read()
     number = 2
@@ -403,18 +405,17 @@ def machine_of(folder: Path) -> Capacity:
     return Capacity(int(facts.get("memory_bytes", 1 << 30)), shutil.disk_usage(existing).free)
 
 
-def _starts(
-    conf: OwnConf | None, space: SearchSpace, install: Install, machine: Capacity
-) -> tuple[Candidate, ...]:
+def _own_start(conf: OwnConf, space: SearchSpace, install: Install) -> Candidate:
+    moved = name_compression(conf.moved, install.version_num, partial(accepts, install))
+    return as_start(moved, space.factors, install.version_num)
+
+
+def _starts(own: Candidate, space: SearchSpace, install: Install, machine: Capacity) -> tuple[Candidate, ...]:
     version_num, takes = install.version_num, partial(accepts, install)
-    found = []
-    if conf is not None:
-        moved = name_compression(conf.moved, version_num, takes)
-        found.append(as_start(moved, space.factors, version_num))
     of_pgtune = {
         name: value
         for name, value in pgtune_conf(machine.memory_bytes, version_num // 10000).items()
         if takes(name, value)
     }
-    found.append(as_start(of_pgtune, space.factors, version_num))
+    found = (own, as_start(of_pgtune, space.factors, version_num))
     return tuple(candidate for candidate in dict.fromkeys(found) if candidate != DEFAULT)

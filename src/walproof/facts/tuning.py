@@ -201,6 +201,8 @@ class TuningPlan:
     most_lines: int = 8
     margin: float = 0.02
     """Largest share by which a shorter conf may be worse."""
+    own: Candidate | None = None
+    """The user's own configuration, one of ``starts``: what is advised is compared with it, too."""
 
 
 @dataclass(frozen=True, slots=True)

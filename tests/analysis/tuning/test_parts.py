@@ -94,16 +94,21 @@ def test_the_final_step_leaves_out_what_it_has_no_time_for() -> None:
     winner = space.candidate({"wal_compression": "lz4", "max_wal_size": "16GB", "commit_delay": "100"})
     short = space.without(winner, "commit_delay")
     compressed, larger = space.without(short, "max_wal_size"), space.without(short, "wal_compression")
-    plans = final_candidates(space, winner, short, lambda candidate: True)
+    plans = final_candidates(space, winner, short, None, lambda candidate: True)
     assert plans == (
         (DEFAULT, short, winner, compressed, larger),
         (DEFAULT, short, compressed, larger),
         (DEFAULT, short, winner),
     )
     # The default is what a single line is held against; what breaks a promise is not run.
-    assert final_candidates(space, compressed, compressed, lambda candidate: True) == ((DEFAULT, compressed),)
-    needed = final_candidates(space, short, short, lambda candidate: candidate != larger)
+    alone = final_candidates(space, compressed, compressed, None, lambda candidate: True)
+    assert alone == ((DEFAULT, compressed),)
+    needed = final_candidates(space, short, short, None, lambda candidate: candidate != larger)
     assert needed == ((DEFAULT, short, compressed), (DEFAULT, short))
+    # The user's own is there with any time.
+    with_own = final_candidates(space, winner, short, larger, lambda candidate: True)
+    assert [plan[:3] for plan in with_own] == [(DEFAULT, short, larger)] * 3
+    assert final_candidates(space, short, short, short, lambda candidate: True)[-1] == (DEFAULT, short)
 
 
 def test_the_clock_counts_what_was_spent_before_apart() -> None:

@@ -64,6 +64,10 @@ class TuneAnswer:
     broken: tuple[RuledOut, ...]
     """Promises that the advised configuration would break at its own speed, which is above the recorded."""
     ruled_out: tuple[LimitCount, ...]
+    own_prediction: CandidatePrediction | None
+    """Prediction for the user's own configuration; None without one."""
+    own_broken: tuple[RuledOut, ...]
+    """Promises that the user's own configuration would break."""
 
     @property
     def conf(self) -> Candidate:
@@ -77,6 +81,7 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) 
     space = Space(facts.plan)
     conf = found.advised
     default_prediction, default_broken = judge(DEFAULT)
+    own_prediction, own_broken = (None, ()) if facts.plan.own is None else judge(facts.plan.own)
     return TuneAnswer(
         outcome=found,
         why_default=_why_default(facts, found),
@@ -87,6 +92,8 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) 
         default_broken=default_broken,
         broken=fast_judge(conf)[1] if conf != DEFAULT else (),
         ruled_out=_ruled_out(space, judge),
+        own_prediction=own_prediction,
+        own_broken=own_broken,
     )
 
 

@@ -65,12 +65,20 @@ def first_candidates(
 
 
 def final_candidates(
-    space: Space, winner: Candidate, short: Candidate, admits: Callable[[Candidate], bool]
+    space: Space,
+    winner: Candidate,
+    short: Candidate,
+    own: Candidate | None,
+    admits: Callable[[Candidate], bool],
 ) -> tuple[tuple[Candidate, ...], ...]:
-    """What the final step may measure, the most first: with less time, without the winner, without lines."""
+    """What the final step may measure, the most first: with less time, without the winner, without lines.
+
+    ``own``: the user's configuration, which is measured in any case.
+    """
     fewer = [space.without(short, name) for name, _ in short.settings]
     allowed = [candidate for candidate in fewer if admits(candidate)]
-    plans = ((DEFAULT, short, winner, *allowed), (DEFAULT, short, *allowed), (DEFAULT, short, winner))
+    first = (DEFAULT, short) if own is None else (DEFAULT, short, own)
+    plans = ((*first, winner, *allowed), (*first, *allowed), (*first, winner))
     return tuple(dict.fromkeys(tuple(dict.fromkeys(plan)) for plan in plans))
 
 

@@ -101,6 +101,10 @@ class TuningOutcome:
     lines: tuple[ConfLine, ...]
     """Lines of the winner, in the conf's order."""
     expected: ExpectedStart | None
+    to_own: float | None
+    """Ratio of the short conf to the user's own in the final step; None without one, if it is the short conf
+    or the default, or if it was not measured."""
+    to_own_interval: Interval | None
     second: float | None
     """Ratio of the second metric with the short conf to that with the default, as measured."""
     second_interval: Interval | None
@@ -113,7 +117,7 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
     winner = search.winner(facts) if recorded else DEFAULT
     short = search.short(facts) if recorded else DEFAULT
     final = race.latest(facts, Purpose.FINAL)
-    compared, to_winner, second = None, None, None
+    compared, to_winner, to_own, second = None, None, None, None
     step = _compared_with_default(facts, short)
     if step is not None:
         values = objective_values(facts, [step.number])
@@ -123,6 +127,9 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         if short != winner and winner in step.candidates:
             # The same rounds, and their common spread.
             to_winner = compare(values, [(short, winner), (DEFAULT, winner)])[0]
+        own = search.own(facts, Space(facts.plan))
+        if own is not None and own not in (short, DEFAULT) and own in step.candidates:
+            to_own = compare(values, [(short, own), (DEFAULT, own)])[0]
         seconds = limit_values(facts, [step.number])
         second = compare(seconds, [(short, DEFAULT)])[0] if seconds.logs else None
     interval = compared.interval(level) if compared is not None else None
@@ -138,6 +145,8 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         interval=interval,
         to_winner=_ratio(to_winner),
         to_winner_interval=to_winner.interval(level) if to_winner else None,
+        to_own=_ratio(to_own),
+        to_own_interval=to_own.interval(level) if to_own else None,
         lines=_lines(facts, search, winner, short, level),
         expected=expected(facts, final, short, level) if final is not None and is_better else None,
         second=_ratio(second),

@@ -102,6 +102,11 @@ class TuneSearch:
         step = ablation.chain_step(facts)
         return ablation.shortest(facts, step) if step is not None else self.winner(facts)
 
+    def own(self, facts: TuningFacts, space: Space) -> Candidate | None:
+        """The user's own configuration; None without one, or if it breaks a promise."""
+        own = None if facts.plan.own is None else space.candidate(facts.plan.own.conf)
+        return own if own is not None and self.admits(own) else None
+
     def _screen(self, facts: TuningFacts, space: Space) -> Step | None:
         done = [step for step in facts.steps if step.purpose is Purpose.SCREEN]
         trials = BudgetClock.of(facts).trials_until(Purpose.SCREEN)
@@ -197,7 +202,8 @@ class TuneSearch:
             return None
         least, most = FINAL_ROUNDS
         trials = BudgetClock.of(facts).trials_until(Purpose.FINAL)
-        for candidates in ablation.final_candidates(space, winner, short, self.admits):
+        own = self.own(facts, space)
+        for candidates in ablation.final_candidates(space, winner, short, own, self.admits):
             rounds = min(most, trials // len(candidates))
             if rounds >= least:
                 return self._step(

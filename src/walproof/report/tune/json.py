@@ -118,6 +118,7 @@ def _answer(answer: TuneAnswer) -> dict[str, Any]:
         "is_final": outcome.is_final,
         "gain": _gain(outcome.gain, outcome.interval),
         "to_winner": _gain(outcome.to_winner, outcome.to_winner_interval),
+        "to_own": _gain(outcome.to_own, outcome.to_own_interval),
         "second": _gain(outcome.second, outcome.second_interval),
         "expected": None
         if expected is None
@@ -135,6 +136,8 @@ def _answer(answer: TuneAnswer) -> dict[str, Any]:
         "prediction": _prediction(answer.prediction),
         "default_prediction": _prediction(answer.default_prediction),
         "default_broken": [_broken(broken) for broken in answer.default_broken],
+        "own_prediction": None if answer.own_prediction is None else _prediction(answer.own_prediction),
+        "own_broken": [_broken(broken) for broken in answer.own_broken],
         "broken": [_broken(broken) for broken in answer.broken],
         "ruled_out": [
             {"limit": ruled_out.limit.value, "candidates": [_ruled(*pair) for pair in ruled_out.candidates]}

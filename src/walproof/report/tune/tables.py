@@ -80,7 +80,7 @@ def _seconds_change(had: float | None, without: float | None) -> str:
 
 
 def prediction_table(answer: TuneAnswer) -> Table:
-    """Predictions for the defaults and for the advised configuration."""
+    """Predictions for the defaults, the user's own configuration and the advised one."""
     columns = (
         Column("configuration", whole_most=60),
         Column("WAL per transaction", numeric=True),
@@ -90,6 +90,8 @@ def prediction_table(answer: TuneAnswer) -> Table:
     )
     rows = []
     shown = [("the defaults", answer.default_prediction)]
+    if answer.own_prediction is not None:
+        shown.append(("your own", answer.own_prediction))
     if answer.conf != DEFAULT:
         shown.append(("advised", answer.prediction))
     for name, prediction in shown:

@@ -157,6 +157,12 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             f"{count} {'line' if count == 1 else 'lines'}: {objective} "
             f"{ratio(outcome.gain, outcome.interval)} as good as with the defaults ({where})."
         )
+        if outcome.to_own is not None:
+            found.append(
+                f"Compared with your own configuration: {ratio(outcome.to_own, outcome.to_own_interval)}."
+            )
+        elif facts.plan.own is not None and answer.conf == facts.plan.own:
+            found.append("It is your own configuration.")
         if outcome.expected is not None:
             span = outcome.expected.ratio_interval
             found.append(
@@ -187,6 +193,11 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             f"{ruled_out.limit.value}: {ruled_out.predicted}" for ruled_out in answer.default_broken
         )
         found.append(f"The defaults themselves would not keep that ({broken}).")
+    if answer.own_broken:
+        broken = "; ".join(
+            f"{ruled_out.limit.value}: {ruled_out.predicted}" for ruled_out in answer.own_broken
+        )
+        found.append(f"Your own configuration would not keep it ({broken}), and was not run.")
     if answer.broken:
         broken = "; ".join(f"{ruled_out.limit.value}: {ruled_out.predicted}" for ruled_out in answer.broken)
         found.append(
