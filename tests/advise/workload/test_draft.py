@@ -293,7 +293,7 @@ def test_files_are_plain_names() -> None:
     assert all(Path(name).name == name for name in draft(tickets(), ORDER).files)
 
 
-SERVER = (("checkpoint_timeout", "15min"), ("shared_buffers", "8GB"), ("wal_compression", "lz4"))
+SERVER = (("checkpoint_timeout", "15min"), ("shared_buffers", "512MB"), ("wal_compression", "lz4"))
 
 
 def test_the_servers_settings_come_along() -> None:
@@ -301,7 +301,7 @@ def test_the_servers_settings_come_along() -> None:
     assert found.shared_buffers is None
     assert [row for row in found.files["server.conf"].splitlines() if not row.startswith("#")] == [
         "checkpoint_timeout = '15min'",
-        "shared_buffers = '8GB'",
+        "shared_buffers = '512MB'",
         "wal_compression = 'lz4'",
     ]
 
@@ -312,16 +312,22 @@ def test_shared_buffers_has_the_share_that_the_tables_have(tmp_path: Path) -> No
     share = min(table.rows / max(1, table.table.rows) for table in found.tables)
     assert 0 < share < 1
     assert found.shared_buffers is not None
-    assert found.shared_buffers.endswith("MB")
-    assert abs(int(found.shared_buffers[:-2]) / (share * 8192) - 1) < 0.1
+    assert found.shared_buffers.endswith("kB")
+    assert abs(int(found.shared_buffers[:-2]) / (share * (512 << 10)) - 1) < 0.1
     text = found.files["server.conf"]
     assert (
-        f"# 8GB on the server; here in proportion to the tables.\nshared_buffers = '{found.shared_buffers}'"
+        f"# 512MB on the server; here in proportion to the tables.\nshared_buffers = '{found.shared_buffers}'"
         in text
     )
     (tmp_path / "server.conf").write_text(text)
     assert read_conf(tmp_path / "server.conf") == {**dict(SERVER), "shared_buffers": found.shared_buffers}
     assert any("server.conf" in note for note in found.notes)
+
+
+def test_more_than_the_tables_need_is_more_than_a_laboratory_may_have() -> None:
+    found = draft(replace(tickets(), settings=(("shared_buffers", "64GB"),)), ORDER)
+    assert found.shared_buffers == "1024MB"
+    assert "shared_buffers = '1024MB'" in found.files["server.conf"]
 
 
 def test_a_server_that_says_nothing_of_its_settings() -> None:

@@ -93,6 +93,7 @@ def draft(application: Application, order: DraftOrder) -> Draft:
     why |= {row: "it is rare" if row not in frequent else too_many for row in read if row not in chosen}
     used = _with_foreign([table for row in chosen for table in read[row].tables], application.tables)
     share = min(1.0, order.most_bytes / max(1, sum(table.size_bytes for table in used)))
+    table_bytes = share * sum(table.size_bytes for table in used)
     by_name = {table.name: table for table in used}
     drawing = Drawing({table.name: make_table(table, by_name, share) for table in used}, {})
     members = []
@@ -108,7 +109,7 @@ def draft(application: Application, order: DraftOrder) -> Draft:
     scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(made, start=1)}
     schema = _schema(order.name, members, tuple(drawing.made.values()), share)
     rate = sum(each.calls for each in made) / application.seconds if application.seconds else None
-    files = {"schema.sql": schema.sql, FILE: conf_of(application, share)}
+    files = {"schema.sql": schema.sql, FILE: conf_of(application, share, table_bytes)}
     files |= {name: script(each, drawing) for name, each in scripts.items()}
     files[f"{order.name}.toml"] = _toml(application, order, scripts, rate)
     return Draft(
@@ -125,7 +126,7 @@ def draft(application: Application, order: DraftOrder) -> Draft:
         notes=(*_notes(application, made, used, share), *schema.notes),
         laws=drawing.laws,
         rate=rate,
-        shared_buffers=shared_buffers(application, share),
+        shared_buffers=shared_buffers(application, share, table_bytes),
         device=device(application),
     )
 

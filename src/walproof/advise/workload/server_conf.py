@@ -1,7 +1,8 @@
 """The settings of the application's server as a file for ``--conf``, and its disk for ``--device``.
 
 Where the tables have a share of their rows, shared_buffers has the same share: how much of the tables fits
-into it decides how much is read, evicted and written.
+into it decides how much is read, evicted and written. What is far beyond the tables changes nothing, and may
+be more than this machine has.
 """
 
 from __future__ import annotations
@@ -12,22 +13,26 @@ from walproof.settings.conf import quoted
 from walproof.units import parse_bytes
 
 FILE = "server.conf"
-_LEAST_BYTES = 1 << 20
+_LEAST_BYTES, _ROUND_BYTES = 1 << 20, 64 << 20
+_ENOUGH_BYTES, _ENOUGH_TIMES = 1 << 30, 4
+"""More than both, the latter times the tables, holds them with their indexes and what is inserted."""
 _HEAD = (
     "# Settings of the application's server that are not the defaults, for --conf.",
     "# Without those of places, networks, commands, archives, logs and other servers.",
 )
 
 
-def conf_of(application: Application, share: float) -> str:
-    """The file; ``share``: of the rows that the load's tables have."""
+def conf_of(application: Application, share: float, table_bytes: float) -> str:
+    """The file; ``share``: of their rows that the load's tables have, which take ``table_bytes``."""
     rows = list(_HEAD)
     for name, value in application.settings:
         if not (name.isidentifier() and value.isprintable()):
             continue
-        if name == "shared_buffers" and (smaller := shared_buffers(application, share)) is not None:
-            rows.append(f"# {value} on the server; here in proportion to the tables.")
-            value = smaller
+        if name == "shared_buffers":
+            smaller = shared_buffers(application, share, table_bytes)
+            if smaller is not None:
+                rows.append(f"# {value} on the server; here in proportion to the tables.")
+                value = smaller
         rows.append(f"{name} = {quoted(value)}")
     return "\n".join(rows) + "\n"
 
@@ -37,13 +42,14 @@ def device(application: Application) -> str | None:
     return None if application.flush_s is None else f"flush={1000 * application.flush_s:.3g}ms"
 
 
-def shared_buffers(application: Application, share: float) -> str | None:
+def shared_buffers(application: Application, share: float, table_bytes: float) -> str | None:
     """The value of shared_buffers in proportion to the tables; None where it stays as it is."""
-    value = dict(application.settings).get("shared_buffers")
-    if share >= 1 or value is None:
-        return None
     try:
-        wanted = max(_LEAST_BYTES, round(parse_bytes(value) * share))
-    except UnitError:
+        there = parse_bytes(dict(application.settings)["shared_buffers"])
+    except (KeyError, UnitError):
         return None
-    return f"{-(-wanted // (1 << 20))}MB"
+    enough = max(_ENOUGH_BYTES, _ENOUGH_TIMES * table_bytes)
+    wanted = max(_LEAST_BYTES, round(min(there * share, enough)))
+    if wanted >= there:
+        return None
+    return f"{wanted >> 20}MB" if wanted >= _ROUND_BYTES else f"{wanted >> 10}kB"
