@@ -77,6 +77,7 @@ def test_what_is_typed_goes_before_what_the_load_says(load: Path) -> None:
     (workload,) = found["workloads"]
     assert (workload["clients"], workload["threads"]) == (2, 2)
     assert (workload["duration_s"], workload["transactions"], workload["rate_tps"]) == (None, 50, 90.0)
+    assert workload["warmup_s"] == 0.0
     assert found["base_settings"] == {"shared_buffers": "64MB", "work_mem": "4MB"}
     (workload,) = plan(load, "--duration", "7s")["workloads"]
     assert (workload["duration_s"], workload["transactions"]) == (7.0, None)
@@ -92,7 +93,7 @@ def test_a_conf_goes_before_what_the_load_says(load: Path) -> None:
 def test_a_gate_on_wal_has_equally_many_transactions_where_the_load_has_no_rate(load: Path) -> None:
     options = ("--fail-if", "wal_bytes_per_txn > 1.02x")
     (workload,) = plan(load, *options)["workloads"]
-    assert (workload["duration_s"], workload["transactions"]) == (None, 667)
+    assert (workload["duration_s"], workload["transactions"], workload["warmup_s"]) == (None, 667, 0.0)
     load.write_text(load.read_text().replace("clients = 6", "clients = 6\nrate = 100"))
     (workload,) = plan(load, *options)["workloads"]
     assert (workload["duration_s"], workload["transactions"]) == (2.0, None)

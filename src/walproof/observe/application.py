@@ -70,7 +70,7 @@ _SETTINGS = """
     WHERE name = 'shared_buffers'
           OR (source NOT IN ('default', 'override', 'user', 'database user', 'client', 'session',
                              'interactive', 'test')
-              AND context <> 'internal' AND vartype <> 'string'
+              AND context <> 'internal' AND vartype <> 'string' AND setting IS DISTINCT FROM boot_val
               AND (category ~ '^(Resource Usage|Query Tuning|Vacuuming|Autovacuum|Lock Management|Statistics)'
                    OR category ~ '^Write-Ahead Log / (Settings|Checkpoints|Recovery|Summarization)'
                    OR category = 'Replication / Sending Servers'))
@@ -80,7 +80,7 @@ _TABLES = """
            CASE WHEN c.relispartition THEN 'i' ELSE c.relkind::text END,
            CASE WHEN c.relkind = 'p'
                 THEN (SELECT coalesce(sum(greatest(l.reltuples, 0)), 0) FROM pg_partition_tree(c.oid) t
-                      JOIN pg_class l ON l.oid = t.relid)
+                      JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf)
                 ELSE greatest(c.reltuples, 0) END::bigint,
            CASE WHEN c.relkind = 'p'
                 THEN (SELECT coalesce(sum(pg_table_size(t.relid)), 0) FROM pg_partition_tree(c.oid) t)

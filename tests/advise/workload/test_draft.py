@@ -392,6 +392,20 @@ def test_new_rows_of_ranges_touch_the_newest_partitions_index_alone() -> None:
         assert touched(family, 1e6, Draws()) == pytest.approx(pages)
 
 
+@pytest.mark.parametrize(
+    ("query", "rows", "is_guarded"),
+    [
+        ("INSERT INTO measured VALUES ($1, now(), $2)", 1000, False),
+        ("INSERT INTO measured VALUES ($1, now(), $2), ($3, now(), $4)", 2000, True),
+        ("INSERT INTO measured VALUES ($1, clock_timestamp(), $2), ($3, clock_timestamp(), $4)", 2000, False),
+    ],
+)
+def test_a_key_that_the_statement_makes_new_needs_no_guard(query: str, rows: int, is_guarded: bool) -> None:
+    """A guarded row is inserted tentatively and then confirmed, which is a record of WAL more."""
+    found = draft(application((MEASURED,), statement(query, rows=rows)), ORDER)
+    assert ("ON CONFLICT DO NOTHING" in only_script(found)) == is_guarded
+
+
 def test_a_key_with_expressions_makes_one_table_and_says_so() -> None:
     found = made("INSERT INTO measured (device) VALUES ($1)", tables=(partitioned("r"),))
     assert "PARTITION" not in found.files["schema.sql"]

@@ -14,7 +14,7 @@ from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.values import NUMBERS, base_of, value
 from walproof.analysis.working_set import Draws, Law
 from walproof.errors import SqlError
-from walproof.facts.application import AppColumn
+from walproof.facts.application import AppColumn, AppTable
 from walproof.sqltext import statement, tokens
 
 _LIST_MOST = 100
@@ -114,7 +114,27 @@ class _Writer:
             and parameter.column is not None
             and any(self._is_fresh(made, parameter.column.name, key) for key in unique_keys(read.target))
         }
-        return any(set(key) <= names and not fresh & set(key) for key in unique_keys(read.target))
+        return any(
+            set(key) <= names and not fresh & set(key) and not self._is_made_new(read.target, key)
+            for key in unique_keys(read.target)
+        )
+
+    def _is_made_new(self, table: AppTable, key: tuple[str, ...]) -> bool:
+        """Whether the statement makes a value for the key that no row has: a uuid, the time of the call.
+
+        ON CONFLICT costs WAL: each row is inserted tentatively and then confirmed.
+        """
+        drawn = {each.column.name for each in self._read.parameters
+                 if each.part is Part.INSERTED and each.column is not None}  # fmt: skip
+        kinds = {
+            base_of(column.type)[0]
+            for column in table.columns
+            if column.name in key and column.name not in drawn
+        }
+        is_moment = any(kind.startswith("timestamp") for kind in kinds)
+        # Several rows of one call have the same now().
+        is_one = self._rows == 1 or "clock_timestamp" in self._statement.query.lower()
+        return "uuid" in kinds or (is_moment and is_one)
 
     def _value(self, parameter: Parameter) -> str:
         """SQL of a value for the parameter. Raises Unreadable."""
