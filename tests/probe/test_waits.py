@@ -51,10 +51,12 @@ def test_shares_of_a_real_load_sum_to_one(server: Server) -> None:
 def test_sees_who_waits_and_who_idles_in_a_transaction(server: Server) -> None:
     """One session holds a lock and idles in its transaction; another waits for the lock."""
     with server.connect() as holder, server.connect() as observer:
-        waiting = server.pgbench("-n", "-c", "1", "-t", "1")
+        waiting = None
         try:
             with holder.transaction():
                 holder.execute("LOCK TABLE pgbench_accounts")
+                # Not before: its only transaction may be over by then.
+                waiting = server.pgbench("-n", "-c", "1", "-t", "1")
                 while not observer.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
                     observer.execute("SELECT pg_sleep(0.01)")
                 probe = WaitProbe(hz=100)
@@ -62,7 +64,8 @@ def test_sees_who_waits_and_who_idles_in_a_transaction(server: Server) -> None:
                 _wait_for_snapshots(probe, 5)
                 seen = probe.stop()
         finally:
-            waiting.communicate(timeout=60)
+            if waiting is not None:
+                waiting.communicate(timeout=60)
     assert seen.metrics["wait_share.Lock:relation"] == 1
     assert seen.metrics["active_backends_avg"] == 1
     assert seen.metrics["idle_in_transaction_avg"] == 1
