@@ -199,8 +199,36 @@ fn status(number: i64, head: [usize; 2], flags: c_int) -> Option<Status> {
     Some(Status { id, size: stat.st_size.max(0) as u64, links: stat.st_nlink, mode: stat.st_mode })
 }
 
+/// Of an open file.
+///
+/// `fstat` tells the times, too. A kernel with multigrain timestamps (6.13) then gives the next write a time of its own
+/// instead of that of its tick, and on ext4 without a journal each flush after such a write writes the inode as well:
+/// one write more for each commit. Who asks for no times changes nothing.
 pub fn status_of(fd: c_int) -> Option<Status> {
-    status(libc::SYS_fstat, [int(fd), 0], 0)
+    const WANTED: u32 =
+        libc::STATX_TYPE | libc::STATX_MODE | libc::STATX_NLINK | libc::STATX_INO | libc::STATX_SIZE;
+    let mut found = MaybeUninit::<libc::statx>::zeroed();
+    let given = [
+        int(fd),
+        c"".as_ptr() as usize,
+        int(libc::AT_EMPTY_PATH),
+        WANTED as usize,
+        found.as_mut_ptr() as usize,
+    ];
+    // SAFETY: the path is a C string, and the kernel's struct statx is libc's.
+    if unsafe { call(libc::SYS_statx, arguments(given)) } < 0 {
+        // Older than 4.11, or not allowed.
+        return status(libc::SYS_fstat, [int(fd), 0], 0);
+    }
+    // SAFETY: zeroed at first, and filled by the kernel.
+    let found = unsafe { found.assume_init() };
+    let id = FileId { device: libc::makedev(found.stx_dev_major, found.stx_dev_minor), inode: found.stx_ino };
+    Some(Status {
+        id,
+        size: found.stx_size,
+        links: u64::from(found.stx_nlink),
+        mode: u32::from(found.stx_mode),
+    })
 }
 
 /// Of the name itself, not of what a symbolic link leads to.
