@@ -11,7 +11,7 @@ from walproof.advise.tune.crashes import CrashCheck, WalCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.lines import LineVerdict
-from walproof.facts.tuning import DEFAULT, Promises, TuningFacts
+from walproof.facts.tuning import DEFAULT, Candidate, Promises, TuningFacts
 from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
 from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
@@ -357,12 +357,12 @@ def conf_text(answer: TuneAnswer, facts: TuningFacts) -> str:
     for name, value in answer.conf.settings:
         rows.append("")
         if name in known:
-            rows += [f"# {text}" for text in line_words(known[name])]
+            rows += [f"# {text}" for text in line_words(known[name], answer.outcome.winner)]
         rows.append(f"{name} = {quoted(value)}")
     return "\n".join(rows) + "\n"
 
 
-def line_words(costs: LineCosts) -> list[str]:
+def line_words(costs: LineCosts, winner: Candidate) -> list[str]:
     """What a line is worth and what it costs, as sentences."""
     line = costs.line
     gain = (
@@ -370,7 +370,7 @@ def line_words(costs: LineCosts) -> list[str]:
         if line.gain is None
         else f"{ratio(line.gain, line.interval)} with it"
     )
-    if line.in_winner is not None and line.in_winner != line.gain:
+    if line.in_winner is not None and line.reference != winner:
         gain += f" ({ratio(line.in_winner, line.in_winner_interval)} in the longer winner)"
     found = [f"{line.verdict.value}: {gain}; a crash {_CLASS_WORDS[costs.durability.value]}"]
     had, without = costs.had.recovery_s, costs.without.recovery_s
