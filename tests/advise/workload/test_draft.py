@@ -381,6 +381,13 @@ def test_other_partitions_are_by_hash(by: str, names: tuple[str, ...]) -> None:
     assert len(notes) == (by != "h")
 
 
+def test_lists_of_an_enum_are_by_hash_too() -> None:
+    state = replace(column("state", "public.state"), labels=("new", "done"))
+    of = replace(MEASURED, columns=(*MEASURED.columns, state), keys=())
+    found = made("INSERT INTO measured (device) VALUES ($1)", tables=(partitioned("l", "state", of=of),))
+    assert 'PARTITION BY HASH ("state");' in found.files["schema.sql"]
+
+
 def test_new_rows_of_ranges_touch_the_newest_partitions_index_alone() -> None:
     """A quarter of an index of 400 pages."""
     indexed = replace(MEASURED, index_pages=((("device",), 400),), keys=())

@@ -71,7 +71,7 @@ def partitions_of(made: MadeTable, replaced: frozenset[str]) -> Partitions | Non
         return None
     if table.partitioned_by == "r" and (ranges := _ranges(made, key[0], count)) is not None:
         return ranges
-    if not all(column.name in replaced or base_of(column.type)[0] in _HASHED for column in key):
+    if not all(column.name in replaced or _has_hash(column) for column in key):
         return None
     names = ", ".join(quoted(column.name) for column in key)
     bounds = tuple(f"FOR VALUES WITH (MODULUS {count}, REMAINDER {number})" for number in range(count))
@@ -79,6 +79,10 @@ def partitions_of(made: MadeTable, replaced: frozenset[str]) -> Partitions | Non
     kind = kinds.get(table.partitioned_by)
     note = None if kind is None else f"{table.name} is partitioned by {kind}; here it is by hash."
     return Partitions(f"PARTITION BY HASH ({names})", bounds, note)
+
+
+def _has_hash(column: AppColumn) -> bool:
+    return column.labels is not None or base_of(column.type)[0] in _HASHED
 
 
 def _ranges(made: MadeTable, column: AppColumn, count: int) -> Partitions | None:
