@@ -6,6 +6,7 @@ Manual, "pg_stat_statements", "pg_stats", "System Catalogs".
 
 from __future__ import annotations
 
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -25,7 +26,9 @@ from walproof.facts.application import (
     AppTable,
 )
 from walproof.observe.asking import Asking
+from walproof.observe.counters import counter_queries
 from walproof.observe.cycles import CycleClock, usual_cycles
+from walproof.observe.objects import read_settings
 from walproof.probe.connection import connect_foreign
 from walproof.sqltext import tokens
 
@@ -50,13 +53,6 @@ _RESET = "SELECT extract(epoch FROM now() - stats_reset) FROM {schema}.pg_stat_s
 """From 14 on."""
 _DROPPED = "SELECT dealloc FROM {schema}.pg_stat_statements_info"
 _COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
-_FLUSHES = """
-    SELECT wal_sync::float8, wal_sync_time::float8 FROM pg_stat_wal
-    WHERE current_setting('track_wal_io_timing')::bool"""
-"""From 14 to 17: flushes and their milliseconds; no row where they are not timed."""
-_FLUSHES_18 = """
-    SELECT sum(fsyncs)::float8, sum(fsync_time)::float8 FROM pg_stat_io
-    WHERE object = 'wal' AND context = 'normal' HAVING current_setting('track_wal_io_timing')::bool"""
 _FLUSHES_LEAST = 20
 _SESSIONS = """
     SELECT count(*) FROM pg_stat_activity
@@ -65,16 +61,25 @@ _SESSIONS = """
 _FUNCTIONS = """
     SELECT DISTINCT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
     WHERE n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema' ORDER BY 1"""
-_SETTINGS = """
-    SELECT name, current_setting(name) FROM pg_settings
-    WHERE name = 'shared_buffers'
-          OR (source NOT IN ('default', 'override', 'user', 'database user', 'client', 'session',
-                             'interactive', 'test')
-              AND context <> 'internal' AND vartype <> 'string' AND setting IS DISTINCT FROM boot_val
-              AND (category ~ '^(Resource Usage|Query Tuning|Vacuuming|Autovacuum|Lock Management|Statistics)'
-                   OR category ~ '^Write-Ahead Log / (Settings|Checkpoints|Recovery|Summarization)'
-                   OR category = 'Replication / Sending Servers'))
-    ORDER BY name"""
+_SETTINGS = re.compile(
+    "(?:autovacuum|vacuum_|bgwriter_|wal_|commit_|checkpoint_|io_|enable_|geqo|jit|track_|max_parallel_|max_wal_|"
+    "max_slot_wal_|max_pred_|min_wal_).*|.*(?:_cost|_work_mem|_io_concurrency|_collapse_limit|_flush_after)|"
+    "fsync|full_page_writes|synchronous_commit|shared_buffers|temp_buffers|work_mem|hash_mem_multiplier|"
+    "effective_cache_size|default_statistics_target|plan_cache_mode|deadlock_timeout|max_worker_processes|"
+    "max_locks_per_transaction|max_prepared_transactions|max_replication_slots|recovery_prefetch|summarize_wal"
+)
+"""By name: the category that pg_settings tells is in the server's language."""
+_NOT_THE_SERVERS = (
+    "default",
+    "override",
+    "user",
+    "database user",
+    "client",
+    "session",
+    "interactive",
+    "test",
+)
+"""Sources of values that other sessions of the server do not have."""
 _TABLES = """
     SELECT c.oid, n.nspname, c.relname, quote_ident(n.nspname) || '.' || quote_ident(c.relname),
            CASE WHEN c.relispartition THEN 'i' ELSE c.relkind::text END,
@@ -220,7 +225,7 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             functions=tuple(str(row[0]) for row in asking.rows("functions", _FUNCTIONS)),
             dropped=look.dropped,
             lacks=asking.lacks,
-            settings=tuple((str(name), str(value)) for name, value in asking.rows("settings", _SETTINGS)),
+            settings=_settings(asking),
             flush_s=_mean_s(look.flushes),
         )
 
@@ -266,10 +271,27 @@ def _look(asking: Asking, view: str, schema: str) -> _Look:
 
 
 def _flushes(asking: Asking) -> tuple[float, float] | None:
-    if asking.major < 14:
-        return None
-    rows = asking.rows("flushes", _FLUSHES_18 if asking.major >= 18 else _FLUSHES)
-    return (float(rows[0][0] or 0), float(rows[0][1] or 0)) if rows else None
+    for query in counter_queries(asking.major):
+        if query.about == "flushes of WAL":
+            found = asking.named(query.about, query.sql)
+            return found.get("wal_flushes", 0.0), found.get("wal_flush_ms", 0.0)
+    return None
+
+
+def _settings(asking: Asking) -> tuple[tuple[str, str], ...]:
+    """Texts are none of them: they have no base value."""
+    return tuple(
+        (name, setting.value)
+        for name, setting in sorted(read_settings(asking).items())
+        if name == "shared_buffers"
+        or (
+            _SETTINGS.fullmatch(name)
+            and setting.base is not None
+            and setting.base != setting.boot
+            and setting.context != "internal"
+            and setting.source not in _NOT_THE_SERVERS
+        )
+    )
 
 
 def _more(first: tuple[float, float] | None, last: tuple[float, float] | None) -> tuple[float, float] | None:

@@ -316,7 +316,7 @@ def test_shared_buffers_has_the_share_that_the_tables_have(tmp_path: Path) -> No
     assert abs(int(found.shared_buffers[:-2]) / (share * (512 << 10)) - 1) < 0.1
     text = found.files["server.conf"]
     assert (
-        f"# 512MB on the server; here in proportion to the tables.\nshared_buffers = '{found.shared_buffers}'"
+        f"# 512MB on the server; here it is fitted to the tables.\nshared_buffers = '{found.shared_buffers}'"
         in text
     )
     (tmp_path / "server.conf").write_text(text)

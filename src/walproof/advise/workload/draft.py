@@ -66,7 +66,7 @@ class Draft:
     rate: float | None
     """Scripts a second at which the application ran."""
     shared_buffers: str | None = None
-    """Its value in proportion to the tables; None where they have all rows."""
+    """Its value as it is fitted to the tables; None where it is the server's."""
     device: str | None = None
     """An emulated disk that flushes like the server's; None if that is not known."""
 
@@ -92,8 +92,9 @@ def draft(application: Application, order: DraftOrder) -> Draft:
     too_many = f"it is not among the {order.statements} that matter most (--statements)"
     why |= {row: "it is rare" if row not in frequent else too_many for row in read if row not in chosen}
     used = _with_foreign([table for row in chosen for table in read[row].tables], application.tables)
-    share = min(1.0, order.most_bytes / max(1, sum(table.size_bytes for table in used)))
-    table_bytes = share * sum(table.size_bytes for table in used)
+    size_bytes = sum(table.size_bytes for table in used)
+    share = min(1.0, order.most_bytes / max(1, size_bytes))
+    table_bytes = share * size_bytes
     by_name = {table.name: table for table in used}
     drawing = Drawing({table.name: make_table(table, by_name, share) for table in used}, {})
     members = []
@@ -109,7 +110,8 @@ def draft(application: Application, order: DraftOrder) -> Draft:
     scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(made, start=1)}
     schema = _schema(order.name, members, tuple(drawing.made.values()), share)
     rate = sum(each.calls for each in made) / application.seconds if application.seconds else None
-    files = {"schema.sql": schema.sql, FILE: conf_of(application, share, table_bytes)}
+    fitted = shared_buffers(application, share, table_bytes)
+    files = {"schema.sql": schema.sql, FILE: conf_of(application, fitted)}
     files |= {name: script(each, drawing) for name, each in scripts.items()}
     files[f"{order.name}.toml"] = _toml(application, order, scripts, rate)
     return Draft(
@@ -126,7 +128,7 @@ def draft(application: Application, order: DraftOrder) -> Draft:
         notes=(*_notes(application, made, used, share), *schema.notes),
         laws=drawing.laws,
         rate=rate,
-        shared_buffers=shared_buffers(application, share, table_bytes),
+        shared_buffers=fitted,
         device=device(application),
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from walproof.advise.workload.naming import Unreadable
 from walproof.advise.workload.parameters import Parameter, Part
 from walproof.advise.workload.schema import FRESH, is_replaced, stands_for, typed
-from walproof.advise.workload.spaces import ORDERED, MadeTable, Space, step_of, unique_keys
+from walproof.advise.workload.spaces import MadeTable, Space, rises, step_of, unique_keys
 from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.values import NUMBERS, base_of, value
 from walproof.analysis.working_set import Draws, Law
@@ -253,7 +253,7 @@ class _Writer:
 def _newest(column: AppColumn, space: Space, rows: int) -> str | None:
     """SQL of the number that a new row's value has where values rise with the rows on disk; else None."""
     kind = base_of(column.type)[0]
-    if column.labels is not None or column.correlation is None or column.correlation < ORDERED:
+    if column.labels is not None or not rises(column):
         return None
     is_time = kind == "date" or kind.startswith("timestamp")
     if 2 * space.size > rows and (is_time or kind in NUMBERS):

@@ -22,17 +22,15 @@ _HEAD = (
 )
 
 
-def conf_of(application: Application, share: float, table_bytes: float) -> str:
-    """The file; ``share``: of their rows that the load's tables have, which take ``table_bytes``."""
+def conf_of(application: Application, fitted: str | None) -> str:
+    """The file; ``fitted``: shared_buffers as it is fitted to the tables, None for the server's."""
     rows = list(_HEAD)
     for name, value in application.settings:
         if not (name.isidentifier() and value.isprintable()):
             continue
-        if name == "shared_buffers":
-            smaller = shared_buffers(application, share, table_bytes)
-            if smaller is not None:
-                rows.append(f"# {value} on the server; here in proportion to the tables.")
-                value = smaller
+        if name == "shared_buffers" and fitted is not None:
+            rows.append(f"# {value} on the server; here it is fitted to the tables.")
+            value = fitted
         rows.append(f"{name} = {quoted(value)}")
     return "\n".join(rows) + "\n"
 
@@ -43,7 +41,10 @@ def device(application: Application) -> str | None:
 
 
 def shared_buffers(application: Application, share: float, table_bytes: float) -> str | None:
-    """The value of shared_buffers in proportion to the tables; None where it stays as it is."""
+    """shared_buffers as it is fitted to the tables; None where it stays as it is.
+
+    ``share``: of their rows that the load's tables have, which take ``table_bytes``.
+    """
     try:
         there = parse_bytes(dict(application.settings)["shared_buffers"])
     except (KeyError, UnitError):

@@ -62,6 +62,11 @@ class MadeTable:
     """Columns of unique keys that the made rows would break."""
 
 
+def rises(column: AppColumn) -> bool:
+    """Whether a column's values rise with the rows on disk."""
+    return column.correlation is not None and column.correlation >= ORDERED
+
+
 def make_table(table: AppTable, tables: Mapping[str, AppTable], share: float) -> MadeTable:
     """The table with this share of its rows. ``tables``: those that foreign keys may point to, by name."""
     rows = rows_of(table, share)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from walproof.advise.workload.spaces import ORDERED
+from walproof.advise.workload.spaces import rises
 from walproof.advise.workload.transactions import Transaction
 from walproof.analysis.working_set import Counted, Draws, Pages, fit
-from walproof.facts.application import AppColumn, Application, AppTable
+from walproof.facts.application import Application, AppTable
 
 _IMAGES_LEAST = 100
 """Fewer tell nothing."""
@@ -96,7 +96,7 @@ class Traffic:
             first = columns[names[0]] if names else None
             if first is not None and _is_apart(first.type):
                 continue
-            grows_at_end = first is not None and _rises(first)
+            grows_at_end = first is not None and (first.is_identity or rises(first))
             new = 0.0 if grows_at_end else self._inserted[table.name]
             if table.partitioned_by == "r" and table.partitions > 1:
                 # New rows go into the newest partition, which has a small index of its own.
@@ -118,7 +118,3 @@ class Traffic:
 def _is_apart(type_: str) -> bool:
     """Whether changes of an index on it touch few pages: those at its end (times), or GIN's pending list."""
     return type_.startswith(("timestamp", "date", "tsvector", "json")) or type_.endswith("[]")
-
-
-def _rises(column: AppColumn) -> bool:
-    return column.is_identity or (column.correlation is not None and column.correlation >= ORDERED)

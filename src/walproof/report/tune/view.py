@@ -11,7 +11,7 @@ from walproof.advise.tune.crashes import CrashCheck, WalCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.lines import LineVerdict
-from walproof.facts.tuning import DEFAULT, Candidate, Promises, TuningFacts
+from walproof.facts.tuning import DEFAULT, Candidate, Promises, RuledOut, TuningFacts
 from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
 from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
@@ -189,20 +189,15 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         )
     found.append(f"Promised: {promises_text(promises)}.")
     if answer.default_broken:
-        broken = "; ".join(
-            f"{ruled_out.limit.value}: {ruled_out.predicted}" for ruled_out in answer.default_broken
-        )
-        found.append(f"The defaults themselves would not keep that ({broken}).")
+        found.append(f"The defaults themselves would not keep that ({_broken(answer.default_broken)}).")
     if answer.own_broken:
-        broken = "; ".join(
-            f"{ruled_out.limit.value}: {ruled_out.predicted}" for ruled_out in answer.own_broken
-        )
+        broken = _broken(answer.own_broken)
         found.append(f"Your own configuration would not keep it ({broken}), and was not run.")
     if answer.broken:
-        broken = "; ".join(f"{ruled_out.limit.value}: {ruled_out.predicted}" for ruled_out in answer.broken)
         found.append(
             "DO NOT USE IT AS IT IS: at its own speed, which is above the recorded one, it would break "
-            f"a promise ({broken}). Keep a smaller max_wal_size or checkpoint_timeout with --keep."
+            f"a promise ({_broken(answer.broken)}). Keep a smaller max_wal_size or checkpoint_timeout with "
+            "--keep."
         )
     found += [_crash_sentence(crash) for crash in crashes]
     if (slower := slower_than_predicted(crashes)) > 1 and answer.prediction.recovery_s is not None:
@@ -221,6 +216,10 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             )
         )
     return found
+
+
+def _broken(limits: Sequence[RuledOut]) -> str:
+    return "; ".join(f"{each.limit.value}: {each.predicted}" for each in limits)
 
 
 def slower_than_predicted(crashes: Sequence[CrashCheck]) -> float:
