@@ -22,8 +22,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from walproof.analysis.interval import mean_interval
@@ -83,7 +83,7 @@ def main() -> None:
             flush=True,
         )
         for server in ("without", "with"):
-            print(f"  {server}: {(flushes[server] + others[server]).words}", flush=True)
+            print(f"  {server}: {words(flushes[server] + others[server])}", flush=True)
     for name, every in (("8 kB write", 64), ("8 kB write and its flush", 1)):
         bare, tracked = zip(*(calls(every) for _ in range(ROUNDS)), strict=True)
         print(
@@ -94,49 +94,32 @@ def main() -> None:
         )
 
 
-@dataclass(frozen=True)
-class Flushes:
-    """What a server counted while it was loaded."""
-
-    transactions: float = 0.0
-    flushes: float = 0.0
-    flush_ms: float = 0.0
-    writes: float = 0.0
-    write_ms: float = 0.0
-
-    def __add__(self, other: Flushes) -> Flushes:
-        return Flushes(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
-    def __sub__(self, other: Flushes) -> Flushes:
-        return Flushes(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
-    @property
-    def words(self) -> str:
-        """Flushes and writes, each with its time."""
-        return (
-            f"{self.transactions / self.flushes:.2f} transactions a flush of WAL, "
-            f"{1e3 * self.flush_ms / self.flushes:.0f} us a flush, "
-            f"{self.writes / self.flushes:.2f} writes a flush, "
-            f"{1e3 * self.write_ms / self.writes:.1f} us a write"
-        )
+def words(counts: Counter[str]) -> str:
+    """Flushes and writes, each with its time."""
+    return (
+        f"{counts['transactions'] / counts['flushes']:.2f} transactions a flush of WAL, "
+        f"{1e3 * counts['flush_ms'] / counts['flushes']:.0f} us a flush, "
+        f"{counts['writes'] / counts['flushes']:.2f} writes a flush, "
+        f"{1e3 * counts['write_ms'] / counts['writes']:.1f} us a write"
+    )
 
 
-def counted(cluster: Cluster) -> Flushes:
+def counted(cluster: Cluster) -> dict[str, float]:
     """What the server has counted so far, of WAL that clients and the WAL writer flush."""
     with cluster.connect() as session:
-        session.execute("SELECT pg_stat_clear_snapshot()")
         row = session.execute(
             "SELECT (SELECT sum(xact_commit) FROM pg_stat_database)::float8, sum(fsyncs)::float8, "
             "sum(fsync_time), sum(writes)::float8, sum(write_time) FROM pg_stat_io "
             "WHERE object = 'wal' AND context = 'normal'"
         ).fetchone()
     assert row is not None
-    return Flushes(*(float(str(value)) for value in row))
+    names = ("transactions", "flushes", "flush_ms", "writes", "write_ms")
+    return {name: float(str(value)) for name, value in zip(names, row, strict=True)}
 
 
 def throughput(
     pairs: int, seconds: int, settings: dict[str, str], order: tuple[str, str]
-) -> tuple[list[float], int, dict[str, Flushes]]:
+) -> tuple[list[float], int, dict[str, Counter[str]]]:
     """Ratio of tps with and without the library in each pair; the largest size of the undo log in bytes; what
     each server counted."""
     workload = Workload("w", "tpcb-like", (), SCALE, CLIENTS, 2, seconds, None, None, "prepared", 0.0)
@@ -144,7 +127,7 @@ def throughput(
     install = reachable_install(find("embedded"), user)
     pgbench = reachable_pgbench([install], user)
     ratios = []
-    flushes = {"without": Flushes(), "with": Flushes()}
+    flushes: dict[str, Counter[str]] = {"without": Counter(), "with": Counter()}
     with Workspace(Path(cache_folder("work")), user) as workspace, ExitStack() as stack:
 
         def load(cluster: Cluster) -> None:
@@ -180,7 +163,8 @@ def throughput(
                 tps[name] = run.finish(10).tps
                 # Sessions report what they counted when they leave.
                 time.sleep(0.3)
-                flushes[name] += counted(cluster) - before
+                flushes[name].update(counted(cluster))
+                flushes[name].subtract(before)
                 for log in run.logs:
                     log.unlink()
             ratios.append(tps["with"] / tps["without"])
