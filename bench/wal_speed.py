@@ -1,6 +1,6 @@
 """How fast WAL is read: walproof against pg_waldump --stats, and against what the machine allows.
 
-    python bench/wal_speed.py [--rounds N] [--keep DIR]
+    python bench/wal_speed.py [--rounds N] [--keep DIR] [--versions 16,18] [--before SOURCE]
 
 Makes two kinds of WAL, about 1 GB each, with every install at hand that has a pg_waldump: ``images``
 (pgbench with a checkpoint every 32 MB: nearly all bytes are full-page images) and ``records`` (one INSERT of
@@ -9,11 +9,15 @@ Makes two kinds of WAL, about 1 GB each, with every install at hand that has a p
 distinct blocks), walproof on two. What is compared is CPU time, and wall time between one core and two; both
 sides check every checksum. ``read`` and ``checksum`` are the limits: the same files only read, and read and
 checksummed in pieces of 256 KB.
+
+SOURCE is the ``src`` of another tree with its native module, say of an older commit: it counts the same WAL
+on one core in the same rounds, and must find as many records.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import random
 import resource
 import shutil
@@ -22,7 +26,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.wal.server import BINDIRS, Server
 from walproof._native import wal_stats
@@ -36,17 +42,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--keep", type=Path, help="make the WAL here, or find it here")
+    parser.add_argument("--versions", help="of these alone, with commas between; default: all at hand")
+    parser.add_argument("--before", type=Path, metavar="SOURCE", help="src of a tree to compare with")
     arguments = parser.parse_args()
+    counters: dict[str, Callable[..., Any]] = {"one core": wal_stats, "two cores": wal_stats}
+    if arguments.before:
+        counters["before"] = counter_of(arguments.before)
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="walproof-wal-speed-"))
     try:
         for version, bindir in BINDIRS.items():
-            if not (bindir / "pg_waldump").exists():
+            chosen = arguments.versions is None or version in arguments.versions.split(",")
+            if not chosen or not (bindir / "pg_waldump").exists():
                 continue
             for kind in ("images", "records"):
                 wal = folder / f"{version}-{kind}"
                 if not wal.exists():
                     make(wal, bindir, kind)
-                measure(wal, bindir, version, kind, arguments.rounds)
+                measure(wal, bindir, version, kind, arguments.rounds, counters)
     finally:
         if arguments.keep is None:
             shutil.rmtree(folder)
@@ -81,15 +93,34 @@ def make(wal: Path, bindir: Path, kind: str) -> None:
             shutil.copy(server.wal / name, wal / name)
 
 
-def measure(wal: Path, bindir: Path, version: str, kind: str, rounds: int) -> None:
-    """Run interleaved rounds; return medians with the lowest and highest."""
+def counter_of(source: Path) -> Callable[..., Any]:
+    """``wal_stats`` of the native module in that folder of sources."""
+    (path,) = (source / "walproof").glob("_native*.so")
+    spec = importlib.util.spec_from_file_location("walproof._native", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Callable[..., Any] = module.wal_stats
+    return found
+
+
+def measure(
+    wal: Path,
+    bindir: Path,
+    version: str,
+    kind: str,
+    rounds: int,
+    counters: dict[str, Callable[..., Any]],
+) -> None:
+    """Run interleaved rounds; print medians with the lowest and highest."""
     names = sorted(file.name for file in wal.iterdir())
-    cpu: dict[str, list[float]] = {"pg_waldump": [], "one core": [], "two cores": []}
+    cpu: dict[str, list[float]] = {name: [] for name in ("pg_waldump", *counters)}
     wall: dict[str, list[float]] = {name: [] for name in cpu}
     command = [str(bindir / "pg_waldump"), "--stats", "-p", str(wal), names[0], names[-1]]
     order = list(cpu)
     dice = random.Random(1)
-    totals = own_stats(wal, 1)
+    totals = own_stats(wal, 1, wal_stats)
     for number in range(-1, rounds):  # the first round warms up
         dice.shuffle(order)
         for name in order:
@@ -98,8 +129,9 @@ def measure(wal: Path, bindir: Path, version: str, kind: str, rounds: int) -> No
                 spent = cpu_of_children(command)
             else:
                 before = time.process_time()
-                own_stats(wal, 1 if name == "one core" else 2)
+                found = own_stats(wal, 2 if name == "two cores" else 1, counters[name])
                 spent = time.process_time() - before
+                assert found == totals, (name, found, totals)
             if number >= 0:
                 cpu[name].append(spent)
                 wall[name].append(time.monotonic() - began)
@@ -117,6 +149,8 @@ def measure(wal: Path, bindir: Path, version: str, kind: str, rounds: int) -> No
         print(f"  {name:<11} CPU {seconds:.3f} s                {size / seconds / 1e9:5.2f} GB/s")
     print_ratio("one core against pg_waldump, CPU", cpu["pg_waldump"], cpu["one core"])
     print_ratio("two cores against one, wall time", wall["one core"], wall["two cores"])
+    if "before" in cpu:
+        print_ratio("one core against before, CPU", cpu["before"], cpu["one core"])
     sys.stdout.flush()
 
 
@@ -126,9 +160,9 @@ def print_ratio(what: str, slow: list[float], fast: list[float]) -> None:
     print(f"  {what}: {statistics.median(ratios):.2f}x ({min(ratios):.2f}-{max(ratios):.2f})")
 
 
-def own_stats(wal: Path, threads: int) -> tuple[int, int]:
+def own_stats(wal: Path, threads: int, count: Callable[..., Any]) -> tuple[int, int]:
     """Return (LSN distance, records)."""
-    stats = wal_stats([str(wal)], None, None, None, allow_gaps=False, partial=False, threads=threads)
+    stats = count([str(wal)], None, None, None, allow_gaps=False, partial=False, threads=threads)
     return stats["end"] - stats["start"], sum(columns[0] for _, columns in stats["rmgrs"])
 
 

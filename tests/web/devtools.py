@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -16,7 +17,12 @@ from typing import Any
 from tests.report.chromium import FLAGS
 
 _PATIENCE_S = 120.0
+_LEFT = "Inspected target navigated or closed"
 _COMPLAINTS = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
+
+
+class LeftError(Exception):
+    """The page that was asked was left before it answered."""
 
 
 class Tab:
@@ -106,12 +112,23 @@ class Tab:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
+    def leave(self, expression: str) -> None:
+        """Evaluate what leads to another page; the page may be gone before it answers."""
+        with contextlib.suppress(LeftError):
+            self.ask(expression)
+
     def wait_for(self, expression: str) -> None:
-        """Return when it is true."""
+        """Return when it is true, on this page or on the next."""
         until_s = time.monotonic() + _PATIENCE_S
-        while not self.ask(expression):
+        while not self._holds(expression):
             assert time.monotonic() < until_s, f"never: {expression}"
             time.sleep(0.05)
+
+    def _holds(self, expression: str) -> bool:
+        try:
+            return bool(self.ask(expression))
+        except LeftError:
+            return False
 
     def _ask(self, method: str, **given: Any) -> dict[str, Any]:
         self._number += 1
@@ -123,14 +140,12 @@ class Tab:
         while True:
             found = self._message(until_s)
             if found.get("id") == self._number:
+                if found.get("error", {}).get("message") == _LEFT:
+                    raise LeftError(method)
                 assert "error" not in found, found
                 result: dict[str, Any] = found["result"]
                 return result
-            if found.get("method") in (
-                "Runtime.consoleAPICalled",
-                "Runtime.exceptionThrown",
-                "Log.entryAdded",
-            ):
+            if found.get("method") in _COMPLAINTS:
                 self.complaints.append(json.dumps(found["params"]))
 
     def _message(self, until_s: float) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def test_the_form_of_a_browser_is_accepted(
 ) -> None:
     with Tab(browser, tmp_path) as tab:
         tab.open(f"http://{site.host}:{site.port}/runs/{run.id}/progress?token={site.token}")
-        tab.ask("document.querySelector('#asking form button').click()")
+        tab.leave("document.querySelector('#asking form button').click()")
         tab.wait_for("document.body && document.body.textContent.includes('stop: not heard yet')")
         assert tab.ask("location.pathname") == f"/runs/{run.id}/progress"
         assert tab.complaints == []

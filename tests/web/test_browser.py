@@ -71,11 +71,11 @@ def test_back_and_forward_lead_to_what_was_seen_and_it_is_live_again(tab: Tab, s
     tab.open(shown(site, "/live"))
     live = "document.getElementById('connection')?.textContent === 'live'"
     tab.wait_for(live)
-    tab.ask("document.querySelector('.card a').click()")
+    tab.leave("document.querySelector('.card a').click()")
     tab.wait_for(f"location.pathname === '/live/server' && {live}")
-    tab.ask("history.back()")
+    tab.leave("history.back()")
     tab.wait_for(f"location.pathname === '/live' && {live}")
-    tab.ask("history.forward()")
+    tab.leave("history.forward()")
     tab.wait_for(f"location.pathname === '/live/server' && {live}")
     assert tab.ask("document.querySelector('h1').textContent") == "db1:5432"
 
