@@ -20,7 +20,7 @@ from walproof.lab.kind import LabKind
 from walproof.lab.sizes import server_bytes
 from walproof.lab.studyfile import DesignChoice
 from walproof.settings.catalogue import Catalogue
-from walproof.settings.designs import designs, unsliced, untoggled
+from walproof.settings.designs import acts_at_checkpoints, designs, unsliced, untoggled
 from walproof.units import format_bytes
 
 _TOGGLED_GUARD_S = 0.03
@@ -60,7 +60,9 @@ def with_designs(
 
     Raises StudyError when ``toggled`` or ``sliced`` is asked for and something does not allow it.
     """
-    choice = asked.overrides.design or asked.study.design.design
+    # What the quick form prefers gives way where something does not allow it; what is typed is refused then.
+    preferred = asked.study.quick.design if asked.quick and asked.overrides.design is None else None
+    choice = asked.overrides.design or preferred or asked.study.design.design
     if choice not in get_args(DesignChoice):
         raise StudyError(
             f'design "{choice}" does not exist', detail=f"Designs: {', '.join(get_args(DesignChoice))}."
@@ -72,6 +74,8 @@ def with_designs(
     whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICES)
     toggled = {compared.name: whole or _untoggled(base, compared, reference, installs) for compared in others}
     if choice == "toggled":
+        if preferred and any(toggled.values()):
+            return _designed(variants, reference, dict.fromkeys(toggled, Design.FRESH), toggled)
         _refuse(choice, whole, toggled, _TOGGLES_SOME)
         return _designed(variants, reference, dict.fromkeys(toggled, Design.TOGGLED), {})
     is_asked = choice == "sliced"
@@ -81,6 +85,11 @@ def with_designs(
         for compared in others
     }
     if is_asked:
+        if preferred and whole is None:
+            whole = _beyond_memory(base, variants, installs, workloads)
+            sliced = {name: reason or whole for name, reason in sliced.items()}
+        if preferred and any(sliced.values()):
+            return _designed(variants, reference, dict.fromkeys(sliced, Design.FRESH), sliced)
         _refuse(choice, whole, sliced, "measures each variant by the design that its settings allow.")
         return _designed(variants, reference, dict.fromkeys(sliced, Design.SLICED), {})
     chosen = {name: _chosen(toggled[name], sliced[name]) for name in toggled}
@@ -106,14 +115,15 @@ def cuts_of(
             found.append(None)
             continue
         table, overrides = asked.study.design, asked.overrides
-        passes = table.passes or _PASSES[design]
+        passes, slice_s = table.passes or _PASSES[design], table.slice
         if overrides.quick:
-            passes = min(passes, _QUICK_PASSES[design])
+            passes = asked.study.quick.passes or min(passes, _QUICK_PASSES[design])
+            slice_s = asked.study.quick.slice or slice_s
         # If all others have another design, only the starts say how many rounds there are.
         is_alone = all(variant.design is not Design.FRESH for variant in variants) and not overrides.quick
         most = rounds if is_typed else starts if is_alone else min(rounds, starts)
         reference = baseline if baseline in names else _second_name(baseline, design)
-        found.append(Toggling(reference, most, overrides.passes or passes, table.slice, guard_s))
+        found.append(Toggling(reference, most, overrides.passes or passes, slice_s, guard_s))
     toggling, slicing = found
     return toggling, slicing
 
@@ -168,6 +178,10 @@ def _why(reference: Variant, variant: Variant, design: Design) -> str:
         return "it does not differ from the baseline"
     if design is Design.TOGGLED:
         return f"a reload changes {' and '.join(names)}, and nothing is left behind"
+    unseen = [name for name in names if acts_at_checkpoints(name)]
+    if unseen:
+        verb = "acts" if len(unseen) == 1 else "act"
+        return f"asked for; {' and '.join(unseen)} {verb} at checkpoints, and no slice shows anything of that"
     if any(name.lower() not in designs() for name in names):
         return "asked for"
     verb = "acts" if len(names) == 1 else "act"
@@ -243,7 +257,10 @@ def _unsliced(
     """What keeps the variant from being measured on servers that take turns; None if nothing does."""
     if variant.waldir != reference.waldir and not is_asked:
         return "its WAL is in another folder"
-    for name in _differing(base, variant, reference, installs):
+    names = _differing(base, variant, reference, installs)
+    if is_asked and (rest := [name for name in names if not acts_at_checkpoints(name)]):
+        names = rest  # slices show what the others do, and nothing of these
+    for name in names:
         if (reason := unsliced(name, is_asked=is_asked)) is not None:
             return reason
     return None

@@ -28,6 +28,9 @@ _SHM_BYTES = 16 << 20
 _TRIAL_OVERHEAD_S = 1.0
 _COPY_BYTES_PER_S = 300e6
 _LOAD_BYTES_PER_S = 100e6
+_WARM_S = 1.0
+_WAL_BYTES_PER_S = 200e6
+"""More than a load writes for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,14 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
     in_slices = len(plan.toggled) + len(plan.sliced)
     fresh = plan.rounds * len(plan.installs) * (len(plan.variants) - in_slices)
     each = fresh + sum(starts * servers for starts, _, servers in cuts) * len(plan.installs)
-    at_once = max(1, len(plan.sliced))
     wal_bytes = half.wal_bytes(plan, max(_max_wal_size(plan, v) for v in plan.variants))
     disk_bytes = half.disk_bytes(plan, wal_bytes)
     if disk_bytes is None:
-        disk_bytes = sum(sizes[w.name] for _, w in missing) + at_once * (max(sizes.values()) + wal_bytes)
+        size = max(sizes.values())
+        disk_bytes = sum(sizes[w.name] for _, w in missing) + max(
+            0 if plan.slices_all and plan.toggling is None else size + wal_bytes,
+            len(plan.sliced) * (size + min(wal_bytes, _sliced_wal_bytes(plan))),
+        )
     length: Length | None = None
     if all(workload.duration_s is not None for workload in plan.workloads):
         window_s = sum(fresh * (w.duration_s or 0.0) for w in plan.workloads)
@@ -178,6 +184,15 @@ def _conditions(plan: Plan) -> list[str]:
         if (reason := half.missing(variant, install)) is not None
     ]
     return list(dict.fromkeys(found))
+
+
+def _sliced_wal_bytes(plan: Plan) -> int:
+    """The most WAL that a server writes in its turns."""
+    if plan.slicing is None:
+        return 0
+    slices_s = plan.slicing.passes * (plan.slicing.slice_s + plan.slicing.guard_s)
+    warmup_s = max(workload.warmup_s for workload in plan.workloads)
+    return int((_WARM_S + warmup_s + slices_s) * _WAL_BYTES_PER_S)
 
 
 def _max_wal_size(plan: Plan, variant: Variant) -> int:

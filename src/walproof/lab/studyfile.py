@@ -137,6 +137,10 @@ class QuickTable(StudyTable):
     rounds: PositiveInt = 3
     duration: Duration | None = None
     transactions: PositiveInt | None = None
+    design: DesignChoice | None = None
+    """``sliced``: where the servers fit into the machine's memory at once, else ``fresh``."""
+    passes: Annotated[int, Field(ge=2)] | None = None
+    slice: Annotated[Duration, Field(ge=0.05)] | None = None
 
 
 class FigureTable(StudyTable):

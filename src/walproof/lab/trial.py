@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from walproof.disk.simulated import SimulatedDisk
 from walproof.errors import HostError, WalproofError
@@ -70,6 +71,16 @@ class Measured:
         self.warnings += [f"{probe}: {warning}" for warning in seen.warnings]
 
 
+class DataCopies(Protocol):
+    """Data directories that several trials use, one after the other."""
+
+    def fetch(self, template: Path, folder: Path) -> None:
+        """Put a copy of the template's data directory into ``folder``."""
+
+    def keep(self, template: Path, folder: Path) -> None:
+        """Take the data directory back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """Where the trials of a plan are prepared and run."""
@@ -121,12 +132,17 @@ class Bench:
         measured: Measured,
         *,
         can_lose_power: bool = False,
+        copies: DataCopies | None = None,
     ) -> Iterator[tuple[Cluster, SimulatedDisk | None]]:
         """A clone of the template in its own folder, not started, and the simulated disk under it, if any;
-        its log is kept if it fails."""
+        its log is kept if it fails. With ``copies`` it is one of these, and goes back to them if the caller
+        has shut the server down."""
         folder = self.workspace.make_folder(name)
         try:
-            templates.clone(template, folder)
+            if copies is None:
+                templates.clone(template, folder)
+            else:
+                copies.fetch(template, folder)
             variant = self.variant(order)
             waldir, device = variant.waldir, variant.device or self.plan.device
             with (
@@ -137,11 +153,14 @@ class Bench:
                 cluster = Cluster(self.install(order), self.workspace, folder, environment)
                 try:
                     yield cluster, disk
+                    is_down = not cluster.is_running()
                 except WalproofError:
                     measured.log = measured.log or cluster.log_tail()
                     raise
                 finally:
                     cluster.stop("immediate")
+            if copies is not None and is_down and waldir is None:
+                copies.keep(template, folder)
         finally:
             self.workspace.remove_folder(folder)
 

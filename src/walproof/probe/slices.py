@@ -5,7 +5,7 @@ Clock and position come from one statement, so that they belong together however
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,26 +50,30 @@ def read_edge(connection: psycopg.Connection[tuple[object, ...]]) -> Edge:
     return Edge(float(str(row[0])), int(Lsn.parse(str(row[1]))))
 
 
-def server_cpu_ns(postmaster_pid: int) -> dict[int, int]:
-    """Process id -> nanoseconds on a CPU, of the postmaster and its children; empty if the kernel does not
-    tell (/proc/PID/schedstat)."""
+def server_cpu_ns(postmaster_pid: int, but: Collection[int] = ()) -> dict[int, int]:
+    """Process id -> nanoseconds on a CPU, of the postmaster and its children ``but`` some; empty if the
+    kernel does not tell (/proc/PID/schedstat)."""
     found = {}
-    for pid in (postmaster_pid, *children(postmaster_pid)):
+    for pid in _processes(postmaster_pid, but):
         text = read_proc(pid, "schedstat")
         if text:
             found[pid] = int(text.split()[0])
     return found
 
 
-def server_written_bytes(postmaster_pid: int) -> dict[int, int]:
-    """Process id -> bytes that it made the kernel write to disk, of the postmaster and its children
-    (/proc/PID/io, write_bytes); empty if that cannot be read."""
+def server_written_bytes(postmaster_pid: int, but: Collection[int] = ()) -> dict[int, int]:
+    """Process id -> bytes that it made the kernel write to disk, of the postmaster and its children ``but``
+    some (/proc/PID/io, write_bytes); empty if that cannot be read."""
     found = {}
-    for pid in (postmaster_pid, *children(postmaster_pid)):
+    for pid in _processes(postmaster_pid, but):
         for line in (read_proc(pid, "io") or b"").splitlines():
             if line.startswith(b"write_bytes:"):
                 found[pid] = int(line.split()[1])
     return found
+
+
+def _processes(postmaster_pid: int, but: Collection[int]) -> list[int]:
+    return [pid for pid in (postmaster_pid, *children(postmaster_pid)) if pid not in but]
 
 
 def cpu_spent_s(before: dict[int, int], after: dict[int, int]) -> float | None:

@@ -2,7 +2,8 @@
 
 ``toggled`` is for settings that a reload changes at once and that leave nothing behind, which neighbouring
 slices of a server would share. ``sliced`` is for settings that act only under load, not at checkpoints or by
-time, so that short slices of servers that take turns show the effect. A setting that nobody has shown to fit
+time, so that short slices of servers that take turns show the effect. ``cycles`` is for settings of which
+only windows that hold checkpoints show anything. A setting that nobody has shown to fit
 either design is measured on separate servers, each by itself (``fresh``).
 """
 
@@ -30,6 +31,8 @@ class DesignOf:
     """Whether it may be toggled on one server."""
     is_sliced: bool
     """Whether it may be measured in slices of servers that take turns; true for toggled settings, too."""
+    acts_at_checkpoints: bool
+    """Whether slices and windows without a checkpoint show nothing of it."""
     shown: str
     """The run that showed its design to agree with `fresh` (bench/sure/agreement.py); empty without a run."""
     why: str
@@ -46,12 +49,19 @@ def designs() -> Mapping[str, DesignOf]:
                 row["setting"],
                 row["design"] == "toggled",
                 row["design"] in ("toggled", "sliced"),
+                row["design"] == "cycles",
                 row["shown"],
                 row["why"],
                 row["source"],
             )
             for row in csv.DictReader(file)
         }
+
+
+def acts_at_checkpoints(name: str) -> bool:
+    """Whether only windows that hold checkpoints show anything of the setting, as far as is known."""
+    known = designs().get(name.lower())
+    return known is not None and known.acts_at_checkpoints
 
 
 def untoggled(name: str, version_num: int) -> str | None:

@@ -34,6 +34,8 @@ FINAL_ROUNDS = (2, 12)
 """At least, at most."""
 CRASHES_MOST = 2
 FLUSH_ROUNDS = 2
+SMALL_GRID = 64
+"""Most points of a grid that is raced without a screen: two steps of the race meet a good one."""
 SCREEN_LEAST = 3
 """Least trials of a screen, apart from the default."""
 
@@ -108,6 +110,8 @@ class TuneSearch:
         return own if own is not None and self.admits(own) else None
 
     def _screen(self, facts: TuningFacts, space: Space) -> Step | None:
+        if space.size <= SMALL_GRID:
+            return None
         done = [step for step in facts.steps if step.purpose is Purpose.SCREEN]
         trials = BudgetClock.of(facts).trials_until(Purpose.SCREEN)
         toggled = [name for name in space.searched if space.factors[name].design == "toggled"]

@@ -13,6 +13,7 @@ from walproof.facts import Crash, CutConditions, Design, Plan, Throughput, Varia
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind, Length
 from walproof.lab.kinds.power_cuts.study import CutTable, PowerCutTable, conditions_of
+from walproof.lab.kinds.throughput.copies import Copies
 from walproof.lab.kinds.throughput.sliced import take_turns
 from walproof.lab.kinds.throughput.study import CrashTable, added_to
 from walproof.lab.kinds.throughput.toggled import toggle
@@ -81,7 +82,7 @@ class ThroughputLab(LabKind[Throughput]):
     def prepare(self, bench: Bench) -> Trials:
         """pgbench's tables, and clusters for power cuts if the study has them."""
         cuts = prepare_cuts(bench) if bench.plan.kind.cut_images else None
-        return _Trials(bench, prepare_tables(bench), cuts)
+        return _Trials(bench, prepare_tables(bench), cuts, Copies(bench.workspace))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,14 @@ class _Trials(Trials):
     bench: Bench
     tables: Mapping[tuple[str, str], Path]
     cuts: PowerCutTrials | None
+    copies: Copies
 
     def run(self, order: TrialOrder, measured: Measured) -> None:
         bench, crash = self.bench, self.bench.plan.kind.added_crash
         template = self.tables[(order.install, order.workload)]
         can_lose_power = crash is not None and crash.power_cut
         if bench.variant(order).design is Design.SLICED:
-            take_turns(bench, order, template, measured)
+            take_turns(bench, order, template, measured, self.copies)
             return
         with bench.cluster(
             order, f"trial-{order.number}", template, measured, can_lose_power=can_lose_power

@@ -19,6 +19,7 @@ import psycopg
 
 from walproof.errors import WalproofError, WorkloadError
 from walproof.facts import Slice
+from walproof.lab.kinds.throughput.copies import Copies, is_reusable, tidied
 from walproof.lab.kinds.throughput.seen import SliceSeen, stored
 from walproof.lab.kinds.throughput.toggled import wait_until_connected
 from walproof.lab.pgbench_tables import open_server
@@ -40,7 +41,7 @@ from walproof.workload.pgbench import PgbenchRun
 WAITING_CPU_MOST = 0.02
 """The share of a CPU that waiting servers may take together."""
 _PATIENCE_S = 60.0
-_WARM_S = 1.0
+_WARM_S = 0.5
 """The least load of each server before the first slice, in seconds."""
 _SLACK = 5
 """pgbench is given this many times the time that the slices take; it is ended when they are done."""
@@ -50,6 +51,7 @@ _ACTIVE = (
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND state = 'active' "
     "AND wait_event_type IS DISTINCT FROM 'Lock'"
 )
+_SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgbench'"
 _KINDS = ("checkpoints_timed", "checkpoints_requested", "checkpoints_immediate")
 
 
@@ -61,13 +63,18 @@ class _Server:
     cluster: Cluster
     connection: psycopg.Connection[tuple[object, ...]]
     load: PgbenchRun
+    sessions: frozenset[int]
+    """Processes of pgbench's sessions."""
     checkpoints: CheckpointProbe = field(default_factory=CheckpointProbe)
     stopped_at_lsn: int | None = None
     """Where its WAL ended when its load was last stopped."""
+    idle: frozenset[int] = frozenset()
+    """Its sessions while they wait for a stopped pgbench; none while a statement is still under way."""
 
     def wake(self, guard_s: float) -> int:
         """Let the load go on. Returns the bytes of WAL that the server wrote since it was stopped."""
         waited = read_edge(self.connection).lsn - (self.stopped_at_lsn or 0) if self.stopped_at_lsn else 0
+        self.idle = frozenset()
         self.load.resume()
         time.sleep(guard_s)
         return waited
@@ -76,10 +83,11 @@ class _Server:
         """Stop the load, and return when no statement of it is under way. Raises WorkloadError."""
         self.load.pause()
         deadline = time.monotonic() + _DRAIN_S
-        while int(str((self.connection.execute(_ACTIVE).fetchone() or (0,))[0])) > 0:
+        while is_active := int(str((self.connection.execute(_ACTIVE).fetchone() or (0,))[0])) > 0:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.001)
+        self.idle = frozenset() if is_active else self.sessions
         self.stopped_at_lsn = read_edge(self.connection).lsn
 
 
@@ -96,20 +104,22 @@ class _Turn:
     """Bytes written to disk by all other servers."""
 
 
-def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measured) -> None:
-    """Start the servers, load them in turns, and note the slices.
+def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measured, copies: Copies) -> None:
+    """Start the servers, load them in turns, and note the slices. Where the load is pgbench's own, data
+    directories come from ``copies`` and go back.
 
     Raises WorkloadError, ProbeError or ClusterError.
     """
     slicing = bench.plan.slicing
     assert slicing is not None, "the plan slices"
     names = [variant.name for variant in bench.plan.sliced]
+    reused = copies if is_reusable(bench.workload(order)) else None
     orders = slice_orders(names, slicing.passes, f"{bench.plan.seed}/{order.round}")
     with ExitStack() as stack:
         servers: dict[str, _Server] = {}
         # In another order each time, because the first server gets its files and its memory first.
         for name in orders[0]:
-            servers[name] = _opened(bench, replace(order, variant=name), template, measured, stack)
+            servers[name] = _opened(bench, replace(order, variant=name), template, measured, stack, reused)
         try:
             warm_s = max(_WARM_S, bench.workload(order).warmup_s)
             for name in orders[0]:
@@ -128,6 +138,10 @@ def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measur
                     measured.metrics[kind] += found.get(kind, 0.0)
                 server.load.end()
                 server.load.finish(_PATIENCE_S)
+                if reused is not None:
+                    tidied(server.connection)
+                    server.connection.close()
+                    server.cluster.stop("fast")
             measured.slices = _counted([turn.slice for turn in turns], servers)
         except WalproofError:
             broken = [checked.cluster for checked in servers.values() if not checked.cluster.is_running()]
@@ -136,11 +150,18 @@ def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measur
     _note(measured, turns, warm_s + slicing.guard_s, has_checkpoint=bench.plan.checkpoint_before)
 
 
-def _opened(bench: Bench, order: TrialOrder, template: Path, measured: Measured, stack: ExitStack) -> _Server:
+def _opened(
+    bench: Bench,
+    order: TrialOrder,
+    template: Path,
+    measured: Measured,
+    stack: ExitStack,
+    reused: Copies | None,
+) -> _Server:
     """The variant's server with its load connected and stopped; the stack ends both."""
     number = [variant.name for variant in bench.plan.sliced].index(order.variant) + 1
     cluster, _ = stack.enter_context(
-        bench.cluster(order, f"trial-{order.number}-{number}", template, measured)
+        bench.cluster(order, f"trial-{order.number}-{number}", template, measured, copies=reused)
     )
     is_baseline = order.variant == bench.plan.baseline_of(order.variant)
     open_server(bench, order, cluster, {}, measured if is_baseline else Measured())
@@ -152,9 +173,10 @@ def _opened(bench: Bench, order: TrialOrder, template: Path, measured: Measured,
     connection = stack.enter_context(cluster.connect())
     load = PgbenchRun(bench.pgbench, endless, target_of(cluster), cluster.folder, seed=bench.seed(order))
     stack.callback(load.kill)
-    server = _Server(order.variant, cluster, connection, load)
-    stack.callback(server.checkpoints.abandon)
     wait_until_connected(connection, load, workload.clients)
+    sessions = frozenset(int(str(pid)) for (pid,) in connection.execute(_SESSIONS))
+    server = _Server(order.variant, cluster, connection, load, sessions)
+    stack.callback(server.checkpoints.abandon)
     server.checkpoints.start(
         Subject(
             conninfo=cluster.conninfo,
@@ -173,17 +195,20 @@ def _turn(
     servers: Mapping[str, _Server], name: str, number: int, place: int, slice_s: float, guard_s: float
 ) -> _Turn:
     server = servers[name]
-    others = [other.cluster.pid for other in servers.values() if other is not server]
+    # Hundreds of idle sessions are not asked in each slice: to read of them takes longer than a short slice.
+    others = [(other.cluster.pid, other.idle) for other in servers.values() if other is not server]
     waited_wal = server.wake(guard_s)
-    waiting = [server_cpu_ns(pid) for pid in others]
-    written = [server_written_bytes(pid) for pid in others]
+    waiting = [server_cpu_ns(*other) for other in others]
+    written = [server_written_bytes(*other) for other in others]
     cpu = server_cpu_ns(server.cluster.pid)
     begin = read_edge(server.connection)
     time.sleep(max(0.0, begin.at + slice_s - time.time()))
     end = read_edge(server.connection)
     spent_s = cpu_spent_s(cpu, server_cpu_ns(server.cluster.pid))
-    used = [cpu_spent_s(before, server_cpu_ns(pid)) for pid, before in zip(others, waiting, strict=True)]
-    wrote = [_grown(before, server_written_bytes(pid)) for pid, before in zip(others, written, strict=True)]
+    used = [cpu_spent_s(before, server_cpu_ns(*other)) for other, before in zip(others, waiting, strict=True)]
+    wrote = [
+        _grown(before, server_written_bytes(*other)) for other, before in zip(others, written, strict=True)
+    ]
     if server.load.poll():
         server.load.finish(_PATIENCE_S)  # says why, where pgbench does
         raise WorkloadError(f"pgbench of {name} ended before the slices did")
