@@ -53,8 +53,8 @@ def measured(out: Path, design: str | None, *, is_beside_hog: bool) -> dict[str,
         )
         seconds = time.monotonic() - began
     ratios = [
-        [effect["workload"], effect["variant"], effect["ratio"]]
-        + [effect["interval"]["low"], effect["interval"]["high"]]
+        [effect[key] for key in ("workload", "variant", "ratio")]
+        + [effect["interval"][key] for key in ("low", "high")]
         for effect in json.loads(done.stdout)["analysis"]["effects"]
         if effect["metric"] == "tps"
     ]

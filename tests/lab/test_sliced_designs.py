@@ -15,7 +15,7 @@ from walproof.facts import Cell, Design, Install, Placing, Plan
 from walproof.lab.asked import Overrides
 from walproof.lab.preflight import estimate
 from walproof.lab.reading import check_study
-from walproof.lab.study import ad_hoc, resolve
+from walproof.lab.study import ad_hoc, read_study, resolve
 from walproof.lab.studyfile import ScriptTable
 from walproof.settings import designs as table
 from walproof.settings.designs import designs
@@ -143,6 +143,70 @@ def test_servers_that_do_not_fit_are_up_one_after_the_other(embedded: Install) -
     single = _compare((embedded,), {"shared_buffers": "256MB"}, design="fresh")
     both = estimate(few, Path("/nowhere")).memory_bytes
     assert both == estimate(single, Path("/nowhere")).memory_bytes + 2 * ((128 + 4 * 8) << 20)
+
+
+def test_what_acts_at_checkpoints_may_come_along_and_the_reason_says_that_it_is_not_seen(
+    embedded: Install,
+) -> None:
+    both = {**BUFFERS, **LARGE, "checkpoint_timeout": "1h"}
+    plan = _compare((embedded,), both, design="sliced")
+    (variant,) = (variant for variant in plan.variants if variant.name != "default")
+    assert variant.design_reason == (
+        "asked for; checkpoint_timeout and max_wal_size act at checkpoints, and no slice shows anything of "
+        "that"
+    )
+    by_itself = _compare((embedded,), both)
+    assert {variant.design for variant in by_itself.variants} == {Design.FRESH}
+
+
+def _quick(embedded: Install, table: dict[str, Any], settings: dict[str, str], **overrides: Any) -> Plan:
+    study = {
+        "name": "mine", "title": "?", "quick": table,
+        "variant": [{"name": "default"}, {"name": "other", "settings": settings}],
+        "workload": [{"name": "w", "clients": 4, "duration": "60s"}],
+    }  # fmt: skip
+    overrides = {"quick": True, **overrides}
+    return resolve(check_study(study, "t"), Overrides(**overrides), folder=Path("/x"), given=(embedded,))
+
+
+def test_the_quick_form_has_a_design_of_its_own(embedded: Install) -> None:
+    quick = {"design": "sliced", "rounds": 5, "passes": 7, "slice": "0.15s"}
+    plan = _quick(embedded, quick, BUFFERS)
+    assert {variant.design for variant in plan.variants} == {Design.SLICED}
+    assert plan.slicing is not None
+    assert (plan.slicing.starts, plan.slicing.passes, plan.slicing.slice_s) == (5, 7, 0.15)
+    assert _quick(embedded, quick, BUFFERS, quick=False).slicing is None
+    assert _quick(embedded, quick, BUFFERS, design="fresh").slicing is None
+    typed = _quick(embedded, quick, BUFFERS, rounds=2, passes=3)
+    assert typed.slicing is not None
+    assert (typed.slicing.starts, typed.slicing.passes) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "reason"),
+    [
+        (LARGE, {}, "max_wal_size acts at checkpoints"),
+        (BUFFERS, {"probes": ("waits",)}, "probe waits needs a window of its own"),
+        ({"shared_buffers": f"{psutil.virtual_memory().total >> 20}MB"}, {}, "2 servers at once need "),
+    ],
+)
+def test_where_its_design_cannot_be_the_quick_form_has_windows(
+    embedded: Install, settings: dict[str, str], given: dict[str, Any], reason: str
+) -> None:
+    plan = _quick(embedded, {"design": "sliced", "rounds": 3, "duration": "3s"}, settings, **given)
+    assert {variant.design for variant in plan.variants} == {Design.FRESH}
+    assert (plan.variant("other").design_reason or "").startswith(reason)
+    assert (plan.rounds, plan.workloads[0].duration_s) == (3, 3.0)
+
+
+def test_the_durability_study_is_sliced_in_its_quick_form(embedded: Install) -> None:
+    study, _, scripts = read_study("durability")
+    plan = resolve(study, Overrides(quick=True), folder=Path("/x"), scripts=scripts, given=(embedded,))
+    assert {variant.design for variant in plan.variants} == {Design.SLICED}
+    whole = resolve(study, Overrides(), folder=Path("/x"), scripts=scripts, given=(embedded,))
+    assert {variant.design for variant in whole.variants} == {Design.FRESH}
+    needs = estimate(plan, Path("/nowhere"))
+    assert needs.disk_bytes < 20 << 30, "servers that take turns write little WAL"
 
 
 def _steady(embedded: Install, **changes: Any) -> Plan:

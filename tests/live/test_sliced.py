@@ -56,6 +56,19 @@ def test_loads_take_turns_and_servers_that_wait_do_next_to_nothing(tmp_path: Pat
     assert "Servers that waited took" in done.stdout
 
 
+def test_a_later_start_has_the_tables_of_an_earlier_one_as_good_as_new(tmp_path: Path) -> None:
+    words = ("--rounds", "3", "--passes", "2", "--pg", "embedded")
+    done = walproof("compare", *SMALL, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    store = Store(tmp_path / "walproof-out" / "walproof.sqlite")
+    trials = store.trials("last")
+    store.close()
+    assert [(trial.state, trial.reason) for trial in trials] == [(TrialState.DONE, None)] * 3
+    for trial in trials:
+        assert {turn.variant for turn in trial.slices} == NAMES
+        assert all(turn.transactions > 0 for turn in trial.slices)
+
+
 def test_nothing_is_left_of_servers_whose_loads_are_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

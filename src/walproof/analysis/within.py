@@ -20,6 +20,7 @@ from walproof.analysis.rounds import positive_metric
 from walproof.analysis.sweep import ClimbSweeps, sweeps_of
 from walproof.analysis.toggled import by_variant
 from walproof.facts import Cell, Design, Plan, Trial
+from walproof.facts.run import next_round_s
 
 PILOT_ROUNDS = 3
 PILOT_STARTS = 2
@@ -159,16 +160,13 @@ def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEV
 
 
 def rounds_left(plan: Plan, trials: Sequence[Trial]) -> tuple[int, float]:
-    """How many rounds of the plan follow these whole ones within the budget, and their seconds at most: each
-    as long as the longest so far."""
-    lengths: dict[int, float] = {}
-    for trial in trials:
-        lengths[trial.round] = lengths.get(trial.round, 0.0) + trial.ended_at - trial.started_at
-    longest = max(lengths.values(), default=0.0)
-    more = max(0, plan.rounds - max(lengths, default=0))
-    if plan.budget_s is not None and longest > 0:
-        more = min(more, max(0, int((plan.budget_s - sum(lengths.values())) / longest)))
-    return more, more * longest
+    """How many rounds of the plan follow these whole ones within the budget, and their seconds at most."""
+    each = next_round_s(trials)
+    more = max(0, plan.rounds - max((trial.round for trial in trials), default=0))
+    if plan.budget_s is not None and each > 0:
+        spent = sum(trial.ended_at - trial.started_at for trial in trials)
+        more = min(more, max(0, int((plan.budget_s - spent) / each)))
+    return more, more * each
 
 
 def _seconds(plan: Plan, trials: Sequence[Trial], lacking: dict[Cell, int], most: int) -> float:

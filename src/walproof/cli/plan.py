@@ -63,7 +63,8 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
         if len(sweep.points) > FIRST_POINTS:
             listed = ", ".join(f"{point.at:,}" for point in sweep.points)
             lines += [f"raised until more gains nothing: {sweep.feed}, {listed} {sweep.swept}"]
-    of_slices = " (slices have throughput, latency, WAL bytes and CPU)" if plan.has_slices else ""
+    latency = "" if plan.toggling is None else "latency, "
+    of_slices = f" (slices have throughput, {latency}WAL bytes and CPU)" if plan.has_slices else ""
     lines += [f"probes: {', '.join(plan.probes) or 'none'}{of_slices}"]
     lines += [f"checkpoint before each window: {'yes' if plan.checkpoint_before else 'no'}"]
     if plan.device is not None:

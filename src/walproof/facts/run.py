@@ -9,7 +9,7 @@ breakdown (``wait_share.IO:WalSync``, ``cpu_s.checkpointer``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -167,6 +167,17 @@ class Trial:
     def cell(self) -> Cell:
         """The cell that it is a trial of."""
         return Cell(self.install, self.workload, self.variant)
+
+
+def next_round_s(trials: Sequence[Trial]) -> float:
+    """How long another round takes, in seconds: as long as the longest so far. The first counts only where
+    there is no other, because it may prepare what later ones use."""
+    lengths: dict[int, float] = {}
+    for trial in trials:
+        lengths[trial.round] = lengths.get(trial.round, 0.0) + trial.ended_at - trial.started_at
+    if len(lengths) > 1:
+        del lengths[min(lengths)]
+    return max(lengths.values(), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)

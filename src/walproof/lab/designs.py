@@ -177,15 +177,22 @@ def _why(reference: Variant, variant: Variant, design: Design) -> str:
     if not names:
         return "it does not differ from the baseline"
     if design is Design.TOGGLED:
-        return f"a reload changes {' and '.join(names)}, and nothing is left behind"
+        return f"a reload changes {_listed(names)}, and nothing is left behind"
     unseen = [name for name in names if acts_at_checkpoints(name)]
     if unseen:
-        verb = "acts" if len(unseen) == 1 else "act"
-        return f"asked for; {' and '.join(unseen)} {verb} at checkpoints, and no slice shows anything of that"
+        return f"asked for; {_acting(unseen)} at checkpoints, and no slice shows anything of that"
     if any(name.lower() not in designs() for name in names):
         return "asked for"
-    verb = "acts" if len(names) == 1 else "act"
-    return f"{' and '.join(names)} {verb} under load alone, on servers that take turns"
+    return f"{_acting(names)} under load alone, on servers that take turns"
+
+
+def _acting(names: Sequence[str]) -> str:
+    return f"{_listed(names)} {'acts' if len(names) == 1 else 'act'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _whole_study(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from walproof.facts import Plan, Run, Series, Trial
-from walproof.facts.run import BegunTrial
+from walproof.facts.run import BegunTrial, next_round_s
 from walproof.lab.design import round_order
 from walproof.lab.hearing import Hearing, Requests
 from walproof.lab.schedule import Enough, Progress, RoundCells
@@ -85,10 +84,7 @@ def conduct(
 
 
 def _affordable(plan: Plan, before: Sequence[Trial]) -> bool:
-    """Whether a round as long as the longest so far still fits into the budget. The first always does."""
+    """Whether another round still fits into the budget. The first always does."""
     if plan.budget_s is None or not before:
         return True
-    lengths: dict[int, float] = defaultdict(float)
-    for trial in before:
-        lengths[trial.round] += trial.ended_at - trial.started_at
-    return sum(lengths.values()) + max(lengths.values()) <= plan.budget_s
+    return sum(trial.ended_at - trial.started_at for trial in before) + next_round_s(before) <= plan.budget_s

@@ -224,7 +224,7 @@ def _stop_rule(study: StudyFile, overrides: Overrides) -> tuple[int, float | Non
         return overrides.rounds or ROUNDS_MOST, None, overrides.budget_s or BUDGET_S
     if overrides.rounds is None and overrides.within is None and overrides.budget_s is None:
         if overrides.quick:
-            return study.quick.rounds, None, None
+            return study.quick.rounds, None, study.quick.budget
         rounds, half_width, budget_s = design.rounds, design.within, design.budget
     else:
         rounds, half_width, budget_s = overrides.rounds, overrides.within, overrides.budget_s

@@ -141,6 +141,7 @@ class QuickTable(StudyTable):
     """``sliced``: where the servers fit into the machine's memory at once, else ``fresh``."""
     passes: Annotated[int, Field(ge=2)] | None = None
     slice: Annotated[Duration, Field(ge=0.05)] | None = None
+    budget: Duration | None = None
 
 
 class FigureTable(StudyTable):

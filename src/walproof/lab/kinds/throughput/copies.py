@@ -1,7 +1,7 @@
 """Copies of a template that several starts of servers use, one after the other.
 
 Each start of servers that take turns needs a data directory for each server, and copying them takes longer
-than the slices. pgbench's own load leaves its tables as good as new (:func:`tidied`), so a copy goes back on
+than the slices. pgbench's own load leaves its tables as good as new (:func:`tidy`), so a copy goes back on
 a shelf after a start that ended well. A server gets any of them: were one slower, say by its place on the
 disk, it would not be the same variant's in each start.
 """
@@ -13,10 +13,11 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.errors import WorkloadError
+from walproof.errors import DiskError, WorkloadError
 from walproof.facts import Workload
 from walproof.postgres import template as templates
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
 
 _TIDY = (
     "SET synchronous_commit = off",
@@ -40,16 +41,23 @@ class Copies:
             templates.clone(template, folder)
             return
         kept = free.pop(0)
-        (kept / "data").rename(folder / "data")
+        self._move(kept, folder)
         self.workspace.remove_folder(kept)
         # What a server with fsync=off left, as after a clone.
         templates.sync(folder)
 
     def keep(self, template: Path, folder: Path) -> None:
-        """Take back the data directory of a server that was shut down in good order."""
+        """Take back the data directory of a server that was shut down in good order. Raises DiskError."""
         kept = self.workspace.make_folder(f"kept-{folder.name}")
-        (folder / "data").rename(kept / "data")
+        self._move(folder, kept)
         self._shelf.setdefault(template, []).append(kept)
+
+    def _move(self, source: Path, target: Path) -> None:
+        try:
+            with acting_as(self.workspace.user):
+                (source / "data").rename(target / "data")
+        except OSError as error:
+            raise DiskError(f'could not move "{source / "data"}": {error.strerror}') from error
 
 
 def is_reusable(workload: Workload) -> bool:
@@ -57,7 +65,7 @@ def is_reusable(workload: Workload) -> bool:
     return workload.builtin is not None and workload.setup_sql is None
 
 
-def tidied(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+def tidy(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     """Remove what pgbench's load left behind: rows of the history, dead rows. Raises WorkloadError."""
     try:
         for command in _TIDY:

@@ -19,7 +19,7 @@ import psycopg
 
 from walproof.errors import WalproofError, WorkloadError
 from walproof.facts import Slice
-from walproof.lab.kinds.throughput.copies import Copies, is_reusable, tidied
+from walproof.lab.kinds.throughput.copies import Copies, is_reusable, tidy
 from walproof.lab.kinds.throughput.seen import SliceSeen, stored
 from walproof.lab.kinds.throughput.toggled import wait_until_connected
 from walproof.lab.pgbench_tables import open_server
@@ -139,7 +139,7 @@ def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measur
                 server.load.end()
                 server.load.finish(_PATIENCE_S)
                 if reused is not None:
-                    tidied(server.connection)
+                    tidy(server.connection)
                     server.connection.close()
                     server.cluster.stop("fast")
             measured.slices = _counted([turn.slice for turn in turns], servers)
