@@ -17,6 +17,7 @@ from walproof.analysis.carry_over import places_of
 from walproof.analysis.components import components
 from walproof.analysis.effect import Effect, effects
 from walproof.analysis.sliced import hodges_lehmann, levels
+from walproof.analysis.summary import analyse
 from walproof.analysis.toggled import TOTALS, by_variant
 from walproof.facts import Design, Plan, Trial
 
@@ -40,6 +41,21 @@ def _study(plan: Plan, starts: int, rng: random.Random, noise: float = 0.07) -> 
         trial = start(cut, number, rng, effects=TRUTH, own_effects=draws, noise=noise)
         found.append(replace(trial, metrics={"tps": 900.0, "since_checkpoint_s": 1.05}))
     return found
+
+
+def test_lock_and_disk_are_told_apart_in_slices_too() -> None:
+    plan = _plan(5)
+    variants = tuple(
+        replace(variant, settings={"fsync": "off"} if variant.name == "off" else {})
+        for variant in plan.variants
+    )
+    workload = replace(plan.workloads[0], builtin="tpcb-like", scripts=(), scale=1, clients=8, rate_tps=None)
+    plan = replace(plan, variants=variants, workloads=(workload,))
+    found = analyse(plan, _study(plan, 5, random.Random(3)))
+    (lock,) = found.locks
+    assert (lock.variant, lock.n) == ("off", 5)
+    assert lock.gain == pytest.approx(1.25, rel=0.1)
+    assert lock.flush_s / lock.work_s == pytest.approx(0.25, abs=0.1)
 
 
 @pytest.mark.parametrize("starts", [3, 8])

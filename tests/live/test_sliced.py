@@ -61,7 +61,7 @@ def test_a_later_start_has_the_tables_of_an_earlier_one_as_good_as_new(tmp_path:
     done = walproof("compare", *SMALL, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     store = Store(tmp_path / "walproof-out" / "walproof.sqlite")
-    trials = store.trials("last")
+    trials = store.trials(store.run("last").id)
     store.close()
     assert [(trial.state, trial.reason) for trial in trials] == [(TrialState.DONE, None)] * 3
     for trial in trials:

@@ -86,7 +86,9 @@ def analyse(plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: flo
     """
     found, across = effects(plan, trials, metric, level), install_effects(plan, trials, metric, level)
     fresh = [trial for trial in trials if plan.variant(trial.variant).design is Design.FRESH]
-    locks = [(install.label, commit_lock(plan, fresh, install.label, level)) for install in plan.installs]
+    of_one_design = plan.slices_all and None in (plan.toggling, plan.slicing)
+    compared = by_variant(plan, trials) if of_one_design else fresh
+    locks = [(install.label, commit_lock(plan, compared, install.label, level)) for install in plan.installs]
     return Analysis(
         metric=metric,
         level=level,

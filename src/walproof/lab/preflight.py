@@ -72,11 +72,11 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
     wal_bytes = half.wal_bytes(plan, max(_max_wal_size(plan, v) for v in plan.variants))
     disk_bytes = half.disk_bytes(plan, wal_bytes)
     if disk_bytes is None:
-        size = max(sizes.values())
-        disk_bytes = sum(sizes[w.name] for _, w in missing) + max(
-            0 if plan.slices_all and plan.toggling is None else size + wal_bytes,
-            len(plan.sliced) * (size + min(wal_bytes, _sliced_wal_bytes(plan))),
-        )
+        # Copies that took turns are kept for later starts, of each workload.
+        in_turns = [size + min(wal_bytes, _sliced_wal_bytes(plan)) for size in sizes.values()]
+        disk_bytes = sum(sizes[w.name] for _, w in missing) + len(plan.sliced) * sum(in_turns)
+        if not plan.slices_all or plan.toggling is not None:
+            disk_bytes += max(sizes.values()) + wal_bytes
     length: Length | None = None
     if all(workload.duration_s is not None for workload in plan.workloads):
         window_s = sum(fresh * (w.duration_s or 0.0) for w in plan.workloads)

@@ -48,6 +48,7 @@ _COST_COLUMNS = (
     Column("limit"),
     Column("top wait", terminal=False),
 )
+_LIMIT_NOTE = "Limit: what the verdicts name; top wait: the largest share of active-backend samples."
 
 
 def result_tables(
@@ -59,21 +60,28 @@ def result_tables(
     for install, workload in cells.groups():
         note = _note(cells, analysis, install, workload)
         speed = variant_table(cells, (install, workload), _COLUMNS, partial(_row, cells, analysis), note)
-        speed = _with_design(speed, cells) if cells.plan.has_slices else speed
+        speed = _without_unknown(_with_design(speed, cells)) if cells.plan.has_slices else speed
         of_group = [cut for cut in cuts if (cut.install, cut.workload) == (install, workload)]
         blocks.append(_with_survival(speed, of_group) if of_group else speed)
-        blocks.append(
-            variant_table(
-                cells,
-                (install, workload),
-                _COST_COLUMNS,
-                partial(_cost_row, cells, findings),
-                "Medians over trials. Limit: what the verdicts name; "
-                "top wait: the largest share of active-backend samples.",
-                about="Cost and limit",
-            )
-        )
+        about, note = "Cost and limit", "Medians over trials. " + _LIMIT_NOTE
+        if cells.plan.slices_all:
+            about, note = "Cost", "Medians over trials. What limits needs probes: --design fresh."
+        row = partial(_cost_row, cells, findings)
+        cost = variant_table(cells, (install, workload), _COST_COLUMNS, row, note, about=about)
+        blocks.append(_without_unknown(cost) if cells.plan.slices_all else cost)
     return blocks
+
+
+def _without_unknown(table: Table) -> Table:
+    """The table without columns in which nothing is known, as latencies are not of loads that are stopped."""
+    known = [
+        place for place in range(len(table.columns)) if any(row[place].text != UNKNOWN for row in table.rows)
+    ]
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in known),
+        rows=tuple(tuple(row[place] for place in known) for row in table.rows),
+    )
 
 
 def _with_design(table: Table, cells: Cells) -> Table:
@@ -179,8 +187,10 @@ def _limit(findings: Sequence[Finding], cell: Cell) -> str:
 
 
 def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
+    is_timed = cells.plan.toggling is not None or not cells.plan.slices_all
     note = (
-        "tps and latency are medians over the trials of a variant. The ratio is the geometric mean "
+        f"{'tps and latency are medians' if is_timed else 'tps is the median'} over the trials of a variant. "
+        "The ratio is the geometric mean "
         f"over rounds, with its {percent(analysis.level)} interval; = marks an interval that holds 1 "
         "(no measurable difference)."
     )

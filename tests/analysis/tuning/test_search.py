@@ -14,7 +14,7 @@ from tests.analysis.tuning import synthetic
 from tests.analysis.tuning.synthetic import FACTORS, flat, limited, peaked, plan_of
 from walproof.analysis.tuning import race
 from walproof.analysis.tuning.budget import ENDS
-from walproof.analysis.tuning.search import TuneSearch
+from walproof.analysis.tuning.search import SMALL_GRID, TuneSearch
 from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
@@ -156,6 +156,24 @@ def test_settings_of_a_running_server_are_screened_by_toggling() -> None:
         "wal_buffers",
         "checkpoint_completion_target",
     }
+
+
+def test_a_small_grid_is_raced_at_once_in_single_rounds_unless_there_is_a_conf_to_begin_with() -> None:
+    factors = FACTORS[:2]
+    table = synthetic.synthetic(factors, flat)
+    start = Candidate.of({factors[0].setting: factors[0].choices[-1]})
+    assert math.prod(len(factor.choices) for factor in factors) <= SMALL_GRID
+    for starts, expected in (((), Purpose.SEARCH), ((start,), Purpose.SCREEN)):
+        plan = plan_of(factors, trials=80, seed=1, starts=starts)
+        search = TuneSearch(table.judge)
+        facts = TuningFacts(plan)
+        for _ in range(2):
+            step = search.ask(facts)
+            assert step is not None
+            facts = table.carry_out(facts, step)
+        assert step.purpose is expected
+        if not starts:
+            assert step.rounds == 1
 
 
 def test_starts_are_tried_first_and_their_lines_may_go() -> None:

@@ -25,7 +25,8 @@ from walproof.settings.tuning import movables
 
 RACE_CANDIDATES = 3, 4
 """Incumbent, nominee and new candidates of a race step: in a small grid (GRID_MOST), in a large one."""
-RACE_ROUNDS = 2
+RACE_ROUNDS = 1, 2
+"""Rounds of a race step, in a grid of at most SMALL_GRID points and in a larger one."""
 CONFIRM_ROUNDS = 4
 LINES_ROUNDS_MOST = 8
 CHAIN_ROUNDS = 3
@@ -35,7 +36,8 @@ FINAL_ROUNDS = (2, 12)
 CRASHES_MOST = 2
 FLUSH_ROUNDS = 2
 SMALL_GRID = 64
-"""Most points of a grid that is raced without a screen: two steps of the race meet a good one."""
+"""Most points of a grid that is raced at once. A screen would cost a quarter of the budget, and in so few
+points the race meets a good one in less."""
 SCREEN_LEAST = 3
 """Least trials of a screen, apart from the default."""
 
@@ -110,14 +112,14 @@ class TuneSearch:
         return own if own is not None and self.admits(own) else None
 
     def _screen(self, facts: TuningFacts, space: Space) -> Step | None:
-        if space.size <= SMALL_GRID:
-            return None
         done = [step for step in facts.steps if step.purpose is Purpose.SCREEN]
         trials = BudgetClock.of(facts).trials_until(Purpose.SCREEN)
         toggled = [name for name in space.searched if space.factors[name].design == "toggled"]
         toggled = toggled if len(toggled) > 1 and len(toggled) < len(space.searched) else []
         starts = [space.candidate(start.conf) for start in facts.plan.starts]
         starts = [start for start in starts if start != DEFAULT and self.admits(start)]
+        if space.size <= SMALL_GRID and not starts:
+            return None
         if not done and toggled:
             # Half of the time: the other settings have to be screened, too.
             chosen = tuple(islice(one_at_a_time(space, toggled, self.admits), max(0, trials // 2 - 1)))
@@ -145,7 +147,8 @@ class TuneSearch:
     def _race(self, facts: TuningFacts, space: Space) -> Step | None:
         trials = BudgetClock.of(facts).trials_until(Purpose.SEARCH)
         small, large = RACE_CANDIDATES
-        count = min(small if space.size <= race.GRID_MOST else large, trials // RACE_ROUNDS)
+        rounds = RACE_ROUNDS[space.size > SMALL_GRID]
+        count = min(small if space.size <= race.GRID_MOST else large, trials // rounds)
         if count < 2:
             return None
         found = race.batch(facts, space, self.admits, count, _seed(facts, "propose"))
@@ -156,7 +159,7 @@ class TuneSearch:
         why = f"the best guess ({100 * gain:+.1f} % over the incumbent)" + (
             f" and {others} new" if others else ""
         )
-        return self._step(facts, Purpose.SEARCH, found.candidates, RACE_ROUNDS, why, space=space)
+        return self._step(facts, Purpose.SEARCH, found.candidates, rounds, why, space=space)
 
     def _confirm(self, facts: TuningFacts, space: Space) -> Step | None:
         winner = self.winner(facts)
