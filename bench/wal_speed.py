@@ -11,7 +11,8 @@ sides check every checksum. ``read`` and ``checksum`` are the limits: the same f
 checksummed in pieces of 256 KB.
 
 SOURCE is the ``src`` of another tree with its native module, say of an older commit: it counts the same WAL
-on one core in the same rounds, and must find as many records.
+on one core in the same rounds, and must find as many records. Both have to be release builds, as in a wheel
+(an editable install is not): put the module of each wheel into its ``src/walproof``.
 """
 
 from __future__ import annotations

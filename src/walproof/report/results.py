@@ -45,10 +45,11 @@ _COST_COLUMNS = (
     *VARIANT_COLUMNS,
     Column("WAL bytes/txn", numeric=True),
     Column("page images/txn", numeric=True),
+)
+_LIMIT_COLUMNS = (
     Column("limit"),
     Column("top wait", terminal=False),
 )
-_LIMIT_NOTE = "Limit: what the verdicts name; top wait: the largest share of active-backend samples."
 
 
 def result_tables(
@@ -63,13 +64,30 @@ def result_tables(
         speed = _without_unknown(_with_design(speed, cells)) if cells.plan.has_slices else speed
         of_group = [cut for cut in cuts if (cut.install, cut.workload) == (install, workload)]
         blocks.append(_with_survival(speed, of_group) if of_group else speed)
-        about, note = "Cost and limit", "Medians over trials. " + _LIMIT_NOTE
-        if cells.plan.slices_all:
-            about, note = "Cost", "Medians over trials. What limits needs probes: --design fresh."
-        row = partial(_cost_row, cells, findings)
-        cost = variant_table(cells, (install, workload), _COST_COLUMNS, row, note, about=about)
-        blocks.append(_without_unknown(cost) if cells.plan.slices_all else cost)
+        blocks.append(_cost_table(cells, findings, (install, workload)))
     return blocks
+
+
+def _cost_table(cells: Cells, findings: Sequence[Finding], group: tuple[str, str]) -> Table:
+    """What a transaction costs; with probes, also what limits and what is waited for."""
+    if cells.plan.slices_all:
+        note = "Medians over trials. What limits needs probes: --design fresh."
+        row = partial(_cost_row, cells)
+        return _without_unknown(variant_table(cells, group, _COST_COLUMNS, row, note, about="Cost"))
+
+    def both(cell: Cell) -> tuple[TableCell, ...]:
+        return (
+            *_cost_row(cells, cell),
+            TableCell(_limit(findings, cell)),
+            TableCell(_top_wait(cells, cell)),
+        )
+
+    note = (
+        "Medians over trials. Limit: what the verdicts name; "
+        "top wait: the largest share of active-backend samples."
+    )
+    columns = (*_COST_COLUMNS, *_LIMIT_COLUMNS)
+    return variant_table(cells, group, columns, both, note, about="Cost and limit")
 
 
 def _without_unknown(table: Table) -> Table:
@@ -160,14 +178,12 @@ def _row(cells: Cells, analysis: Analysis, cell: Cell) -> tuple[TableCell, ...]:
     )
 
 
-def _cost_row(cells: Cells, findings: Sequence[Finding], cell: Cell) -> tuple[TableCell, ...]:
+def _cost_row(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
     variant = cells.plan.variant(cell[2])
     return (
         *variant_cells(variant),
         TableCell(cells.shown(cell, "wal_bytes_per_txn")),
         TableCell(cells.shown(cell, "wal_fpi_per_txn")),
-        TableCell(_limit(findings, cell)),
-        TableCell(_top_wait(cells, cell)),
     )
 
 
