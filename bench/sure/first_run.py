@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -46,7 +46,7 @@ def main() -> None:
 def measured(out: Path, design: str | None, *, is_beside_hog: bool) -> dict[str, Any]:
     """One run: seconds, and the ratios of throughput as [workload, variant, ratio, low, high]."""
     words = [*COMMAND, *(("--design", design) if design else ()), "--out", str(out)]
-    with hog() if is_beside_hog else nothing():
+    with hog() if is_beside_hog else nullcontext():
         began = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-P", "-m", "walproof", *words], check=True, capture_output=True, text=True
@@ -69,12 +69,6 @@ def hog() -> Iterator[None]:
             yield
         finally:
             process.kill()
-
-
-@contextmanager
-def nothing() -> Iterator[None]:
-    """No process."""
-    yield
 
 
 def said(number: int, row: dict[str, Any]) -> str:

@@ -74,10 +74,10 @@ def with_designs(
     whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICES)
     toggled = {compared.name: whole or _untoggled(base, compared, reference, installs) for compared in others}
     if choice == "toggled":
-        if preferred and any(toggled.values()):
-            return _designed(variants, reference, dict.fromkeys(toggled, Design.FRESH), toggled)
-        _refuse(choice, whole, toggled, _TOGGLES_SOME)
-        return _designed(variants, reference, dict.fromkeys(toggled, Design.TOGGLED), {})
+        gives_way = preferred is not None and any(toggled.values())
+        if not gives_way:
+            _refuse(choice, whole, toggled, _TOGGLES_SOME)
+        return _alike(variants, reference, Design.FRESH if gives_way else Design.TOGGLED, toggled)
     is_asked = choice == "sliced"
     whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICED) or _unslept(workloads)
     sliced = {
@@ -85,13 +85,13 @@ def with_designs(
         for compared in others
     }
     if is_asked:
-        if preferred and whole is None:
-            whole = _beyond_memory(base, variants, installs, workloads)
-            sliced = {name: reason or whole for name, reason in sliced.items()}
-        if preferred and any(sliced.values()):
-            return _designed(variants, reference, dict.fromkeys(sliced, Design.FRESH), sliced)
-        _refuse(choice, whole, sliced, "measures each variant by the design that its settings allow.")
-        return _designed(variants, reference, dict.fromkeys(sliced, Design.SLICED), {})
+        if preferred is not None and not any(sliced.values()):
+            # What is typed is refused before the run if memory is short; this gives way.
+            sliced = dict.fromkeys(sliced, _beyond_memory(base, variants, installs, workloads))
+        gives_way = preferred is not None and any(sliced.values())
+        if not gives_way:
+            _refuse(choice, whole, sliced, "measures each variant by the design that its settings allow.")
+        return _alike(variants, reference, Design.FRESH if gives_way else Design.SLICED, sliced)
     chosen = {name: _chosen(toggled[name], sliced[name]) for name in toggled}
     waiting = [compared for compared in others if chosen[compared.name] is Design.SLICED]
     if waiting and (reason := _beyond_memory(base, [reference, *waiting], installs, workloads)) is not None:
@@ -145,6 +145,13 @@ def _chosen(against_toggled: str | None, against_sliced: str | None) -> Design:
     if against_toggled is None:
         return Design.TOGGLED
     return Design.SLICED if against_sliced is None else Design.FRESH
+
+
+def _alike(
+    variants: Sequence[Variant], reference: Variant, design: Design, reasons: Reasons
+) -> tuple[Variant, ...]:
+    """All variants by one design; ``reasons`` say what keeps them from another."""
+    return _designed(variants, reference, dict.fromkeys(reasons, design), reasons)
 
 
 def _designed(

@@ -14,6 +14,7 @@ from walproof.errors import StudyError
 from walproof.facts import Plan, Variant
 from walproof.lab.kind import Length
 from walproof.lab.kinds.registry import lab_kind
+from walproof.lab.kinds.throughput.sliced import WARM_S
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES, server_bytes
 from walproof.postgres import template as templates
 from walproof.postgres.build import missing_libraries, rejection
@@ -28,7 +29,6 @@ _SHM_BYTES = 16 << 20
 _TRIAL_OVERHEAD_S = 1.0
 _COPY_BYTES_PER_S = 300e6
 _LOAD_BYTES_PER_S = 100e6
-_WARM_S = 1.0
 _WAL_BYTES_PER_S = 200e6
 """More than a load writes for long."""
 
@@ -192,7 +192,7 @@ def _sliced_wal_bytes(plan: Plan) -> int:
         return 0
     slices_s = plan.slicing.passes * (plan.slicing.slice_s + plan.slicing.guard_s)
     warmup_s = max(workload.warmup_s for workload in plan.workloads)
-    return int((_WARM_S + warmup_s + slices_s) * _WAL_BYTES_PER_S)
+    return int((max(WARM_S, warmup_s) + slices_s) * _WAL_BYTES_PER_S)
 
 
 def _max_wal_size(plan: Plan, variant: Variant) -> int:

@@ -138,7 +138,7 @@ class QuickTable(StudyTable):
     duration: Duration | None = None
     transactions: PositiveInt | None = None
     design: DesignChoice | None = None
-    """``sliced``: where the servers fit into the machine's memory at once, else ``fresh``."""
+    """Gives way to ``fresh`` where something does not allow it."""
     passes: Annotated[int, Field(ge=2)] | None = None
     slice: Annotated[Duration, Field(ge=0.05)] | None = None
     budget: Duration | None = None

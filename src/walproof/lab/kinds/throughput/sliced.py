@@ -41,7 +41,7 @@ from walproof.workload.pgbench import PgbenchRun
 WAITING_CPU_MOST = 0.02
 """The share of a CPU that waiting servers may take together."""
 _PATIENCE_S = 60.0
-_WARM_S = 0.5
+WARM_S = 0.5
 """The least load of each server before the first slice, in seconds."""
 _SLACK = 5
 """pgbench is given this many times the time that the slices take; it is ended when they are done."""
@@ -121,7 +121,7 @@ def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measur
         for name in orders[0]:
             servers[name] = _opened(bench, replace(order, variant=name), template, measured, stack, reused)
         try:
-            warm_s = max(_WARM_S, bench.workload(order).warmup_s)
+            warm_s = max(WARM_S, bench.workload(order).warmup_s)
             for name in orders[0]:
                 servers[name].wake(warm_s)
                 servers[name].stop()
