@@ -10,9 +10,9 @@ variant's figures are changed by a factor. Each gate is judged as a run would be
 shares are less sure than their number says.
 
 ``live``: gates of the command line, each with its own servers: 15 of equal settings, 5 of a load that writes
-2 % more WAL (a logical message in each transaction), 5 of a load that is 5 % slower (a pause before each).
-How much the load has to be changed is measured first. A gate takes 10 minutes at most (of WAL 2), all of them
-at most 3 h 40 min.
+2 % more WAL (a logical message in each transaction), 5 of a load that is 5 % slower (rows that each statement
+adds up). How much the load has to be changed is measured first. A gate takes 10 minutes at most (of WAL 2),
+all of them at most 3 h 40 min.
 
 Results are kept as JSON lines beside the run; the same command goes on where it was interrupted.
 """
@@ -42,10 +42,12 @@ CHANGES = {"unchanged": (1.0, 1.0), "5 % less tps": (0.95, 1.0), "2 % more WAL":
 """Name -> factors of throughput and of WAL for each transaction."""
 UNCHANGED, INJECTED = 15, 5
 OUTCOMES = {ExitStatus.DONE: "holds", ExitStatus.BROKEN: "broken", ExitStatus.UNDECIDED: "undecided"}
+PILOT_ROWS = 2000
 LOAD = (
     "\\set a random(1, 100000 * :scale)\n"
-    "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :a;\n"
+    "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :a{slower};\n"
 )
+SLOWER = " AND (SELECT sum(g) FROM generate_series(1, {rows}) g) > 0"
 
 
 def main() -> None:
@@ -162,15 +164,13 @@ def _slice(slice_: Slice, names: dict[str, str], other: str, tps: float, wal: fl
 def run_live(given: argparse.Namespace) -> None:
     """Run every gate that has no stored outcome."""
     results = Results(given.out / "gates-live.jsonl")
-    latency_us, wal_bytes = _measured(given, results)
-    (given.out / "load.sql").write_text(LOAD)
-    slower = f"\\sleep {max(1, round(latency_us * 0.0526))} us\n"
-    (given.out / "slower.sql").write_text(slower + LOAD)
+    rows, wal_bytes = _measured(given, results)
+    _write_loads(given.out, rows)
     # A message record has about 50 bytes beside its text; two messages would have their commits, too.
     text = max(1, round(wal_bytes * 0.02) - 50)
     message = f"SELECT pg_logical_emit_message(false, 'g', repeat('x', {text}));\n"
-    (given.out / "more.sql").write_text(LOAD + message)
-    versions = ["--script-against", "load.sql", "--design", "fresh"]
+    (given.out / "more.sql").write_text(LOAD.format(slower="") + message)
+    versions = ["--script-against", "load.sql"]
     kinds = {
         "unchanged": ["--set", "commit_delay=0", "--budget", "10min", *_promises(PROMISES)],
         "5 % less tps": ["--script", "slower.sql", *versions, "--budget", "10min", *_promises(PROMISES[:1])],
@@ -179,19 +179,17 @@ def run_live(given: argparse.Namespace) -> None:
             *_promises(PROMISES[1:]),
         ],
     }  # fmt: skip
-    for kind, words in kinds.items():
-        count = UNCHANGED if kind == "unchanged" else INJECTED
-        for number in range(count):
-            if (kind, number) not in results.found:
-                status, found, seconds = _walproof(given, number, words)
-                ratios = [[effect["ratio"], effect["interval"]] for effect in found["gate"]["judged"]]
-                results.add(
-                    kind, number, outcome=OUTCOMES[ExitStatus(status)], seconds=seconds, ratios=ratios
-                )
-                print(
-                    f"{kind} {number + 1} of {count}: {OUTCOMES[ExitStatus(status)]}, {seconds:.0f} s",
-                    flush=True,
-                )
+    counts = {kind: UNCHANGED if kind == "unchanged" else INJECTED for kind in kinds}
+    # Number by number, so that a bench that is stopped has some of each kind.
+    for number in range(max(counts.values())):
+        for kind in [kind for kind, count in counts.items() if number < count]:
+            if (kind, number) in results.found:
+                continue
+            status, found, seconds = _walproof(given, number, kinds[kind])
+            outcome = OUTCOMES[ExitStatus(status)]
+            ratios = [[effect["ratio"], effect["interval"]] for effect in found["gate"]["judged"]]
+            results.add(kind, number, outcome=outcome, seconds=seconds, ratios=ratios)
+            print(f"{kind} {number + 1} of {counts[kind]}: {outcome}, {seconds:.0f} s", flush=True)
     results.print()
 
 
@@ -199,21 +197,26 @@ def _promises(texts: Sequence[str]) -> list[str]:
     return [word for text in texts for word in ("--fail-if", text)]
 
 
-def _measured(given: argparse.Namespace, results: Results) -> tuple[float, float]:
-    """Latency in us and WAL in bytes of a transaction of the load."""
+def _write_loads(folder: Path, rows: int) -> None:
+    (folder / "load.sql").write_text(LOAD.format(slower=""))
+    (folder / "slower.sql").write_text(LOAD.format(slower=SLOWER.format(rows=rows)))
+
+
+def _measured(given: argparse.Namespace, results: Results) -> tuple[int, float]:
+    """The rows that take 5 % of the load's throughput, and its bytes of WAL a transaction."""
     known = results.found.get(("the load", 0))
     if known is None:
-        (given.out / "load.sql").write_text(LOAD)
+        _write_loads(given.out, PILOT_ROWS)
         words = ["--set", "commit_delay=0", "--script", "load.sql", "--design", "fresh", "--rounds", "3"]
         _, found, _ = _walproof(given, 0, words)
-        metrics = [trial["metrics"] for trial in found["trials"] if trial["state"] == "done"]
-        means = {
-            name: sum(of_trial[name] for of_trial in metrics) / len(metrics)
-            for name in ("latency_ms_avg", "wal_bytes_per_txn")
-        }
-        results.add("the load", 0, **means)
+        wal = [trial["metrics"]["wal_bytes_per_txn"] for trial in found["trials"] if trial["state"] == "done"]
+        words = ["--script", "slower.sql", "--script-against", "load.sql", *_promises(("tps < 0.001x",))]
+        _, found, _ = _walproof(given, 0, words)
+        ratio = found["gate"]["judged"][0]["ratio"]
+        rows = round(PILOT_ROWS * (1 / 0.95 - 1) / (1 / ratio - 1))
+        results.add("the load", 0, rows=rows, pilot_ratio=ratio, wal_bytes_per_txn=sum(wal) / len(wal))
         known = results.found["the load", 0]
-    return 1000 * known["latency_ms_avg"], known["wal_bytes_per_txn"]
+    return known["rows"], known["wal_bytes_per_txn"]
 
 
 def _walproof(

@@ -80,10 +80,11 @@ def test_three_designs_have_a_baseline_each(embedded: Install) -> None:
         ("max_wal_size=4GB", "fresh"),
     ]
     assert plan.baseline_of("wal_buffers=64MB") == "default, sliced"
-    assert plan.shared_trials == {
-        "default, toggled": ("default, toggled", "synchronous_commit=off"),
-        "default, sliced": ("default, sliced", "wal_buffers=64MB"),
-    }
+    for names in (("default, toggled", "synchronous_commit=off"), ("default, sliced", "wal_buffers=64MB")):
+        sharing = {name: Cell(embedded.label, "w", name) for name in names}
+        assert plan.shared_cells(sharing[names[0]]) == sharing
+        assert plan.shared_cells(sharing[names[1]]) == {}
+    assert plan.shared_cells(Cell(embedded.label, "w", "default")) == {}
     cells = plan.round_cells(3)
     assert Cell(embedded.label, "w", "default, sliced") in cells
     assert len(cells) == 3, "the toggled server has two starts"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +12,8 @@ import pytest
 from tests.cli.command import walproof
 from tests.schemas import assert_valid
 from walproof.cli.status import ExitStatus
+from walproof.facts import TrialState
+from walproof.facts.store import Store
 
 pytestmark = pytest.mark.live
 
@@ -56,3 +59,46 @@ def test_equal_settings_on_one_server_hold(tmp_path: Path) -> None:
     (judged,) = gate["judged"]
     assert judged["promise"] == {"metric": "wal_bytes_per_txn", "side": ">", "limit": 20.0}
     assert judged["interval"]["low"] < judged["ratio"] < judged["interval"]["high"] < 20
+
+
+def test_versions_of_a_load_take_turns(tmp_path: Path) -> None:
+    """One does ten times the work of the other, and both have a server in each start."""
+    row = "INSERT INTO t VALUES (1, repeat('x', 1500));\n"
+    (tmp_path / "table.sql").write_text("CREATE TABLE t (a int, b text)")
+    (tmp_path / "before.sql").write_text(row)
+    (tmp_path / "after.sql").write_text(row * 10)
+    done = walproof(
+        "compare", "--setup", "table.sql", "--script", "after.sql", "--script-against", "before.sql", *SMALL,
+        "--passes", "4", "--rounds", "3", "--json", "--fail-if", "tps < 0.97x", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == ExitStatus.BROKEN, done.stderr
+    document = json.loads(done.stdout)
+    assert_valid("report", document)
+    assert document["gate"]["judged"][0]["ratio"] < 0.5
+    store = Store(tmp_path / "walproof-out" / "walproof.sqlite")
+    trials = store.trials(store.run("last").id)
+    store.close()
+    assert [(trial.state, trial.workload) for trial in trials] == [(TrialState.DONE, "the other version")] * 3
+    for trial in trials:
+        counts = Counter(slice_.variant for slice_ in trial.slices)
+        assert counts == {"this version": 4, "the other version": 4}
+
+
+def test_builds_take_turns(tmp_path: Path) -> None:
+    """A start has a server of each, and each slice is of the server whose name it has."""
+    done = walproof(
+        "compare", "--pg", "embedded", "--pg", "embedded-16", "--scale", "1", "--clients", "2",
+        "--passes", "3", "--rounds", "2", "--json", "--fail-if", "tps < 0.001x", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode in (ExitStatus.DONE, ExitStatus.UNDECIDED), done.stderr
+    document = json.loads(done.stdout)
+    assert_valid("report", document)
+    store = Store(tmp_path / "walproof-out" / "walproof.sqlite")
+    run = store.run("last")
+    trials = store.trials(run.id)
+    store.close()
+    first, second = (install.label for install in run.plan.installs)
+    assert [(trial.state, trial.install) for trial in trials] == [(TrialState.DONE, first)] * 2
+    for trial in trials:
+        assert Counter(slice_.variant for slice_ in trial.slices) == {first: 3, second: 3}
+        assert all(slice_.transactions > 0 for slice_ in trial.slices)

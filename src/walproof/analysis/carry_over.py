@@ -105,27 +105,28 @@ def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[WindowPlace, ...]:
 def _place(plan: Plan, design: Design, starts: Sequence[Trial]) -> WindowPlace:
     ages = [t.metrics["since_checkpoint_s"] for t in starts if "since_checkpoint_s" in t.metrics]
     kinds = ("checkpoints_timed", "checkpoints_requested", "checkpoints_immediate")
+    own = plan.turn_baseline if design is Design.SLICED else plan.baseline_of(starts[0].variant)
     return WindowPlace(
         design,
-        (min(ages), max(ages) + max(_load_s(design, trial) for trial in starts))
+        (min(ages), max(ages) + max(_load_s(design, trial, own) for trial in starts))
         if len(ages) == len(starts)
         else None,
         round(sum(trial.metrics.get(kind, 0.0) for trial in starts for kind in kinds)),
         len(starts),
-        None if design is Design.FRESH else _wal_change(plan.baseline_of(starts[0].variant), starts),
+        None if design is Design.FRESH else _wal_change(own, starts),
     )
 
 
-def _load_s(design: Design, trial: Trial) -> float:
+def _load_s(design: Design, trial: Trial, own: str | None) -> float:
     """How long a server was loaded from its first slice to the end of its last, or in its window."""
     if design is Design.FRESH:
         return trial.window_s or 0.0
     if design is Design.TOGGLED:
         return trial.slices[-1].ended_at - trial.slices[0].began_at
-    return sum(slice_.length_s for slice_ in trial.slices if slice_.variant == trial.variant)
+    return sum(slice_.length_s for slice_ in trial.slices if slice_.variant == own)
 
 
-def _wal_change(baseline: str, starts: Sequence[Trial]) -> float | None:
+def _wal_change(baseline: str | None, starts: Sequence[Trial]) -> float | None:
     sums = {0: [0, 0], 2: [0, 0]}
     for trial in starts:
         of_baseline = [slice_ for slice_ in trial.slices if slice_.variant == baseline]

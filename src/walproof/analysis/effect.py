@@ -133,7 +133,7 @@ def install_effects(
         for install in plan.installs[1:]
         for workload in plan.workloads
     ]
-    return _family(plan, groups, trials, metric, level)
+    return _family(plan, groups, by_variant(plan, trials), metric, level)
 
 
 def workload_effects(
@@ -150,7 +150,7 @@ def workload_effects(
         for v in plan.variants
         if workload.name != against
     ]
-    return _family(plan, groups, trials, metric, level)
+    return _family(plan, groups, by_variant(plan, trials), metric, level)
 
 
 def _family(

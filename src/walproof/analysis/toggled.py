@@ -23,7 +23,7 @@ from walproof.analysis.components import Components, components
 from walproof.analysis.inference.spread import Pooling, Spread
 from walproof.analysis.interval import LEVEL, Interval, mean_interval, mean_p_value, t_quantile
 from walproof.analysis.sliced import levels
-from walproof.facts import Design, Plan, Slice, Trial, TrialState
+from walproof.facts import Cell, Design, Plan, Slice, Trial, TrialState
 
 GROUP_PASSES = 5
 """Passes in a group."""
@@ -146,37 +146,41 @@ def estimate(
 
 def by_variant(plan: Plan, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     """The trials with each start as one trial of every variant that it was toggled to, or whose server was
-    part of it.
+    part of it; where builds or versions of a load took turns, as one of each.
 
-    Such a trial has its variant's slices alone, and metrics that are computed from them. Trials that are
+    Such a trial has its own slices alone, and metrics that are computed from them. Trials that are
     already in this form stay as they are.
     """
-    shared = plan.shared_trials
-    if not shared:
+    if not plan.has_slices:
         return tuple(trials)
     found: list[Trial] = []
     for trial in trials:
-        names = shared.get(trial.variant, ())
-        others = {slice_.variant for slice_ in trial.slices} - {trial.variant}
-        if not names or (trial.state is TrialState.DONE and not others):
+        cells = plan.shared_cells(trial.cell)
+        is_whole = len({slice_.variant for slice_ in trial.slices}) > 1
+        if not cells or (trial.state is TrialState.DONE and not is_whole):
             found.append(trial)
         elif trial.state is TrialState.DONE:
             takes_turns = plan.variant(trial.variant).design is Design.SLICED
             typical = {
                 metric: levels(trial.slices, totals) for metric, totals in TOTALS.items() if takes_turns
             }
-            found += [_of_variant(trial, name, typical) for name in names]
+            found += [_of_cell(trial, name, cell, typical) for name, cell in cells.items()]
         elif not any(other.number == trial.number and other is not trial for other in trials):
-            found += [replace(trial, variant=name) for name in names]
+            found += [_in(cell, trial) for cell in cells.values()]
         else:
             found.append(trial)
     return tuple(found)
 
 
-def _of_variant(start: Trial, variant: str, typical: Mapping[str, Mapping[str, float]]) -> Trial:
-    slices = tuple(slice_ for slice_ in start.slices if slice_.variant == variant)
-    found = {metric: values[variant] for metric, values in typical.items() if variant in values}
-    return replace(start, variant=variant, slices=slices, metrics=found or _metrics(slices), window_s=None)
+def _in(cell: Cell, trial: Trial) -> Trial:
+    return replace(trial, install=cell.install, workload=cell.workload, variant=cell.variant)
+
+
+def _of_cell(start: Trial, name: str, cell: Cell, typical: Mapping[str, Mapping[str, float]]) -> Trial:
+    """The trial of that cell, whose slices have that name."""
+    slices = tuple(slice_ for slice_ in start.slices if slice_.variant == name)
+    found = {metric: values[name] for metric, values in typical.items() if name in values}
+    return replace(_in(cell, start), slices=slices, metrics=found or _metrics(slices), window_s=None)
 
 
 def _metrics(slices: Sequence[Slice]) -> dict[str, float]:

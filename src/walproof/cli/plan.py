@@ -24,6 +24,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     from walproof.lab.preflight import estimate
     from walproof.privilege.user import explained, server_user
     from walproof.report.kinds.registry import report_kind
+    from walproof.report.numbers import counted
     from walproof.report.setup import toggling_text
     from walproof.settings.risk import risk_of
     from walproof.settings.rules import notes
@@ -48,17 +49,15 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     if plan.factors:
         lines += ["", f"design: {plan.fraction} factorial of {', '.join(plan.factors)}"]
         lines += [f"  cannot be told apart: {alias}" for alias in plan.aliases]
-    lines += [
-        "",
-        f"rounds: {_rounds_text(plan)}; seed {plan.seed}; {len(plan.round_cells(1))} trials a round",
-    ]
+    in_round = counted(len(plan.round_cells(1)), "trial")
+    lines += ["", f"rounds: {_rounds_text(plan)}; seed {plan.seed}; {in_round} a round"]
     if plan.gate is not None:
         lines += [f"gate: fails if {' or '.join(promise.text for promise in plan.gate.promises)}"]
     if plan.toggling is not None:
         lines.append(f"toggled on one server: {toggling_text(plan.toggling, len(plan.toggled))}")
     if plan.slicing is not None:
-        text = toggling_text(plan.slicing, len(plan.sliced))
-        lines.append(f"sliced, on {len(plan.sliced)} servers that take turns: {text}")
+        text = toggling_text(plan.slicing, len(plan.turns))
+        lines.append(f"sliced, on {len(plan.turns)} servers that take turns: {text}")
     for sweep in sweeps_of(plan):
         if len(sweep.points) > FIRST_POINTS:
             listed = ", ".join(f"{point.at:,}" for point in sweep.points)

@@ -28,7 +28,7 @@ class Design(Enum):
     within passes."""
     SLICED = "sliced"
     """All variants' servers are up at once and one load is awake at a time, for a short slice; a start of all
-    of them gives one ratio."""
+    of them gives one ratio. So do servers of several builds, or of versions of a load, take turns."""
 
 
 class Placing(Enum):
@@ -276,6 +276,33 @@ class Plan:
         return tuple(variant for variant in self.variants if variant.design is Design.SLICED)
 
     @property
+    def turning(self) -> str | None:
+        """The part of their cells in which servers that take turns differ: ``variant``, ``install`` where
+        builds are compared, ``workload`` where a gate compares versions of a load. None without them."""
+        if self.slicing is None:
+            return None
+        if self.gate is not None and self.gate.against is not None:
+            return "workload"
+        return "variant" if len(self.installs) == 1 else "install"
+
+    @property
+    def turns(self) -> tuple[str, ...]:
+        """The names of those servers in slices."""
+        match self.turning:
+            case "workload":
+                return tuple(workload.name for workload in self.workloads)
+            case "install":
+                return tuple(install.label for install in self.installs)
+        return tuple(variant.name for variant in self.sliced)
+
+    @property
+    def turn_baseline(self) -> str | None:
+        """The one of them that the others are compared with; a start is stored as a trial of its cell."""
+        if self.slicing is None or self.turning == "variant":
+            return None if self.slicing is None else self.slicing.baseline
+        return self.installs[0].label if self.gate is None or self.gate.against is None else self.gate.against
+
+    @property
     def toggles_all(self) -> bool:
         """Whether all variants are toggled on one server."""
         return len(self.toggled) == len(self.variants)
@@ -290,15 +317,15 @@ class Plan:
         """Whether some variants have slices instead of windows."""
         return self.toggling is not None or self.slicing is not None
 
-    @property
-    def shared_trials(self) -> Mapping[str, tuple[str, ...]]:
-        """Baseline of a design whose variants share trials -> all variants of the design."""
-        found = {}
-        if self.toggling is not None:
-            found[self.toggling.baseline] = tuple(variant.name for variant in self.toggled)
-        if self.slicing is not None:
-            found[self.slicing.baseline] = tuple(variant.name for variant in self.sliced)
-        return found
+    def shared_cells(self, own: Cell) -> Mapping[str, Cell]:
+        """The cells that share the trials of that one, by their names in slices: variants of a toggled
+        server, or servers that take turns. Empty where no other cell does."""
+        if self.toggling is not None and own.variant == self.toggling.baseline:
+            return {variant.name: own._replace(variant=variant.name) for variant in self.toggled}
+        part = self.turning
+        if part is None or getattr(own, part) != self.turn_baseline:
+            return {}
+        return {name: own._replace(**{part: name}) for name in self.turns}
 
     def baseline_of(self, variant: str) -> str:
         """The variant that the one of that name is compared with: the baseline of its design."""
@@ -313,13 +340,18 @@ class Plan:
         """The cell of every trial of that round, in the order of the study.
 
         The variants that are toggled share a trial, a start of their server, whose cell is their baseline's;
-        so do those that are sliced.
+        so do those that are sliced, and builds or versions of a load that take turns.
         """
         shared = {variant.name for variant in (*self.toggled, *self.sliced)}
         for cut in (self.toggling, self.slicing):
             if cut is not None and number <= cut.starts:
                 shared.remove(cut.baseline)
-        return tuple(cell for cell in self.cells if cell.variant not in shared)
+        part = "variant" if self.turning is None else self.turning
+        return tuple(
+            cell
+            for cell in self.cells
+            if cell.variant not in shared and (part == "variant" or getattr(cell, part) == self.turn_baseline)
+        )
 
     @property
     def trials_most(self) -> int:

@@ -92,7 +92,7 @@ class CutFacts:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A short stretch of load under the settings of one variant."""
+    """A short stretch of load of one variant, build or version of the load."""
 
     number: int
     """Order in its trial, from 1."""
@@ -101,8 +101,9 @@ class Slice:
     position: int
     """Number within its pass, from 1."""
     variant: str
+    """Or the workload, or the label of the install, where servers of these take turns."""
     predecessor: str | None
-    """Variant of the slice before it; None for the first."""
+    """The same of the slice before it; None for the first."""
     began_at: float
     """When its first LSN was read."""
     ended_at: float

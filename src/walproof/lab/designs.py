@@ -69,6 +69,15 @@ def with_designs(
         )
     if choice == "fresh":
         return tuple(variants)
+    is_gate = bool(asked.overrides.fail_if)
+    versions = is_gate and asked.study.against is not None
+    if len(variants) == 1 and (versions or (len(installs) > 1 and (is_gate or choice == "sliced"))):
+        # What takes turns are not variants.
+        whole = _whole_study(asked, kind, half, installs[:1], workloads, OF_SLICED) or _unslept(workloads)
+        servers = len(workloads) if versions else len(installs)
+        noun = "versions of the load" if versions else "installs"
+        whole = whole or _beyond_memory(base, [variants[0]] * servers, installs, workloads)
+        return (_taking_turns(variants[0], choice, noun, whole, gives_way=preferred is not None),)
     reference = next(variant for variant in variants if variant.name == baseline)
     others = [variant for variant in variants if variant.name != baseline]
     whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICES)
@@ -138,6 +147,20 @@ def _refuse(choice: str, whole: str | None, reasons: Reasons, auto: str) -> None
         detail=whole or "\n".join(refused) or "There is nothing to compare the baseline with.",
         hint=f"--design auto {auto}",
     )
+
+
+def _taking_turns(
+    variant: Variant, choice: str, noun: str, against_sliced: str | None, *, gives_way: bool
+) -> Variant:
+    """The only variant, where builds or versions of a load are compared: their servers take turns if they
+    can. Raises StudyError."""
+    reason = f"several {noun} are several servers" if choice == "toggled" else against_sliced
+    if reason is not None and choice != "auto" and not gives_way:
+        _refuse(choice, reason, {}, f"lets the servers of the {noun} take turns where that can be.")
+    if reason is not None:
+        return replace(variant, design_reason=reason)
+    why = f"the {noun} have a server each, and the loads take turns"
+    return replace(variant, design=Design.SLICED, design_reason=why)
 
 
 def _chosen(against_toggled: str | None, against_sliced: str | None) -> Design:

@@ -56,13 +56,14 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
             templates_folder / templates.key_of(install, plan.initdb_options, setup_description(workload))
         ).exists()
     ]
-    # For each design whose trials are starts: how many starts, how long their slices, how many servers in
-    # each.
+    # For each design whose trials are starts: how many starts, how long the slices of all workloads and
+    # installs, how many servers of each of these.
+    own_cells = plan.round_cells(1)
     cuts = [
-        (cut.starts, cut.start_s(variants), servers)
-        for cut, variants, servers in (
+        (cut.starts, sum(cell.variant == cut.baseline for cell in own_cells) * cut.start_s(turns), servers)
+        for cut, turns, servers in (
             (plan.toggling, len(plan.toggled), 1),
-            (plan.slicing, len(plan.sliced), len(plan.sliced)),
+            (plan.slicing, len(plan.turns), len(plan.sliced)),
         )
         if cut is not None
     ]
@@ -74,13 +75,15 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
     if disk_bytes is None:
         # Copies that took turns are kept for later starts, of each workload.
         in_turns = [size + min(wal_bytes, _sliced_wal_bytes(plan)) for size in sizes.values()]
-        disk_bytes = sum(sizes[w.name] for _, w in missing) + len(plan.sliced) * sum(in_turns)
+        disk_bytes = sum(sizes[w.name] for _, w in missing) + len(plan.sliced) * len(plan.installs) * sum(
+            in_turns
+        )
         if not plan.slices_all or plan.toggling is not None:
             disk_bytes += max(sizes.values()) + wal_bytes
     length: Length | None = None
     if all(workload.duration_s is not None for workload in plan.workloads):
         window_s = sum(fresh * (w.duration_s or 0.0) for w in plan.workloads)
-        window_s += len(plan.workloads) * len(plan.installs) * sum(n * start_s for n, start_s, _ in cuts)
+        window_s += sum(starts * slices_s for starts, slices_s, _ in cuts)
         duration_s = window_s + sum(
             each * (w.warmup_s + _TRIAL_OVERHEAD_S + sizes[w.name] / _COPY_BYTES_PER_S)
             for w in plan.workloads
@@ -96,7 +99,10 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
         trials_most=plan.trials_most,
         length=length,
         disk_bytes=disk_bytes,
-        memory_bytes=max(*memory.values(), sum(memory[variant.name] for variant in plan.sliced)),
+        memory_bytes=max(
+            *memory.values(),
+            sum(memory[v.name] for v in plan.sliced) * len(plan.turns) // max(1, len(plan.sliced)),
+        ),
     )
 
 

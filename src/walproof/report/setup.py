@@ -120,7 +120,7 @@ def _design(run: Run) -> dict[str, str]:
     if plan.toggling is not None:
         facts["toggled on one server"] = toggling_text(plan.toggling, len(plan.toggled))
     if plan.slicing is not None:
-        facts["sliced, on servers that take turns"] = toggling_text(plan.slicing, len(plan.sliced))
+        facts["sliced, on servers that take turns"] = toggling_text(plan.slicing, len(plan.turns))
     if plan.half_width is not None:
         facts["rounds for every ratio within"] = f"± {percent(plan.half_width)}"
     if plan.budget_s is not None:

@@ -16,7 +16,7 @@ from walproof.units import format_duration
 _AMONG = {
     Design.FRESH: ", the same for every variant",
     Design.TOGGLED: ", in each pass one of every variant",
-    Design.SLICED: " of each server, by the time that it was loaded, in each pass one of every variant",
+    Design.SLICED: " of each server, by the time that it was loaded, in each pass one of every server",
 }
 
 

@@ -94,11 +94,11 @@ class _Trials(Trials):
 
     def run(self, order: TrialOrder, measured: Measured) -> None:
         bench, crash = self.bench, self.bench.plan.kind.added_crash
+        if bench.variant(order).design is Design.SLICED:
+            take_turns(bench, order, self.tables, measured, self.copies)
+            return
         template = self.tables[(order.install, order.workload)]
         can_lose_power = crash is not None and crash.power_cut
-        if bench.variant(order).design is Design.SLICED:
-            take_turns(bench, order, template, measured, self.copies)
-            return
         with bench.cluster(
             order, f"trial-{order.number}", template, measured, can_lose_power=can_lose_power
         ) as (cluster, disk):

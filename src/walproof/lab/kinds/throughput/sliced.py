@@ -1,4 +1,4 @@
-"""One start of several servers, one for each variant, whose loads take turns.
+"""One start of several servers, one for each variant, build or version of the load; their loads take turns.
 
     clone, start, CHECKPOINT?, pgbench, stop -> each: warm-up -> [ wake, guard, slice, stop ] ... -> end
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 
 from walproof.errors import WalproofError, WorkloadError
-from walproof.facts import Slice
+from walproof.facts import Cell, Slice
 from walproof.lab.kinds.throughput.copies import Copies, is_reusable, tidy
 from walproof.lab.kinds.throughput.seen import SliceSeen, stored
 from walproof.lab.kinds.throughput.toggled import wait_until_connected
@@ -57,9 +57,8 @@ _KINDS = ("checkpoints_timed", "checkpoints_requested", "checkpoints_immediate")
 
 @dataclass(slots=True)
 class _Server:
-    """A variant's server with its load."""
+    """A server with its load."""
 
-    variant: str
     cluster: Cluster
     connection: psycopg.Connection[tuple[object, ...]]
     load: PgbenchRun
@@ -104,24 +103,41 @@ class _Turn:
     """Bytes written to disk by all other servers."""
 
 
-def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measured, copies: Copies) -> None:
-    """Start the servers, load them in turns, and note the slices. Where the load is pgbench's own, data
-    directories come from ``copies`` and go back.
+def take_turns(
+    bench: Bench,
+    order: TrialOrder,
+    tables: Mapping[tuple[str, str], Path],
+    measured: Measured,
+    copies: Copies,
+) -> None:
+    """Start the servers, load them in turns, and note the slices.
+
+    ``tables``: (install, workload) -> template. Where the load is pgbench's own, data directories come from
+    ``copies`` and go back.
 
     Raises WorkloadError, ProbeError or ClusterError.
     """
-    slicing = bench.plan.slicing
+    plan, slicing = bench.plan, bench.plan.slicing
     assert slicing is not None, "the plan slices"
-    names = [variant.name for variant in bench.plan.sliced]
-    reused = copies if is_reusable(bench.workload(order)) else None
-    orders = slice_orders(names, slicing.passes, f"{bench.plan.seed}/{order.round}")
+    of_server = {
+        name: replace(order, install=cell.install, workload=cell.workload, variant=cell.variant)
+        for name, cell in plan.shared_cells(Cell(order.install, order.workload, order.variant)).items()
+    }
+    loads = [bench.workload(own) for own in of_server.values()]
+    reused = copies if all(map(is_reusable, loads)) else None
+    orders = slice_orders(plan.turns, slicing.passes, f"{plan.seed}/{order.round}")
     with ExitStack() as stack:
         servers: dict[str, _Server] = {}
         # In another order each time, because the first server gets its files and its memory first.
         for name in orders[0]:
-            servers[name] = _opened(bench, replace(order, variant=name), template, measured, stack, reused)
+            own = of_server[name]
+            template = tables[(own.install, own.workload)]
+            # What is stored of a start's settings is its own cell's, the baseline's.
+            noted = measured if own == order else Measured()
+            number = plan.turns.index(name) + 1
+            servers[name] = _opened(bench, own, number, template, measured, noted, stack, reused)
         try:
-            warm_s = max(WARM_S, bench.workload(order).warmup_s)
+            warm_s = max(WARM_S, *(load.warmup_s for load in loads))
             for name in orders[0]:
                 servers[name].wake(warm_s)
                 servers[name].stop()
@@ -153,29 +169,29 @@ def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measur
 def _opened(
     bench: Bench,
     order: TrialOrder,
+    number: int,
     template: Path,
     measured: Measured,
+    noted: Measured,
     stack: ExitStack,
     reused: Copies | None,
 ) -> _Server:
-    """The variant's server with its load connected and stopped; the stack ends both."""
-    number = [variant.name for variant in bench.plan.sliced].index(order.variant) + 1
+    """The server of that number with its load connected and stopped; the stack ends both."""
     cluster, _ = stack.enter_context(
         bench.cluster(order, f"trial-{order.number}-{number}", template, measured, copies=reused)
     )
-    is_baseline = order.variant == bench.plan.baseline_of(order.variant)
-    open_server(bench, order, cluster, {}, measured if is_baseline else Measured())
+    open_server(bench, order, cluster, {}, noted)
     slicing, workload = bench.plan.slicing, bench.workload(order)
     assert slicing is not None
-    variants = len(bench.plan.sliced)
-    longest_s = _SLACK * (slicing.start_s(variants) + variants * workload.warmup_s) + _PATIENCE_S
+    servers = len(bench.plan.turns)
+    longest_s = _SLACK * (slicing.start_s(servers) + servers * workload.warmup_s) + _PATIENCE_S
     endless = replace(workload, duration_s=longest_s, transactions=None)
     connection = stack.enter_context(cluster.connect())
     load = PgbenchRun(bench.pgbench, endless, target_of(cluster), cluster.folder, seed=bench.seed(order))
     stack.callback(load.kill)
     wait_until_connected(connection, load, workload.clients)
     sessions = frozenset(int(str(pid)) for (pid,) in connection.execute(_SESSIONS))
-    server = _Server(order.variant, cluster, connection, load, sessions)
+    server = _Server(cluster, connection, load, sessions)
     stack.callback(server.checkpoints.abandon)
     server.checkpoints.start(
         Subject(

@@ -1,0 +1,81 @@
+"""Slices of builds, and of versions of a load: each start is one trial of each, and gates judge by them."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan, make_workload
+from tests.analysis.slices import start, toggled_plan
+from walproof.analysis.carry_over import places_of
+from walproof.analysis.effect import install_effects
+from walproof.analysis.gate import Outcome, judge
+from walproof.analysis.toggled import by_variant
+from walproof.facts import Design, Gate, Plan, Toggling, Trial, TrialState
+from walproof.facts.gate import parse_promises
+
+STARTS = 8
+
+
+def _sliced(plan: Plan, names: tuple[str, str], effect: float) -> tuple[Plan, list[Trial]]:
+    """The plan with its variant sliced, and starts whose second name has that log effect."""
+    variants = tuple(replace(variant, design=Design.SLICED, design_reason="so") for variant in plan.variants)
+    slicing = Toggling("default", STARTS, 8, 0.3, 0.05)
+    plan = replace(plan, variants=variants, rounds=STARTS, slicing=slicing, probes=())
+    rng, cut = random.Random(2), toggled_plan(*names, passes=8)
+    (own,) = plan.round_cells(1)
+    found = [
+        replace(
+            start(cut, number, rng, effects={names[1]: effect}, noise=0.03),
+            install=own.install, workload=own.workload, variant=own.variant,
+        )
+        for number in range(1, STARTS + 1)
+    ]  # fmt: skip
+    return plan, found
+
+
+def _versions(effect: float, *promises: str) -> tuple[Plan, list[Trial]]:
+    plan = make_plan((DEFAULT,), (make_workload("other"), make_workload("this")))
+    return _sliced(replace(plan, gate=Gate(parse_promises(promises), "other")), ("other", "this"), effect)
+
+
+@pytest.mark.parametrize(
+    ("effect", "outcome"), [(0.0, Outcome.HOLDS), (math.log(0.8), Outcome.BROKEN), (0.2, Outcome.HOLDS)]
+)
+def test_a_gate_judges_versions_by_slices(effect: float, outcome: Outcome) -> None:
+    plan, trials = _versions(effect, "tps < 0.93x")
+    found = judge(plan, trials, is_finished=True)
+    assert found is not None
+    (judged,) = found.judged
+    assert (judged.cell.workload, judged.baseline.workload) == ("this", "other")
+    assert judged.outcome is outcome
+    assert judged.ratio == pytest.approx(math.exp(effect), rel=0.05)
+
+
+def test_a_start_is_one_trial_of_each_version() -> None:
+    plan, trials = _versions(math.log(0.5), "tps < 0.93x")
+    apart = by_variant(plan, trials)
+    assert [trial.workload for trial in apart] == ["other", "this"] * STARTS
+    assert {trial.variant for trial in apart} == {"default"}
+    for trial in apart:
+        assert {slice_.variant for slice_ in trial.slices} == {trial.workload}
+    assert apart[1].metrics["tps"] < 0.7 * apart[0].metrics["tps"]
+    assert by_variant(plan, apart) == apart
+    failed = replace(trials[0], state=TrialState.FAILED, slices=(), metrics={}, reason="no disk")
+    assert [trial.workload for trial in by_variant(plan, [failed])] == ["other", "this"]
+
+
+def test_builds_are_compared_by_slices_with_the_first() -> None:
+    labels = (OLDER.label, INSTALL.label)
+    plan, trials = _sliced(make_plan((DEFAULT,), installs=(OLDER, INSTALL)), labels, math.log(1.2))
+    (effect,) = install_effects(plan, trials)
+    assert (effect.install, effect.baseline.install) == (INSTALL.label, OLDER.label)
+    assert effect.ratio == pytest.approx(1.2, rel=0.05)
+    assert effect.interval is not None
+    assert effect.interval.contains(1.2)
+    assert effect.design is Design.SLICED
+    (place,) = places_of(plan, trials)
+    assert place.after_checkpoint_s == pytest.approx((1.5, 1.5 + 8 * 0.3)), "of the first build alone"
