@@ -13,6 +13,8 @@ from walproof.lab.slice_order import slice_orders
 
 LENGTH_S = 0.3
 CHECKPOINT_S = 1.5
+STARTS = 8
+"""Of builds, or versions of a load, that take turns."""
 
 
 def toggled_plan(*names: str, passes: int = 40, starts: int = 2) -> Plan:
@@ -74,3 +76,17 @@ def start(
             at, lsn, before = at + LENGTH_S + 0.035, lsn + 5200 * count, name
     trial = plans.trial(number, round_number=number, variant=plan.toggling.baseline)
     return replace(trial, slices=tuple(slices), metrics={"tps": 900.0, "since_checkpoint_s": CHECKPOINT_S})
+
+
+def taking_turns(plan: Plan, names: tuple[str, str], effect: float) -> tuple[Plan, list[Trial]]:
+    """The plan with its only variant sliced, and starts whose second name has that log effect."""
+    variants = tuple(replace(variant, design=Design.SLICED, design_reason="so") for variant in plan.variants)
+    slicing = Toggling(plan.baseline, STARTS, 8, LENGTH_S, 0.05)
+    plan = replace(plan, variants=variants, rounds=STARTS, slicing=slicing, probes=())
+    rng, cut = random.Random(2), toggled_plan(*names, passes=8)
+    (own,) = plan.round_cells(1)
+    place = {"install": own.install, "workload": own.workload, "variant": own.variant}
+    made = [
+        start(cut, number, rng, effects={names[1]: effect}, noise=0.03) for number in range(1, STARTS + 1)
+    ]
+    return plan, [replace(trial, **place) for trial in made]

@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import replace
 
 import pytest
 
 from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan, make_workload
-from tests.analysis.slices import start, toggled_plan
+from tests.analysis.slices import STARTS, taking_turns
 from walproof.analysis.carry_over import places_of
 from walproof.analysis.effect import install_effects
 from walproof.analysis.gate import Outcome, judge
 from walproof.analysis.toggled import by_variant
-from walproof.facts import Design, Gate, Plan, Toggling, Trial, TrialState
+from walproof.facts import Design, Gate, Plan, Trial, TrialState
 from walproof.facts.gate import parse_promises
-
-STARTS = 8
-
-
-def _sliced(plan: Plan, names: tuple[str, str], effect: float) -> tuple[Plan, list[Trial]]:
-    """The plan with its variant sliced, and starts whose second name has that log effect."""
-    variants = tuple(replace(variant, design=Design.SLICED, design_reason="so") for variant in plan.variants)
-    slicing = Toggling("default", STARTS, 8, 0.3, 0.05)
-    plan = replace(plan, variants=variants, rounds=STARTS, slicing=slicing, probes=())
-    rng, cut = random.Random(2), toggled_plan(*names, passes=8)
-    (own,) = plan.round_cells(1)
-    found = [
-        replace(
-            start(cut, number, rng, effects={names[1]: effect}, noise=0.03),
-            install=own.install, workload=own.workload, variant=own.variant,
-        )
-        for number in range(1, STARTS + 1)
-    ]  # fmt: skip
-    return plan, found
 
 
 def _versions(effect: float, *promises: str) -> tuple[Plan, list[Trial]]:
     plan = make_plan((DEFAULT,), (make_workload("other"), make_workload("this")))
-    return _sliced(replace(plan, gate=Gate(parse_promises(promises), "other")), ("other", "this"), effect)
+    return taking_turns(
+        replace(plan, gate=Gate(parse_promises(promises), "other")), ("other", "this"), effect
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +52,7 @@ def test_a_start_is_one_trial_of_each_version() -> None:
 
 def test_builds_are_compared_by_slices_with_the_first() -> None:
     labels = (OLDER.label, INSTALL.label)
-    plan, trials = _sliced(make_plan((DEFAULT,), installs=(OLDER, INSTALL)), labels, math.log(1.2))
+    plan, trials = taking_turns(make_plan((DEFAULT,), installs=(OLDER, INSTALL)), labels, math.log(1.2))
     (effect,) = install_effects(plan, trials)
     assert (effect.install, effect.baseline.install) == (INSTALL.label, OLDER.label)
     assert effect.ratio == pytest.approx(1.2, rel=0.05)

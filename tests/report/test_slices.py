@@ -6,7 +6,8 @@ import json
 import random
 from dataclasses import replace
 
-from tests.analysis.slices import start, toggled_plan
+from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan
+from tests.analysis.slices import start, taking_turns, toggled_plan
 from tests.facts.plans import ENVIRONMENT
 from tests.report.facts import durability
 from walproof.facts import Design, Placing, Plan, Run, Slice, Trial
@@ -143,3 +144,17 @@ def test_a_report_of_servers_that_take_turns() -> None:
     assert "more from start to start" in sure
     assert "more starts help most" in sure
     assert "took 3.0 % of a CPU together, more than the 2.0 % that are allowed (!)" in sure
+
+
+def test_a_report_of_builds_that_take_turns() -> None:
+    labels = (OLDER.label, INSTALL.label)
+    plan, trials = taking_turns(make_plan((DEFAULT,), installs=(OLDER, INSTALL)), labels, 0.18)
+    view = _view(plan, [replace(t, slices=tuple(map(untimed, t.slices))) for t in trials])
+    across = _table(view, f"Every install against PostgreSQL {OLDER.label}")
+    assert "1.2" in " ".join(cell.text for cell in across.rows[0])
+    slices = _table(view, "Slices")
+    assert f"beside the slice of PostgreSQL {OLDER.label} in the same pass" in (slices.note or "")
+    assert "64 of 8" in [cell.text for cell in slices.rows[0]]
+    sure = " ".join(view.how_sure)
+    assert "Design sliced: a ratio varies by" in sure
+    assert "in each pass one of every server" in sure

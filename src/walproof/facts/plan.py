@@ -298,9 +298,12 @@ class Plan:
     @property
     def turn_baseline(self) -> str | None:
         """The one of them that the others are compared with; a start is stored as a trial of its cell."""
-        if self.slicing is None or self.turning == "variant":
-            return None if self.slicing is None else self.slicing.baseline
-        return self.installs[0].label if self.gate is None or self.gate.against is None else self.gate.against
+        match self.turning:
+            case "workload":
+                return None if self.gate is None else self.gate.against
+            case "install":
+                return self.installs[0].label
+        return None if self.slicing is None else self.slicing.baseline
 
     @property
     def toggles_all(self) -> bool:

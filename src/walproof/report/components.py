@@ -22,7 +22,9 @@ def noise_sentences(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
     found = []
     for design, cut in ((Design.TOGGLED, plan.toggling), (Design.SLICED, plan.slicing)):
         known = [
-            effect for effect in analysis.effects if effect.design is design and effect.components is not None
+            effect
+            for effect in (*analysis.effects, *analysis.install_effects)
+            if effect.design is design and effect.components is not None
         ]
         if cut is not None and known:
             found.append(_of_slices(design, known, [t for t in trials if t.variant == cut.baseline]))

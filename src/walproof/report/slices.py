@@ -25,11 +25,12 @@ def slice_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     cut = cells.plan.toggling or cells.plan.slicing
     shown = [
         effect
-        for effect in analysis.effects
+        for effect in (*analysis.effects, *analysis.install_effects)
         if effect.toggled is not None or (effect.design is Design.SLICED and effect.components is not None)
     ]
     if cut is None or not shown:
         return []
+    baseline = cut.baseline if cells.plan.turning != "install" else f"PostgreSQL {cells.plan.turn_baseline}"
     columns = (
         *GROUPED_COLUMNS,
         Column("passes of starts", numeric=True),
@@ -42,11 +43,11 @@ def slice_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     )
     note = (
         f"{metric(analysis.metric).heading.capitalize()} of slices of "
-        f"{format_duration(cut.slice_s)} beside the slice of {cut.baseline} in the same pass. "
+        f"{format_duration(cut.slice_s)} beside the slice of {baseline} in the same pass. "
         "Spread of a pair: standard deviation of the ratio of two slices; correlation: of a pass with the "
         "next; spread of starts: what the ratio of a start varies by beyond that. "
         "Left to the next slice: what slices after the variant's reach, relative to slices after "
-        f"{cut.baseline}; {_beyond()} is marked (!), and the variant then belongs on servers of its own."
+        f"{baseline}; {_beyond()} is marked (!), and the variant then belongs on servers of its own."
     )
     rows = tuple(_row(cells, analysis, effect) for effect in shown)
     return [Table("Slices", columns, rows, note, terminal=False, grouped=True)]
