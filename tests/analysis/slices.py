@@ -85,8 +85,9 @@ def taking_turns(plan: Plan, names: tuple[str, str], effect: float) -> tuple[Pla
     plan = replace(plan, variants=variants, rounds=STARTS, slicing=slicing, probes=())
     rng, cut = random.Random(2), toggled_plan(*names, passes=8)
     (own,) = plan.round_cells(1)
-    place = {"install": own.install, "workload": own.workload, "variant": own.variant}
     made = [
         start(cut, number, rng, effects={names[1]: effect}, noise=0.03) for number in range(1, STARTS + 1)
     ]
-    return plan, [replace(trial, **place) for trial in made]
+    return plan, [
+        replace(trial, install=own.install, workload=own.workload, variant=own.variant) for trial in made
+    ]
