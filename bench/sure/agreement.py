@@ -1,6 +1,6 @@
 r"""Do slices agree with servers of their own? Settings by two designs, at equal places of the cycle.
 
-    PYTHONPATH=. python bench/sure/agreement.py wal_buffers=64kB wal_level=logical --design sliced --out FOLDER
+    PYTHONPATH=. python bench/sure/agreement.py wal_buffers=64kB wal_level=logical --design sliced --out DIR
 
 A block measures the settings by both designs, each in a run with its own seed, in an order that changes from
 block to block. Both have their windows or slices where most pages have their image (``place = "steady"``).
@@ -9,7 +9,7 @@ A design is shown for a setting where the 90 % interval lies within 3 % of 1 (``
 setting that changes nothing of the load agrees easily: choose values that do, and a load that the machine
 repeats well (``--base synchronous_commit=off``, where the CPU limits it and not a disk that others share).
 
-Blocks are kept in FOLDER; the same command goes on where it stopped, until it has ``--blocks``.
+Blocks are kept in DIR; the same command goes on where it stopped, until it has ``--blocks``.
 """
 
 from __future__ import annotations
