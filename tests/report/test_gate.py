@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import pytest
 import typer
 
-from tests.analysis.facts import DEFAULT, make_plan, make_trials
+from tests.analysis.facts import DEFAULT, make_plan, make_trials, make_workload
+from tests.analysis.slices import taking_turns
 from tests.report.facts import durability
 from walproof.advise.gate import say_help
 from walproof.analysis.gate import Outcome, judge
@@ -21,6 +22,9 @@ from walproof.cli.status import ExitStatus
 from walproof.errors import ReportError, StudyError
 from walproof.facts import Gate, Variant
 from walproof.facts.gate import parse_promises
+from walproof.report.figures.figure import Figure
+from walproof.report.figures.promises import promise_ratios
+from walproof.report.figures.ratios import RatioData
 from walproof.report.gate import summary
 from walproof.report.html import to_html
 from walproof.report.junit import to_junit
@@ -106,6 +110,39 @@ def test_help_is_a_command_that_can_be_typed() -> None:
     assert found is not None
     assert found.outcome is Outcome.UNDECIDED
     assert "--transactions" in " ".join(say_help(plan, found, trials))
+
+
+def test_a_figure_has_each_ratio_beside_its_limit() -> None:
+    found = view(Outcome.BROKEN)
+    gate = found.gate
+    assert gate is not None
+    data = promise_ratios(found.run.plan, found.trials, gate)
+    assert data is not None
+    (panel,) = data.panels
+    assert (panel.title, panel.limit) == ("fails if tps < 0.97x", 0.97)
+    (row,) = panel.rows
+    assert (row.label, row.interval) == ("other", gate.judged[0].interval)
+    assert [point.round for point in row.points] == list(range(1, gate.done + 1))
+    assert row.text.endswith(", broken")
+    assert data.low < 0.5 < 0.97 < data.high
+    assert [block.id for block in found.sections[0].blocks if isinstance(block, Figure)] == ["gate"]
+    assert [figure.id for figure in found.overview] == ["ratios"], "of the variants, with their classes"
+
+
+def test_versions_of_a_load_are_named_in_the_figure_and_it_is_the_first_one() -> None:
+    plan = make_plan((DEFAULT,), (make_workload("before"), make_workload("after")))
+    plan = replace(plan, gate=Gate(parse_promises(["tps < 0.97x"]), "before"))
+    plan, trials = taking_turns(plan, ("before", "after"), -0.5)
+    found = build_view(replace(durability().run, plan=plan, finished_at=1.8e9), trials)
+    assert found.gate is not None
+    assert found.gate.outcome is Outcome.BROKEN
+    (figure,) = found.overview
+    assert isinstance(figure.data, RatioData)
+    assert figure.data.axis == "relative to before (x)"
+    assert [row.label for panel in figure.data.panels for row in panel.rows] == ["after"]
+    assert len(figure.data.panels[0].rows[0].points) == found.gate.done
+    none = promise_ratios(plan, (), replace(found.gate, judged=(), done=0))
+    assert none is None
 
 
 def test_a_report_without_promises_has_no_gate() -> None:

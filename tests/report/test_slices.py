@@ -10,7 +10,7 @@ from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan
 from tests.analysis.slices import start, taking_turns, toggled_plan
 from tests.facts.plans import ENVIRONMENT
 from tests.report.facts import durability
-from walproof.facts import Design, Placing, Plan, Run, Slice, Trial
+from walproof.facts import Design, Placing, Plan, Run, Slice, Trial, TrialState
 from walproof.report.blocks import Table
 from walproof.report.html import to_html
 from walproof.report.json import to_json
@@ -158,3 +158,7 @@ def test_a_report_of_builds_that_take_turns() -> None:
     sure = " ".join(view.how_sure)
     assert "Design sliced: a ratio varies by" in sure
     assert "in each pass one of every server" in sure
+    assert "Probes tell what limits a server, and none was on" in to_html(view)
+    assert "No trial finished" not in to_html(view)
+    failed = replace(trials[0], state=TrialState.FAILED, slices=(), metrics={}, reason="no disk")
+    assert "No trial finished" in to_html(_view(plan, [failed]))

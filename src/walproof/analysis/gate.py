@@ -139,13 +139,17 @@ def _pairs(plan: Plan, gate: Gate) -> list[tuple[Promise, Effect]]:
     return [
         (promise, effect)
         for promise in gate.promises
-        for effect in _effects(plan, gate, (), promise.metric, LEVEL)
+        for effect in compared_effects(plan, gate, (), promise.metric)
     ]
 
 
-def _effects(
-    plan: Plan, gate: Gate, trials: Sequence[Trial], metric: str, level: float
+def compared_effects(
+    plan: Plan, gate: Gate, trials: Sequence[Trial], metric: str, level: float = LEVEL
 ) -> tuple[Effect, ...]:
+    """The ratios that the gate is about: of versions of a load, of installs, or of variants.
+
+    Raises AnalysisError when a round holds a cell twice.
+    """
     if gate.against is not None:
         return workload_effects(plan, gate.against, trials, metric, level)
     if len(plan.installs) > 1:
@@ -218,7 +222,7 @@ def _looked(
     for metric in dict.fromkeys(
         judged.promise.metric for judged in state if judged.outcome is Outcome.UNDECIDED
     ):
-        for effect in _effects(plan, gate, part, metric, 1 - limit.p):
+        for effect in compared_effects(plan, gate, part, metric, 1 - limit.p):
             found[metric, effect.cell, effect.baseline] = effect
     after = []
     for judged in state:

@@ -10,6 +10,7 @@ from walproof.analysis.gate import Judgement, Outcome
 from walproof.facts import Run, Trial
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
+from walproof.report.figures.figure import Figure
 from walproof.report.numbers import counted, percent, ratio
 from walproof.units import format_duration
 
@@ -24,9 +25,9 @@ def gate_answers(run: Run, found: Judgement | None) -> tuple[Answer, ...]:
     return () if found is None else (Answer("The gate", say_answer(run.plan, found)),)
 
 
-def gate_section(run: Run, trials: Sequence[Trial], found: Judgement | None) -> Section:
+def gate_section(run: Run, trials: Sequence[Trial], found: Judgement | None, *figures: Figure) -> Section:
     """Every promise with what was measured, and how sure its outcome is."""
-    return Section("gate", "The gate", () if found is None else _blocks(run, trials, found))
+    return Section("gate", "The gate", () if found is None else (*figures, *_blocks(run, trials, found)))
 
 
 def headline(found: Judgement) -> str:

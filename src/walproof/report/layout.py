@@ -16,6 +16,7 @@ from walproof.report.blocks import Block, Section, Table, Verdicts
 from walproof.report.cells import Cells
 from walproof.report.certainty import failure_blocks, outlier_paragraph, precision_tables, warning_table
 from walproof.report.figures.figure import Figure, FigureData
+from walproof.report.figures.promises import NOTE, QUESTION, promise_ratios
 from walproof.report.gate import gate_answers, gate_section
 from walproof.report.numbers import counted
 from walproof.report.setup import between_versions, environment_tables, plan_tables, repeat_blocks
@@ -68,8 +69,10 @@ def lay_out(
     differences = between_versions(run)
     gate = judge(run.plan, trials, is_finished=run.finished_at is not None)
     gate_help = () if gate is None else say_help(run.plan, gate, trials)
+    promises = None if gate is None else promise_ratios(run.plan, trials, gate)
+    gate_figure = FigureMaker(run, analysis).figure("gate", QUESTION, NOTE, promises)
     sections = (
-        gate_section(run, trials, gate),
+        gate_section(run, trials, gate, *(gate_figure if body.overview else ())),
         *body.sections,
         Section("setup", "What was run", (*plan_tables(run, words), *differences, *environment_tables(run))),
         Section("repeat", "Run it again", tuple(repeat_blocks(run))),
@@ -86,7 +89,7 @@ def lay_out(
         how_sure=body.how_sure,
         what_would_help=(*gate_help, *body.what_would_help),
         next_commands=next_commands(run, analysis),
-        overview=body.overview,
+        overview=body.overview or gate_figure,
         verdicts=body.verdicts,
         sections=_finished(run, sections),
         gate=gate,

@@ -55,6 +55,8 @@ class RatioPanel:
 
     title: str
     rows: tuple[RatioRow, ...]
+    limit: float | None = None
+    """A ratio that the rows are judged by; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,8 @@ def ratio_data(axis: str, panels: Sequence[RatioPanel]) -> RatioData | None:
         if row.interval
         for end in (max(row.interval.low, least / _REACH), min(row.interval.high, most * _REACH))
     ]
-    low, high = log_range([*shown, *ends], always=[1.0])
+    limits = [panel.limit for panel in panels if panel.limit is not None]
+    low, high = log_range([*shown, *ends], always=[1.0, *limits])
     return RatioData(axis, tuple(panels), low, high, log_ticks(low, high))
 
 
@@ -224,6 +227,9 @@ def _draw_panel(data: RatioData, panel: RatioPanel, with_axis_title: bool) -> An
     about = alt.Description("about:N")
     layers = [
         chart_of([{"x": 1}]).mark_rule(color=INK, strokeWidth=1).encode(x=x),
+        chart_of([{"x": limit} for limit in (panel.limit,) if limit is not None])
+        .mark_rule(color=INK, strokeWidth=1.5, strokeDash=[5, 4])
+        .encode(x=x),
         *(
             chart_of([{"y": at, "title": title, "colour": colour_of}])
             .mark_text(align="left", fontWeight="bold", fontSize=11, color=INK)

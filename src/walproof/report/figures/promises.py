@@ -1,0 +1,63 @@
+"""A gate's promises: each ratio with the interval that decided, the rounds behind it, and its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from walproof.analysis.effect import Effect
+from walproof.analysis.gate import Judged, Judgement, compared_effects
+from walproof.facts import Cell, Gate, Plan, Trial
+from walproof.report.figures.ratios import RatioData, RatioPanel, RatioPoint, RatioRow, ratio_data
+from walproof.report.numbers import ratio
+
+QUESTION = "Are the promises kept?"
+NOTE = (
+    "Dashed: the limit. Diamond: geometric mean over rounds; bar: its interval over all looks; circle: the "
+    "ratio of one round."
+)
+
+
+def promise_ratios(plan: Plan, trials: Sequence[Trial], found: Judgement) -> RatioData | None:
+    """A panel for each promise, a row for each comparison; None when no ratio is known yet."""
+    assert plan.gate is not None
+    panels = []
+    for promise in plan.gate.promises:
+        effects = {
+            (effect.cell, effect.baseline): effect
+            for effect in compared_effects(plan, plan.gate, trials, promise.metric)
+        }
+        rows = tuple(
+            _row(plan, judged, effects, found.done) for judged in found.judged if judged.promise == promise
+        )
+        panels.append(RatioPanel(f"fails if {promise.text}", rows, promise.limit))
+    return ratio_data(f"relative to {_baseline(plan, plan.gate)} (x)", panels)
+
+
+def _row(plan: Plan, judged: Judged, effects: Mapping[tuple[Cell, Cell], Effect], done: int) -> RatioRow:
+    known = effects[judged.cell, judged.baseline]
+    said = "no look yet" if judged.ratio is None else ratio(judged.ratio, judged.interval)
+    return RatioRow(
+        label=_label(plan, judged),
+        durability=None,
+        ratio=judged.ratio,
+        interval=judged.interval,
+        points=tuple(
+            RatioPoint(p.round, p.trial, p.ratio, p.outlier) for p in known.ratios if p.round <= done
+        ),
+        text=f"{said}, {judged.outcome.value}",
+    )
+
+
+def _label(plan: Plan, judged: Judged) -> str:
+    """What is judged: only what differs is named."""
+    if judged.cell.workload != judged.baseline.workload:
+        return judged.cell.workload
+    is_install = judged.cell.install != judged.baseline.install
+    name = f"PostgreSQL {judged.cell.install}" if is_install else judged.cell.variant
+    return f"{name}, {judged.cell.workload}" if len(plan.workloads) > 1 else name
+
+
+def _baseline(plan: Plan, gate: Gate) -> str:
+    if gate.against is not None:
+        return gate.against
+    return plan.baseline if len(plan.installs) == 1 else f"PostgreSQL {plan.installs[0].label}"
