@@ -54,7 +54,7 @@ def test_versions_of_a_load_that_a_gate_compares_take_turns(embedded: Install) -
     assert "1 trial a round" in text
 
 
-def test_two_servers_at_once_need_twice_the_memory_and_each_its_tables(embedded: Install) -> None:
+def test_two_servers_at_once_need_twice_the_memory_and_share_a_trial(embedded: Install) -> None:
     sliced, fresh = (
         estimate(_versions(embedded, rounds=8, design=design), Path("/nowhere"))
         for design in ("auto", "fresh")

@@ -85,7 +85,7 @@ def test_versions_of_a_load_take_turns(tmp_path: Path) -> None:
 
 
 def test_builds_take_turns(tmp_path: Path) -> None:
-    """A start has a server of each, and each slice is of the server whose name it has."""
+    """A start has a server of each, and each pass a slice of each."""
     done = walproof(
         "compare", "--pg", "embedded", "--pg", "embedded-16", "--scale", "1", "--clients", "2",
         "--passes", "3", "--rounds", "2", "--json", "--fail-if", "tps < 0.001x", cwd=tmp_path,

@@ -75,9 +75,8 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
     if disk_bytes is None:
         # Copies that took turns are kept for later starts, of each workload.
         in_turns = [size + min(wal_bytes, _sliced_wal_bytes(plan)) for size in sizes.values()]
-        disk_bytes = sum(sizes[w.name] for _, w in missing) + len(plan.sliced) * len(plan.installs) * sum(
-            in_turns
-        )
+        disk_bytes = sum(sizes[w.name] for _, w in missing)
+        disk_bytes += len(plan.sliced) * len(plan.installs) * sum(in_turns)
         if not plan.slices_all or plan.toggling is not None:
             disk_bytes += max(sizes.values()) + wal_bytes
     length: Length | None = None
@@ -95,14 +94,13 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
         variant.name: server_bytes(plan.installs[0].version_num, plan.settings_of(variant), clients)
         for variant in plan.variants
     }
+    # Servers of builds and of versions of a load have the same settings.
+    at_once = sum(memory[variant.name] for variant in plan.sliced)
     return Needs(
         trials_most=plan.trials_most,
         length=length,
         disk_bytes=disk_bytes,
-        memory_bytes=max(
-            *memory.values(),
-            sum(memory[v.name] for v in plan.sliced) * len(plan.turns) // max(1, len(plan.sliced)),
-        ),
+        memory_bytes=max(*memory.values(), at_once * (1 if plan.turning == "variant" else len(plan.turns))),
     )
 
 

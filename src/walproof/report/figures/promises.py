@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from walproof.analysis.effect import Effect
 from walproof.analysis.gate import Judged, Judgement, compared_effects
 from walproof.facts import Cell, Gate, Plan, Trial
-from walproof.report.figures.ratios import RatioData, RatioPanel, RatioPoint, RatioRow, ratio_data
+from walproof.report.figures.ratios import RatioData, RatioPanel, RatioRow, points_of, ratio_data
 from walproof.report.numbers import ratio
 
 QUESTION = "Are the promises kept?"
@@ -41,9 +41,7 @@ def _row(plan: Plan, judged: Judged, effects: Mapping[tuple[Cell, Cell], Effect]
         durability=None,
         ratio=judged.ratio,
         interval=judged.interval,
-        points=tuple(
-            RatioPoint(p.round, p.trial, p.ratio, p.outlier) for p in known.ratios if p.round <= done
-        ),
+        points=tuple(point for point in points_of(known) if point.round <= done),
         text=f"{said}, {judged.outcome.value}",
     )
 

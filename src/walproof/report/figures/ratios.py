@@ -158,9 +158,14 @@ def _effect_row(plan: Plan, effect: Effect, label: str) -> RatioRow:
         durability=plan.variant(effect.variant).durability,
         ratio=effect.ratio,
         interval=effect.interval,
-        points=tuple(RatioPoint(p.round, p.trial, p.ratio, p.outlier) for p in effect.ratios),
+        points=points_of(effect),
         text=text,
     )
+
+
+def points_of(effect: Effect) -> tuple[RatioPoint, ...]:
+    """The ratios of all rounds."""
+    return tuple(RatioPoint(p.round, p.trial, p.ratio, p.outlier) for p in effect.ratios)
 
 
 def ratio_data(axis: str, panels: Sequence[RatioPanel]) -> RatioData | None:
