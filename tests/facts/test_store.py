@@ -223,6 +223,22 @@ def test_many_may_open_a_new_store_at_once(url: str) -> None:
     assert problems == []
 
 
+def test_who_opens_a_new_store_waits_for_another_that_writes_it(tmp_path: Path) -> None:
+    """SQLite does not wait by itself where the mode of the journal is to change."""
+    path = tmp_path / "store.sqlite"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.3, other.execute, ("ROLLBACK",))
+    release.start()
+    try:
+        store = Store(path)
+        store.close()
+        assert release.finished.is_set()
+    finally:
+        release.join()
+        other.close()
+
+
 def test_another_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     Store(path).close()

@@ -7,6 +7,8 @@ environment); what is shown of it is what `walproof.settings.conninfo` lets thro
 from __future__ import annotations
 
 import re
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ from walproof.files import make_private, private_folder
 from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
+_PATIENCE_S = 10
+"""How long one waits for another process that writes."""
 _HINT = 'Use the path of an SQLite file, or postgresql://me@host/db, or "postgresql:///?service=facts".'
 
 
@@ -101,6 +105,25 @@ def open_engine(place: StorePlace) -> sa.Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # WAL: readers do not block the writer. FULL: a stored trial survives a power cut.
-    for pragma in ("busy_timeout=10000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    # FULL: a stored trial survives a power cut.
+    for pragma in (f"busy_timeout={1000 * _PATIENCE_S}", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+    _journal_in_wal(connection)
+
+
+def _journal_in_wal(connection: Any) -> None:
+    """Let readers not block the writer; the file keeps this mode.
+
+    Where two processes open a new file, SQLite refuses one of them at once, whatever busy_timeout says:
+    each would wait for the other's lock (https://sqlite.org/c3ref/busy_handler.html). So it asks again.
+    """
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
