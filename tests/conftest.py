@@ -26,6 +26,13 @@ from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    # Commands are started a thousand times, and compiling walproof takes a quarter of a short one. Nothing is
+    # written beside the sources.
+    os.environ.setdefault(
+        "PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    )
+
 if (_USER := server_user()) is not None:
     # For all workers and commands of this run the same, whatever another of them runs as that user.
     os.environ["WALPROOF_SERVER_USER"] = _USER.name

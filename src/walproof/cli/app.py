@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 _UsageError: Any = typer.BadParameter.__base__
@@ -58,6 +59,11 @@ class _Subcommands(TyperGroup):
                 self.commands[name] = _load(name)
         return super().get_command(ctx, cmd_name)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        # A line of the list needs no options, and reading those of all commands took a third of --help.
+        commands = [TyperCommand(name, help=_help(name)) for name in SUBCOMMANDS]
+        TyperGroup(commands=commands).format_commands(ctx, formatter)
+
     def make_context(self, *words: Any, **options: Any) -> Any:
         with _discreet():
             return super().make_context(*words, **options)
@@ -80,14 +86,27 @@ def _discreet() -> Iterator[None]:
 
 
 def _load(name: str) -> Any:
+    found = _declared(name)
+    parent = typer.Typer(add_completion=False, rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        parent.add_typer(found, name=name)
+    else:
+        parent.command(name)(found)
+    return get_group(parent).commands[name]
+
+
+def _declared(name: str) -> Any:
+    """The group or the function of a subcommand."""
     function = name.replace("-", "_")
     module = import_module(f"walproof.cli.{function}")
-    parent = typer.Typer(add_completion=False, rich_markup_mode=None)
-    if hasattr(module, "app"):
-        parent.add_typer(module.app, name=name)
-    else:
-        parent.command(name)(getattr(module, function))
-    return get_group(parent).commands[name]
+    return module.app if hasattr(module, "app") else getattr(module, function)
+
+
+def _help(name: str) -> str | None:
+    found = _declared(name)
+    if isinstance(found, typer.Typer) and not found.info.help and found.registered_callback is not None:
+        found = found.registered_callback.callback
+    return found.info.help if isinstance(found, typer.Typer) else inspect.getdoc(found)
 
 
 app = typer.Typer(
