@@ -194,7 +194,8 @@ impl Pages {
     pub(crate) fn continues_after(&self, lsn: Lsn) -> Option<SegmentName> {
         let size = self.identity.segment_size;
         // No page is of a later timeline than its file: one that says so is damaged, and must not hide what follows.
-        let timeline = self.file().map_or(u32::MAX, |file| file.timeline).min(self.timeline());
+        let file = self.file().or(self.resumed.1);
+        let timeline = file.map_or(u32::MAX, |file| file.timeline).min(self.timeline());
         let here = SegmentName::holding(lsn, timeline, size);
         let next = self.segments.after(here, self.highest_timeline, size)?;
         let start = next.start(size)?;

@@ -29,8 +29,12 @@ pub(crate) struct Counted {
     pub(crate) gaps: Vec<Gap>,
     /// Timeline of the last page that was looked at.
     pub(crate) timeline: u32,
+    /// The file of that page.
+    file: Option<SegmentName>,
     /// None when no record begins in the part.
     pub(crate) span: Option<Span>,
+    /// Where the last record before the range begins and ends, as long as there is no span.
+    passed: Option<(Lsn, Lsn)>,
     /// Whether reading came to the part's end, so that the next part may follow.
     is_open: bool,
 }
@@ -59,7 +63,9 @@ impl Counted {
             accounting: Accounting::default(),
             gaps: Vec::new(),
             timeline: 0,
+            file: None,
             span: None,
+            passed: None,
             is_open: true,
         }
     }
@@ -97,9 +103,10 @@ impl Counted {
             (span.last, span.end) = (last, reader.end_lsn());
             (span.last_timeline, span.last_file) = (last_timeline, last_file);
         }
-        part.timeline = reader.timeline();
+        (part.timeline, part.file) = (reader.timeline(), reader.file());
         part.accounting = reader.accounting();
         part.gaps = reader.gaps().to_vec();
+        part.passed = reader.passed();
         part.is_open = reader.is_stopped();
         (part, failure)
     }
@@ -110,7 +117,9 @@ impl Counted {
         self.accounting += next.accounting;
         self.gaps.extend(next.gaps);
         self.timeline = self.timeline.max(next.timeline);
+        self.file = next.file.or(self.file);
         self.is_open = next.is_open;
+        self.passed = next.passed.or(self.passed);
         self.span = match (self.span, next.span) {
             (Some(before), Some(more)) => {
                 let (first, prev) = (before.first, before.prev);
@@ -131,16 +140,18 @@ impl Counted {
             let timeline = self.span.map_or(self.timeline, |before| before.last_timeline);
             self.is_open = more.first_timeline.min(more.first_file) >= timeline;
             let mut between = Accounting::default();
-            if let Some(before) = self.span {
-                if more.first != before.end && before.end.offset_in(u64::from(PAGE_SIZE)) == 0 {
-                    between.add_page_header(header_size_at(before.end, segment_size));
+            if let Some((last, end)) = self.span.map(|before| (before.last, before.end)).or(self.passed) {
+                if more.first != end && end.offset_in(u64::from(PAGE_SIZE)) == 0 {
+                    between.add_page_header(header_size_at(end, segment_size));
                 }
-                self.is_open &= more.prev == before.last && more.first == before.end.advance(between.total());
+                self.is_open &= more.prev == last && more.first == end.advance(between.total());
             }
             if !self.is_open {
                 return self;
             }
-            self.accounting += between;
+            if self.span.is_some() {
+                self.accounting += between;
+            }
         }
         self.append(next);
         self
@@ -181,9 +192,14 @@ pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Counted, R
         if !is_stopped {
             return (whole, Ok(reader.into_finish()));
         }
-        from = match whole.span {
-            Some(_) => behind(from, &whole),
-            None => Position { next: stop, timeline: from.timeline.max(whole.timeline), ..from },
+        from = match (whole.span, whole.passed) {
+            (None, None) => Position {
+                next: stop,
+                timeline: from.timeline.max(whole.timeline),
+                file: whole.file.or(from.file),
+                ..from
+            },
+            _ => behind(from, &whole),
         };
     }
 }
@@ -199,9 +215,16 @@ fn in_order(error: Error, start: &Position, range: Range) -> Error {
 
 /// Where to go on after what has been read.
 fn behind(from: Position, whole: &Counted) -> Position {
-    match whole.span {
-        None => from,
-        Some(span) => Position {
+    match (whole.span, whole.passed) {
+        (None, None) => from,
+        (None, Some((last, end))) => Position {
+            next: end,
+            passed: Some((from.passed.map_or(from.next, |(start, _)| start), last)),
+            timeline: from.timeline.max(whole.timeline),
+            file: whole.file.or(from.file),
+            ..from
+        },
+        (Some(span), _) => Position {
             next: span.end,
             read: Some((span.first, span.last)),
             timeline: span.last_timeline,
@@ -247,7 +270,7 @@ fn side_by_side(pool: &ThreadPool, from: &Position, bounds: &[Lsn], range: Range
                 _ => None,
             })
             .map(|(next, stop)| {
-                let position = Position { next, read: None, ..from.clone() };
+                let position = Position { next, read: None, passed: None, ..from.clone() };
                 // Why a part ends early is found out again by who goes on there.
                 Counted::read(&mut Reader::resume(&position, stop, apart)).0
             })

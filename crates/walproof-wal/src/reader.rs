@@ -129,6 +129,8 @@ pub(crate) struct Position {
     pub(crate) next: Lsn,
     /// First record and last record that were read.
     pub(crate) read: Option<(Lsn, Lsn)>,
+    /// Where the range starts, and the last record before it, as long as none was read in the range.
+    pub(crate) passed: Option<(Lsn, Lsn)>,
     /// Whether WAL is known to stand before `next`, though nothing was read.
     pub(crate) is_within: bool,
 }
@@ -193,6 +195,10 @@ impl Reader {
             reader.first = Some(first);
             reader.next = Some(from.next);
             reader.previous = Some(last);
+        } else if let Some((start, last)) = from.passed {
+            reader.start = start;
+            reader.next = Some(from.next);
+            reader.previous = Some(last);
         }
         reader
     }
@@ -207,6 +213,7 @@ impl Reader {
             file: self.file(),
             next: self.end_lsn(),
             read: self.first.zip(self.previous),
+            passed: None,
             is_within: self.is_within,
         }
     }
@@ -231,6 +238,14 @@ impl Reader {
     /// The file that the last page was read from.
     pub(crate) fn file(&self) -> Option<SegmentName> {
         self.pages.file()
+    }
+
+    /// Where the last record before the range's start begins and ends, as long as none was read in the range.
+    pub(crate) fn passed(&self) -> Option<(Lsn, Lsn)> {
+        if self.first.is_some() {
+            return None;
+        }
+        self.previous.zip(self.next)
     }
 
     /// Where the first record returned begins; where reading was to begin as long as there was none.

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from walproof.postgres.shared_memory import free_shared_memory
+from walproof.postgres.shared_memory import free_shared_memory, free_unnamed_memory
 from walproof.postgres.signals import Descendants, send
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
@@ -72,6 +72,7 @@ def _end_processes(workspace: Path, user: ServerUser | None) -> None:
         pidfiles += workspace.glob("**/postmaster.pid")
     for pidfile in pidfiles:
         remove_remains(pidfile.parent, user)
+    free_unnamed_memory(user)
 
 
 def _remove(folder: Path) -> bool:

@@ -4,14 +4,16 @@ A System V segment stands in line 7 of postmaster.pid (PostgreSQL: src/include/u
 may be another program's by now, for instance after a restart of the machine, so it is believed only when its
 header names the data directory (PGSharedMemoryAttach, src/backend/port/sysv_shmem.c). Segments of dynamic
 shared memory, files in /dev/shm, are found through it (dsm_cleanup_using_control_segment,
-src/backend/storage/ipc/dsm.c). Standard library only, for the watchdog."""
+src/backend/storage/ipc/dsm.c). A process that is killed while it makes one (dsm_create) leaves a file that
+nothing names. Standard library only, for the watchdog."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +57,7 @@ def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
             continue
         magic, control, device, inode = header.unpack_from(content)
         if (magic, device, inode) == (_MAGIC, status.st_dev, status.st_ino):
-            return (segment,), tuple(_dynamic_memory(control))
+            return (segment,), tuple(_dynamic_memory(_dynamic_file(control)))
     return (), ()
 
 
@@ -79,6 +81,46 @@ def free_shared_memory(data: Path, user: ServerUser | None) -> bool:
         for file in files:
             file.unlink(missing_ok=True)
     return True
+
+
+def free_unnamed_memory(user: ServerUser | None) -> None:
+    """Remove segments of dynamic shared memory whose makers did not live to name them.
+
+    Such a segment belongs to ``user`` (None: to us), is in no control segment, and no process has it. Servers
+    may make segments meanwhile: one that is being made is open or mapped until a control segment names it."""
+    uid = os.geteuid() if user is None else user.uid
+    with acting_as(user):
+        found = {file for file in _FOLDER.glob("PostgreSQL.*") if _owner(file) == uid}
+        unnamed = found - _named(found)
+        if unnamed:
+            unnamed -= _held()
+            for file in unnamed - _named(found):
+                file.unlink(missing_ok=True)
+
+
+def _owner(file: Path) -> int | None:
+    try:
+        return file.lstat().st_uid
+    except OSError:
+        return None
+
+
+def _named(files: Iterable[Path]) -> set[Path]:
+    """The control segments among the files, and all that they name."""
+    return {named for file in files for named in _dynamic_memory(file)}
+
+
+def _held() -> set[Path]:
+    """Segments that a process has open or mapped."""
+    held = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            lines = (process / "maps").read_text(errors="replace").splitlines()
+            held |= {Path(line.split(maxsplit=5)[5]) for line in lines if "/PostgreSQL." in line}
+            for opened in (process / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    held.add(opened.readlink())
+    return held
 
 
 def _row(segment: int) -> _Row | None:
@@ -106,9 +148,8 @@ def _read_header(segment: int, size: int) -> bytes:
     return content
 
 
-def _dynamic_memory(control: int) -> Iterator[Path]:
-    """The files in /dev/shm that the control segment names, and its own."""
-    file = _dynamic_file(control)
+def _dynamic_memory(file: Path) -> Iterator[Path]:
+    """The files in /dev/shm that the control segment names, and its own; none of any other file."""
     try:
         content = file.read_bytes()
         magic, items, items_most = _CONTROL_HEADER.unpack_from(content)

@@ -62,8 +62,8 @@ pub fn strip(
     let newest = timeline.or_else(|| segments.names().map(|name| name.timeline).max()).unwrap_or(1);
     let mut window = Window::new(segments, identity, newest);
     let mut stripped = Stripped::default();
-    let first = segments.names().find(|name| name.timeline <= newest);
-    let mut before = first.and_then(|name| name.start(identity.segment_size)).unwrap_or(reader.first_lsn());
+    // Not the first segment at hand: one that is shorter than a page is passed over.
+    let mut before = reader.first_lsn();
     let mut is_first = true;
     while let Some(record) = reader.next_record()? {
         look(&record);
