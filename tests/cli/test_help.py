@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from walproof.cli.app import app
 
@@ -28,3 +30,12 @@ def test_every_command_has_a_line_that_is_whole_in_80_columns() -> None:
     lines = dict(_lines(get_command(app), "walproof"))
     assert "walproof wal verify" in lines
     assert {name: line for name, line in lines.items() if not line or line.endswith("...")} == {}
+
+
+def test_the_list_has_the_line_of_every_command() -> None:
+    """It is made without the commands themselves, whose options take their time."""
+    said = CliRunner().invoke(app, ["--help"], terminal_width=_COLUMNS).output
+    names = get_command(app).list_commands(None)  # type: ignore[attr-defined]
+    lines = dict(_lines(get_command(app), "walproof"))
+    for name in names:
+        assert re.search(rf"^  {name} +{re.escape(lines[f'walproof {name}'])}$", said, re.MULTILINE), name

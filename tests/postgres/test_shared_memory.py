@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -18,45 +20,61 @@ from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser, server_user
 
+_BYTES = 8192
+
 
 @pytest.fixture
-def segment(workspace: Workspace) -> Iterator[Path]:
-    """One as a process leaves it that is killed in dsm_create: all zeros, in no control segment."""
-    path = Path("/dev/shm") / f"PostgreSQL.{secrets.randbelow(2**31)}"
-    _make(path, workspace.user)
-    yield path
-    path.unlink(missing_ok=True)
+def segment(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
+    """One as a process leaves it that is killed in dsm_create: all zeros, in no control segment.
+
+    Not in /dev/shm: other tests' workspaces end meanwhile, and may not see what our process has open."""
+    folder = workspace.make_folder("memory")
+    monkeypatch.setattr("walproof.postgres.shared_memory._FOLDER", folder)
+    with _made(workspace.user, folder) as file:
+        yield file
 
 
-def _make(path: Path, user: ServerUser | None) -> None:
+def _made(user: ServerUser | None, folder: Path = Path("/dev/shm")) -> BinaryIO:
     with acting_as(user):
-        path.write_bytes(bytes(8192))
+        file = (folder / f"PostgreSQL.{secrets.randbelow(2**31)}").open("x+b")
+        file.write(bytes(_BYTES))
+        file.flush()
+    return file
 
 
-def test_a_segment_that_nobody_names_or_has_is_removed(segment: Path, workspace: Workspace) -> None:
+def test_a_segment_that_nobody_names_or_has_is_removed(segment: BinaryIO, workspace: Workspace) -> None:
+    segment.close()
     free_unnamed_memory(workspace.user)
-    assert not segment.exists()
+    assert not Path(segment.name).exists()
 
 
-def test_a_segment_that_a_process_has_open_is_left_alone(segment: Path, workspace: Workspace) -> None:
-    with segment.open():
+def test_a_segment_that_a_process_has_open_is_left_alone(segment: BinaryIO, workspace: Workspace) -> None:
+    free_unnamed_memory(workspace.user)
+    assert Path(segment.name).exists()
+
+
+def test_a_segment_that_a_process_has_mapped_is_left_alone(segment: BinaryIO, workspace: Workspace) -> None:
+    # Not by Python's mmap, which keeps a descriptor open.
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    place = ctypes.c_void_p(
+        libc.mmap(None, ctypes.c_size_t(_BYTES), mmap.PROT_READ, mmap.MAP_SHARED, segment.fileno(), 0)
+    )
+    segment.close()
+    try:
         free_unnamed_memory(workspace.user)
-        assert segment.exists()
-
-
-def test_a_segment_that_a_process_has_mapped_is_left_alone(segment: Path, workspace: Workspace) -> None:
-    with segment.open("r+b") as file:
-        content = mmap.mmap(file.fileno(), 0)
-    with content:
-        free_unnamed_memory(workspace.user)
-        assert segment.exists()
+        assert Path(segment.name).exists()
+    finally:
+        libc.munmap(place, ctypes.c_size_t(_BYTES))
+    free_unnamed_memory(workspace.user)
+    assert not Path(segment.name).exists()
 
 
 def test_a_segment_of_another_user_is_left_alone(workspace: Workspace) -> None:
-    path = Path("/dev/shm") / f"PostgreSQL.{secrets.randbelow(2**31)}"
     if workspace.user is None:
         pytest.xfail("an unprivileged user makes no file of another one")
-    _make(path, None)
+    with _made(None) as file:
+        path = Path(file.name)
     try:
         free_unnamed_memory(workspace.user)
         assert path.stat().st_uid == os.geteuid()
@@ -91,7 +109,6 @@ def test_a_running_server_keeps_its_memory(install: Install, workspace: Workspac
 
 
 def test_the_end_of_a_workspace_removes_it(work: Path) -> None:
-    with Workspace(work, server_user()) as workspace:
-        path = Path("/dev/shm") / f"PostgreSQL.{secrets.randbelow(2**31)}"
-        _make(path, workspace.user)
-    assert not path.exists()
+    with Workspace(work, server_user()) as workspace, _made(workspace.user) as file:
+        pass
+    assert not Path(file.name).exists()

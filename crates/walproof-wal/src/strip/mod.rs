@@ -62,7 +62,7 @@ pub fn strip(
     let newest = timeline.or_else(|| segments.names().map(|name| name.timeline).max()).unwrap_or(1);
     let mut window = Window::new(segments, identity, newest);
     let mut stripped = Stripped::default();
-    // Not the first segment at hand: one that is shorter than a page is passed over.
+    // Not the first segment at hand: one whose first page cannot be understood is passed over.
     let mut before = reader.first_lsn();
     let mut is_first = true;
     while let Some(record) = reader.next_record()? {
