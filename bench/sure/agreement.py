@@ -66,6 +66,9 @@ ROUNDS = {"fresh": 4, "sliced": 2, "toggled": 2}
 """Of a block. A window of a server of its own varies more than a start of slices."""
 PASSES = 12
 SLICE_S = 0.3
+GUARD_S = 0.05
+"""Before each slice. A window is as long as a server's load from its first slice to its last: both lie at the
+same place after the checkpoint."""
 SETTLE_S = 6
 
 Ratios = dict[str, float]
@@ -81,6 +84,7 @@ def main() -> int:
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--out", type=Path, default=Path("agreement"))
     parser.add_argument("--pg", default="embedded")
+    parser.add_argument("--on", default=None, help="folder whose disk is measured, as of walproof run")
     given = parser.parse_args()
     settings, base = parsed(given.settings), BASE | parsed(given.base)
     given.out.mkdir(parents=True, exist_ok=True)
@@ -93,7 +97,7 @@ def main() -> int:
         number = len(blocks) + 1
         order = ("fresh", given.design) if number % 2 else (given.design, "fresh")
         block = asked | {
-            design: ratios(study(design, settings, base, number), f"{design}-{number}", given.pg, given.out)
+            design: ratios(study(design, settings, base, number), f"{design}-{number}", given)
             for design in order
         }
         with kept.open("a") as file:
@@ -142,21 +146,21 @@ def study(design: str, settings: dict[str, str], base: dict[str, str], seed: int
         "passes": PASSES,
         "slice_s": SLICE_S,
         "settle_s": SETTLE_S,
-        "window_s": round(2 * PASSES * SLICE_S),
+        "window_s": round(PASSES * (SLICE_S + GUARD_S)),
     }
     lines = "\n".join(f'{name} = "{value}"' for name, value in base.items())
     head = STUDY.format(base=lines, design=design, seed=seed, **values)
     return head + "".join(VARIANT.format(name=name, value=value) for name, value in settings.items())
 
 
-def ratios(text: str, name: str, pg: str, out: Path) -> Ratios:
+def ratios(text: str, name: str, given: argparse.Namespace) -> Ratios:
     """What a study measures."""
-    file = out / f"{name}.toml"
+    file = given.out / f"{name}.toml"
     file.write_text(text)
     done = subprocess.run(
         [
-            sys.executable, "-P", "-m", "walproof", "run", str(file), "--pg", pg, "--json", "--new",
-            "--out", str(out / "runs"),
+            sys.executable, "-P", "-m", "walproof", "run", str(file), "--pg", given.pg, "--json", "--new",
+            "--out", str(given.out / "runs"), *(["--on", given.on] if given.on else []),
         ],
         check=True, capture_output=True, text=True,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from walproof.facts import Cell, Design, Install, Placing, Plan
 from walproof.lab.asked import Overrides
 from walproof.lab.preflight import estimate
 from walproof.lab.reading import check_study
+from walproof.lab.sizes import SCALE_BYTES
 from walproof.lab.study import ad_hoc, read_study, resolve
 from walproof.lab.studyfile import ScriptTable
 from walproof.settings import designs as table
@@ -144,6 +145,19 @@ def test_servers_that_do_not_fit_are_up_one_after_the_other(embedded: Install) -
     single = _compare((embedded,), {"shared_buffers": "256MB"}, design="fresh")
     both = estimate(few, Path("/nowhere")).memory_bytes
     assert both == estimate(single, Path("/nowhere")).memory_bytes + 2 * ((128 + 4 * 8) << 20)
+
+
+@pytest.mark.usefixtures("shown")
+def test_servers_whose_tables_the_kernel_cannot_cache_at_once_are_up_one_after_the_other(
+    embedded: Install,
+) -> None:
+    half = psutil.virtual_memory().total // 2 // SCALE_BYTES
+    plan = _compare((embedded,), BUFFERS, workload={"scale": half})
+    assert plan.slicing is None
+    reason = plan.variant("wal_buffers=64MB").design_reason or ""
+    assert reason.startswith("2 servers at once need ")
+    assert reason.endswith(" to cache tables")
+    assert _compare((embedded,), BUFFERS, workload={"scale": half // 2}).slicing is not None
 
 
 def test_what_acts_at_checkpoints_may_come_along_and_the_reason_says_that_it_is_not_seen(

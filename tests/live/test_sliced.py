@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import start, walproof
+from tests.lab.silence import Silence
 from tests.live.laboratory import processes, wait_clean, workspaces
-from walproof.facts import Design, TrialState
+from walproof.facts import Design, Install, TrialState
 from walproof.facts.store import Store
+from walproof.lab import sizes
+from walproof.lab.asked import Overrides
+from walproof.lab.session import ready_to_run
+from walproof.lab.study import ad_hoc, resolve
+from walproof.lab.trial import TrialOrder, run_trial
 from walproof.postgres.cache import cache_folder
 
 pytestmark = pytest.mark.live
@@ -78,6 +84,25 @@ def test_a_later_start_has_the_tables_of_an_earlier_one_as_good_as_new(
     for trial in trials:
         assert {turn.variant for turn in trial.slices} == NAMES
         assert all(turn.transactions > 0 for turn in trial.slices)
+
+
+def test_servers_that_share_a_cache_too_small_for_their_tables_are_warned_of(
+    embedded: Install, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = {"name": "w", "scale": 1, "clients": 3, "threads": 2, "duration": "1s"}
+    study = ad_hoc([{"wal_buffers": "16MB"}], load)
+    asked = Overrides(design="sliced", rounds=1, passes=2)
+    plan = resolve(study, asked, folder=work, given=(embedded,))
+    trials = []
+    for share in (0.75, 0.0):
+        monkeypatch.setattr(sizes, "_CACHED_SHARE", share)
+        with ready_to_run(plan, Silence()) as half:
+            trials.append(run_trial(half, TrialOrder(1, 1, embedded.label, "w", "default"))[0])
+    assert [(trial.state, trial.reason) for trial in trials] == [(TrialState.DONE, None)] * 2
+    assert not [warning for warning in trials[0].warnings if "at once" in warning]
+    (said,) = (warning for warning in trials[1].warnings if "at once" in warning)
+    assert said.startswith("2 servers at once need ")
+    assert said.endswith("these read from the disk (--design fresh)")
 
 
 def test_nothing_is_left_of_servers_whose_loads_are_stopped(

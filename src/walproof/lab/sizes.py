@@ -1,15 +1,21 @@
-"""What clusters take of a disk, for estimates before a run. Bytes."""
+"""What clusters take of the disk and of memory, for estimates before a run. Bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import psutil
+
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
+from walproof.units import format_bytes
 
 _SHARED_BUFFERS = "128MB"
 _BUFFER_BYTES = 8192
 BACKEND_BYTES = 8 << 20
+_SERVERS_SHARE, _CACHED_SHARE = 0.5, 0.75
+"""Shares of the machine's memory that servers which are up at once may take, and that they may take together
+with their tables, which the kernel caches for each server by itself."""
 
 EMPTY_CLUSTER_BYTES = 40 << 20
 SCALE_BYTES = 16 << 20
@@ -31,3 +37,15 @@ def shared_buffers(version_num: int, settings: Mapping[str, str]) -> int:
 def server_bytes(version_num: int, settings: Mapping[str, str], clients: int) -> int:
     """Memory of a server under ``settings`` with so many sessions."""
     return shared_buffers(version_num, settings) * _BUFFER_BYTES + clients * BACKEND_BYTES
+
+
+def beyond_memory(servers: int, servers_bytes: int, tables_bytes: int) -> str | None:
+    """Why so many servers should not be up at once, with their tables cached; None if they can be.
+
+    This depends on the machine's memory, not on what is free: the same is chosen when a plan is resumed.
+    """
+    there = psutil.virtual_memory().total
+    if servers_bytes <= _SERVERS_SHARE * there and servers_bytes + tables_bytes <= _CACHED_SHARE * there:
+        return None
+    needed = f"{format_bytes(servers_bytes)} of {format_bytes(there)} of memory"
+    return f"{servers} servers at once need {needed}, and {format_bytes(tables_bytes)} to cache tables"
