@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from walproof.advise.wording import say_count, say_list, say_percent, say_ratio, say_ratio_in_brackets
+from walproof.advise.wording import say_percent, say_ratio, say_ratio_in_brackets
 from walproof.analysis.interval import Interval
 
 
@@ -47,13 +47,3 @@ def test_ratio_without_interval() -> None:
 
 def test_ratio_in_brackets() -> None:
     assert say_ratio_in_brackets(0.99, Interval(0.97, 1.02, 0.95, "t")) == "0.99x, 0.97 to 1.02"
-
-
-def test_list() -> None:
-    assert [say_list(list(text)) for text in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]
-
-
-def test_counts_have_their_noun() -> None:
-    assert [say_count(count, "slot") for count in (0, 1, 2, 1200.0)] == [
-        "0 slots", "1 slot", "2 slots", "1,200 slots",
-    ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from walproof.analysis.interval import Interval
 
@@ -57,13 +56,3 @@ def ratio_digits(interval: Interval) -> int:
     while digits < 4 and any(end != 1 and round(end, digits) == 1 for end in (interval.low, interval.high)):
         digits += 1
     return digits
-
-
-def say_count(count: float, noun: str) -> str:
-    """``1 slot``, ``2 slots``, ``1,200 slots``."""
-    return f"{count:,.0f} {noun}" if round(count) == 1 else f"{count:,.0f} {noun}s"
-
-
-def say_list(parts: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)

@@ -22,6 +22,7 @@ from walproof.cli.declaration import (
     overrides,
     workload_table,
 )
+from walproof.sentences import say_list
 
 if TYPE_CHECKING:
     from walproof.lab.studyfile import ScriptTable
@@ -215,7 +216,7 @@ def _check(given: CompareOptions) -> None:
         if typed:
             raise StudyError(
                 f"--load and {typed[0]} both say what the load is",
-                hint=f"Leave out {' and '.join(typed)}, or change the load's file.",
+                hint=f"Leave out {say_list(typed)}, or change the load's file.",
             )
     versions = given.script_against or given.setup_against is not None
     if versions and not given.fail_if:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from walproof.advise.wording import say_list
 from walproof.cli.watch_order import SHORTEST_S, WatchOrder
 from walproof.errors import ProbeError
 from walproof.report.watch.check import Checked, check
+from walproof.sentences import say_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,18 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-import psutil
-
 from walproof.errors import StudyError
 from walproof.facts import Design, Install, Kind, Toggling, Variant, Workload
 from walproof.facts.gate import OF_SLICED, OF_SLICES
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind
-from walproof.lab.sizes import server_bytes
+from walproof.lab.sizes import SCALE_BYTES, beyond_memory, server_bytes
 from walproof.lab.studyfile import DesignChoice
+from walproof.sentences import say_list
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.designs import acts_at_checkpoints, designs, unsliced, untoggled
-from walproof.units import format_bytes
 
 _TOGGLED_GUARD_S = 0.03
 """The guard time. Sessions take new settings when their next statement begins, and what a predecessor's
@@ -32,8 +30,6 @@ DEFAULT_STARTS = 2
 DEFAULT_SLICED_STARTS = 8
 _PASSES = {Design.TOGGLED: 40, Design.SLICED: 8}
 _QUICK_PASSES = {Design.TOGGLED: 20, Design.SLICED: 4}
-_MEMORY_SHARE = 0.5
-"""The share of the machine's memory that servers that are up at once may take."""
 _SLEEPS = re.compile(r"^\s*\\sleep\b", re.MULTILINE)
 _ORDER = (Design.FRESH, Design.TOGGLED, Design.SLICED)
 _TOGGLES_SOME = "toggles those that can be, and gives the others servers of their own."
@@ -207,7 +203,7 @@ def _why(reference: Variant, variant: Variant, design: Design) -> str:
     if not names:
         return "it does not differ from the baseline"
     if design is Design.TOGGLED:
-        return f"a reload changes {_listed(names)}, and nothing is left behind"
+        return f"a reload changes {say_list(names)}, and nothing is left behind"
     unseen = [name for name in names if acts_at_checkpoints(name)]
     if unseen:
         return f"asked for; {_acting(unseen)} at checkpoints, and no slice shows anything of that"
@@ -217,12 +213,7 @@ def _why(reference: Variant, variant: Variant, design: Design) -> str:
 
 
 def _acting(names: Sequence[str]) -> str:
-    return f"{_listed(names)} {'acts' if len(names) == 1 else 'act'}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{say_list(names)} {'acts' if len(names) == 1 else 'act'}"
 
 
 def _whole_study(
@@ -251,7 +242,7 @@ def _whole_study(
             reason += ", and WAL bytes of equally many transactions vary least"
             if others:
                 verb = "is" if len(others) == 1 else "are"
-                reason += f"; {' and '.join(others)} {verb} judged by the same trials"
+                reason += f"; {say_list(others)} {verb} judged by the same trials"
         return reason
     if probes:
         return f"probe {probes[0]} needs a window of its own"
@@ -323,14 +314,12 @@ def _beyond_memory(
     installs: Sequence[Install],
     workloads: Sequence[Workload],
 ) -> str | None:
-    """Why the servers cannot be up at once; None if they can. This depends on the machine's memory, not on
-    what is free, so that the same is chosen when a plan is resumed."""
+    """Why the servers cannot be up at once; None if they can. Of loads with tables of their own nobody knows
+    yet how large these are; a start warns if they are too large."""
     clients = max(workload.clients for workload in workloads)
     needed = sum(
         server_bytes(installs[0].version_num, {**base, **variant.settings, **variant.implied}, clients)
         for variant in variants
     )
-    there = psutil.virtual_memory().total
-    if needed <= _MEMORY_SHARE * there:
-        return None
-    return f"{len(variants)} servers at once need {format_bytes(needed)} of {format_bytes(there)} of memory"
+    tables = len(variants) * max(workload.scale for workload in workloads) * SCALE_BYTES
+    return beyond_memory(len(variants), needed, tables)

@@ -8,6 +8,7 @@ from walproof.errors import StudyError
 from walproof.facts import Design, Gate, Install, Kind, Promise, Variant, Workload
 from walproof.facts.gate import OF_SLICED, OF_SLICES, has_gate, judged_metrics, may_be_judged
 from walproof.lab.asked import Asked
+from walproof.sentences import say_list
 
 _OF_DESIGN = {Design.TOGGLED: OF_SLICES, Design.SLICED: OF_SLICED}
 
@@ -65,7 +66,7 @@ def _check_compared(installs: Sequence[Install], variants: Sequence[Variant], ag
         )
     if len(found) > 1:
         raise StudyError(
-            f"the gate compares {' and '.join(found)} at once",
+            f"the gate compares {say_list(found)} at once",
             detail="It could not be told which of them broke a promise.",
             hint="Compare one; settings that both sides have are --base of compare and --set of run.",
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from walproof.sentences import say_list
+
 MAP_NAMED_SINCE = {17: 11, 18: 6}
 """Major version -> first minor known in which records that clear bits of the visibility map name its page.
 In 17.10 and 18.4 they do not, in 13 to 16 never; in 19 they do from the beginning."""
@@ -33,9 +35,7 @@ def compared_minors(versions: Iterable[str]) -> str | None:
         if len({_names_map(version) for version in minors.get(major, ())}) > 1
     ]
     if unlike:
-        sentence += (
-            f": from {' and '.join(unlike)} on, records that clear bits of the visibility map name its "
-        )
+        sentence += f": from {say_list(unlike)} on, records that clear bits of the visibility map name its "
         sentence += "page, and images of it come with them"
     return sentence + "."
 
@@ -46,4 +46,4 @@ def _names_map(version: str) -> bool:
 
 
 def _listed(versions: Iterable[str]) -> str:
-    return " and ".join(sorted(versions, key=lambda version: major_minor(version)[1] or 0))
+    return say_list(sorted(versions, key=lambda version: major_minor(version)[1] or 0))

@@ -10,6 +10,7 @@ from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Su
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_percent
 from walproof.analysis.whatif import ServerLimits, ServerPrediction, Study
+from walproof.sentences import say_list
 from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration
 
@@ -67,7 +68,7 @@ def _from_curve(case: ServerCase, study: Study) -> Found:
         f"{cliff.times:.1f} times."
         for cliff in study.cliffs()[:1]
     ]
-    title = " and ".join(f"{change.name} = {change.value}" for change in changes)
+    title = say_list([f"{change.name} = {change.value}" for change in changes])
     # A size that was not simulated may be filled completely.
     is_simulated = size_mb == chosen.target.max_wal_size_mb
     room = chosen.pg_wal_most if is_simulated else max(chosen.pg_wal_most, (size_mb or 0) << 20)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_count, say_list
 from walproof.facts.server import ServerSlot
+from walproof.sentences import say_count, say_list
 from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration
 

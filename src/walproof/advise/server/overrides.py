@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_list
 from walproof.facts.server import ServerOverride
+from walproof.sentences import say_list
 from walproof.settings.durability import DurabilityClass
 
 WRITING = (

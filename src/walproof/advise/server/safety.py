@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_list
 from walproof.facts.server import ServerTable
+from walproof.sentences import say_list
 from walproof.settings.change import Change
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_bytes

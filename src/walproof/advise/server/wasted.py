@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_count, say_list, say_percent
+from walproof.advise.wording import say_percent
 from walproof.facts.server import ServerIndex, ServerTable
+from walproof.sentences import say_count, say_list
 from walproof.units import format_bytes, format_duration
 
 LEAST_STATISTICS_S = 7 * 86400

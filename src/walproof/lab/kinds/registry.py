@@ -18,6 +18,7 @@ from walproof.lab.kinds.statements.kind import StatementsLab
 from walproof.lab.kinds.streaming.kind import StreamingLab
 from walproof.lab.kinds.throughput.kind import ThroughputLab
 from walproof.lab.studyfile import StudyFile, StudyTable
+from walproof.sentences import say_list
 
 KINDS: tuple[LabKind[Any], ...] = (
     BackupLab(),
@@ -44,7 +45,7 @@ def kind_of(study: StudyFile, overrides: Overrides) -> LabKind[Any]:
     signs = {sign: kind for kind in KINDS if (sign := kind.sign(study)) is not None}
     if len(signs) > 1:
         raise StudyError(
-            f"a study is of one kind, and this one has {' and '.join(signs)}",
+            f"a study is of one kind, and this one has {say_list(list(signs))}",
             hint="Make a study file of each.",
         )
     for sign, kind in signs.items():

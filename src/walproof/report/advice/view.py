@@ -10,7 +10,6 @@ from typing import Any
 from walproof.advise.server.advice import Absent, Advice, AdvisedFigure, Fine, Sure, Unseen, Weight
 from walproof.advise.server.rules import Advised, rule_texts
 from walproof.advise.server.wasted import statistics_age
-from walproof.advise.wording import say_list
 from walproof.errors import SettingError, UnitError
 from walproof.facts.server import ServerWindow
 from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
@@ -28,6 +27,7 @@ from walproof.report.blocks import (
     text_cells,
 )
 from walproof.report.numbers import UNKNOWN, number, percent
+from walproof.sentences import say_list
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.change import Before, Change
 from walproof.units import format_bytes, format_duration, parse_duration_s
@@ -196,7 +196,7 @@ def _item(advice: Advice, platform: Platform, target: PlatformTarget) -> Item:
     contexts = dict.fromkeys(_context(change, target) for change in advice.changes)
     return Item(
         advice,
-        " and ".join(contexts),
+        say_list(list(contexts)),
         platform.write(kept, target) if kept else None,
         tuple(refusal for _, refusal in answers if refusal is not None),
         {

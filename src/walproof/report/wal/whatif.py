@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from walproof.advise.wording import say_list
 from walproof.analysis.whatif import LimitsAnswer, ServerLimits, ServerPrediction, Study
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, class_cell, text_cells
@@ -13,6 +12,7 @@ from walproof.report.figures.figure import Figure
 from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, size_label
 from walproof.report.numbers import UNKNOWN, number, percent
 from walproof.report.wal.view import WalView
+from walproof.sentences import say_list
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_bytes, format_duration
 from walproof.wal.whatif import Target
@@ -117,10 +117,10 @@ def _answer(study: Study, asked: AnsweredLimits | None) -> list[Block]:
     if best.recovery_s is not None:
         text += f" The longest recovery takes {format_duration(best.recovery_s)}."
     if not asked.answer.is_within:
-        text = f"No setting tried keeps within {' and '.join(wanted)}. The nearest one {text}"
+        text = f"No setting tried keeps within {say_list(wanted)}. The nearest one {text}"
     else:
         chosen = "the shortest recovery" if limits.recovery_s is None else "the least WAL"
-        text = f"This keeps within {' and '.join(wanted)} with {chosen}. It {text}"
+        text = f"This keeps within {say_list(wanted)} with {chosen}. It {text}"
     blocks.append(Paragraph(text, terminal=True))
     blocks += [Paragraph(note, terminal=True) for note in asked.notes]
     return blocks

@@ -17,6 +17,7 @@ from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
 from walproof.report.published import published_columns, say_source
 from walproof.report.variants import compared, variant_cells, variant_table, variant_tables
+from walproof.sentences import say_list
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
 
@@ -217,7 +218,7 @@ def load_answers(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> t
 
 
 def _say_skipped(climb: Climb) -> str:
-    skipped = " and ".join(f"{point.at:,}" for point in climb.skipped)
+    skipped = say_list([f"{point.at:,}" for point in climb.skipped])
     return (
         f"{climb.sweep.feed}: {skipped} {climb.sweep.swept} were skipped, because the two steps up to "
         f"{climb.sweep.points[climb.reached - 1].at:,} each gain less than {GAIN:.0%}."
