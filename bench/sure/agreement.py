@@ -62,14 +62,14 @@ name = "{name}"
 settings = {{ {name} = "{value}" }}
 """
 BASE = {"shared_buffers": "256MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
-ROUNDS = {"fresh": 4, "sliced": 2, "toggled": 2}
+ROUNDS = {"fresh": 6, "sliced": 3, "toggled": 3}
 """Of a block. A window of a server of its own varies more than a start of slices."""
-PASSES = 12
+PASSES = 8
 SLICE_S = 0.3
 GUARD_S = 0.05
 """Before each slice. A window is as long as a server's load from its first slice to its last: both lie at the
 same place after the checkpoint."""
-SETTLE_S = 6
+SETTLE_S = 3
 
 Ratios = dict[str, float]
 """Setting -> its throughput over the default's."""
