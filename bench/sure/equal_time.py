@@ -1,6 +1,6 @@
 r"""How much narrower are intervals than those of an earlier commit, in the same wall time?
 
-    git clone . ../before && git -C ../before checkout b7004a7e^ && make -C ../before .venv/.ready
+    git clone . ../before && git -C ../before checkout fd353ae8 && make -C ../before .venv/.ready
     PYTHONPATH=. python bench/sure/equal_time.py --before ../before --out DIR
 
 The same command, with the same budget, by both programs in turn. Five settings can be toggled; five need
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -35,6 +36,7 @@ CASES = {
 }  # fmt: skip
 LOAD = ("--scale", "10", "--clients", "4", "--threads", "2", "--pg", "embedded", "--rounds", "200")
 PROGRAMS = ("before", "now")
+CACHES = Path("/var/tmp/walproof-equal-time")
 
 
 def main() -> None:
@@ -73,10 +75,13 @@ def measured(program: str, case: str, given: argparse.Namespace) -> dict[str, An
     # Settings that need a restart take turns where that is asked for.
     design = ["--design", case] if program == "now" else []
     words = ["compare", *sets, *LOAD, *design, "--budget", given.budget, "--json", "--new"]
+    # Neither can use the other's templates. Servers' users must reach the folder.
+    cache = CACHES / program
+    cache.mkdir(mode=0o755, parents=True, exist_ok=True)
     began = time.monotonic()
     done = subprocess.run(
         [python, "-P", "-m", "walproof", *words, "--out", str((given.out / program).resolve())],
-        check=True, capture_output=True, text=True,
+        check=True, capture_output=True, text=True, env=os.environ | {"WALPROOF_CACHE": str(cache)},
     )  # fmt: skip
     seconds = time.monotonic() - began
     halves = {
