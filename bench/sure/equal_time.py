@@ -17,6 +17,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -64,6 +65,7 @@ def main() -> None:
                 rows.append(row)
                 halves = row["halves"].values()
                 print(f"{case}, {program}: {row['seconds']:.0f} s, median {median(halves):.1%}", flush=True)
+    shutil.rmtree(CACHES, ignore_errors=True)
     for case in CASES:
         say(case, [row for row in rows if row["case"] == case])
 
