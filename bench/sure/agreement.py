@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from bench.rows import read_rows
 from walproof.cli.status import ExitStatus
 
 LIMIT = 0.03
@@ -89,7 +90,7 @@ def main() -> int:
     settings, base = parsed(given.settings), BASE | parsed(given.base)
     given.out.mkdir(parents=True, exist_ok=True)
     kept = given.out / f"{given.design}.jsonl"
-    blocks = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    blocks = read_rows(kept) if kept.exists() else []
     asked = {"settings": settings, "base": base}
     if any({key: block[key] for key in asked} != asked for block in blocks):
         sys.exit(f"{kept} has blocks of other settings; choose another --out")

@@ -25,6 +25,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from bench.rows import read_rows
+
 CASES = {
     "toggled": (
         "synchronous_commit=off", "commit_delay=100", "wal_compression=pglz", "wal_sync_method=open_datasync",
@@ -50,7 +52,7 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "equal-time.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    rows = read_rows(path) if path.exists() else []
     for repeat in range(given.repeats):
         for case in CASES:
             # Each program is first in every second repeat.

@@ -15,7 +15,7 @@ from walproof.facts import Plan, Variant
 from walproof.lab.kind import Length
 from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.kinds.throughput.sliced import WARM_S
-from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES, server_bytes
+from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES, at_once_bytes, server_bytes
 from walproof.postgres import template as templates
 from walproof.postgres.build import missing_libraries, rejection
 from walproof.postgres.wal_folder import check_wal_folder
@@ -94,13 +94,11 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
         variant.name: server_bytes(plan.installs[0].version_num, plan.settings_of(variant), clients)
         for variant in plan.variants
     }
-    # Servers of builds and of versions of a load have the same settings.
-    at_once = sum(memory[variant.name] for variant in plan.sliced)
     return Needs(
         trials_most=plan.trials_most,
         length=length,
         disk_bytes=disk_bytes,
-        memory_bytes=max(*memory.values(), at_once * (1 if plan.turning == "variant" else len(plan.turns))),
+        memory_bytes=max(*memory.values(), at_once_bytes(plan)),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import psutil
 
+from walproof.facts import Plan
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes
@@ -37,6 +38,17 @@ def shared_buffers(version_num: int, settings: Mapping[str, str]) -> int:
 def server_bytes(version_num: int, settings: Mapping[str, str], clients: int) -> int:
     """Memory of a server under ``settings`` with so many sessions."""
     return shared_buffers(version_num, settings) * _BUFFER_BYTES + clients * BACKEND_BYTES
+
+
+def at_once_bytes(plan: Plan) -> int:
+    """Memory of all servers of ``plan`` that take turns; 0 without such."""
+    clients = max(workload.clients for workload in plan.workloads)
+    each = sum(
+        server_bytes(plan.installs[0].version_num, plan.settings_of(variant), clients)
+        for variant in plan.sliced
+    )
+    # Servers of builds and of versions of a load have the same settings.
+    return each * (1 if plan.turning == "variant" else len(plan.turns))
 
 
 def beyond_memory(servers: int, servers_bytes: int, tables_bytes: int) -> str | None:

@@ -10,7 +10,7 @@ in each slice of another: CPU time and bytes, of WAL and to disk."""
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from walproof.lab.kinds.throughput.seen import SliceSeen, stored
 from walproof.lab.kinds.throughput.toggled import wait_until_connected
 from walproof.lab.pgbench_tables import open_server
 from walproof.lab.pgbench_target import target_of
-from walproof.lab.sizes import beyond_memory, server_bytes
+from walproof.lab.sizes import at_once_bytes, beyond_memory
 from walproof.lab.slice_order import slice_orders
 from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
@@ -162,13 +162,12 @@ def take_turns(
                     server.connection.close()
                     server.cluster.stop("fast")
             measured.slices = _counted([turn.slice for turn in turns], servers)
-            too_large = beyond_memory(len(servers), _servers_bytes(bench, of_server.values()), tables_bytes)
         except WalproofError:
             broken = [checked.cluster for checked in servers.values() if not checked.cluster.is_running()]
             measured.log = measured.log or (broken[0].log_tail() if broken else None)
             raise
     _note(measured, turns, warm_s + slicing.guard_s, has_checkpoint=bench.plan.checkpoint_before)
-    if too_large is not None:
+    if (too_large := beyond_memory(len(servers), at_once_bytes(plan), tables_bytes)) is not None:
         measured.warnings.append(
             f"{too_large}: what a server alone finds in memory, these read from the disk (--design fresh)"
         )
@@ -176,15 +175,6 @@ def take_turns(
 
 def _tables_bytes(connection: psycopg.Connection[tuple[object, ...]]) -> int:
     return int(str((connection.execute(_TABLES).fetchone() or (0,))[0]))
-
-
-def _servers_bytes(bench: Bench, orders: Collection[TrialOrder]) -> int:
-    plan = bench.plan
-    variants = [plan.variant(order.variant) for order in orders]
-    return sum(
-        server_bytes(plan.installs[0].version_num, plan.settings_of(variant), bench.workload(order).clients)
-        for order, variant in zip(orders, variants, strict=True)
-    )
 
 
 def _opened(
