@@ -47,9 +47,16 @@ def test_a_pair_takes_two_servers_and_their_wal(embedded: Install, tmp_path: Pat
 def test_recordings_that_do_not_fit_are_refused_before_the_first(embedded: Install, tmp_path: Path) -> None:
     plan = _plan("replay", embedded, tmp_path)
     vast = replace(plan, kind=replace(plan.kind_as(Replay), rows=10**12))
+    kept = tmp_path / "templates"
+    kept.mkdir()
+    (kept / "file").write_bytes(bytes(1 << 20))
     with pytest.raises(StudyError, match='study "replay" cannot run here') as refused:
         check(vast)
     assert "free disk" in str(refused.value.detail)
+    assert refused.value.hint == (
+        "A smaller scale or max_wal_size, or another folder (--on), needs less. "
+        f"What earlier runs prepared may be deleted: {kept} (1.00 MB)."
+    )
 
 
 def test_a_method_that_cannot_be_had_is_refused_before_the_first_trial(

@@ -1,20 +1,56 @@
-"""A template that is not needed again is removed, unless another process may be copying it."""
+"""Templates that are not needed again are removed, unless another process may be copying them."""
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
+from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.workspace import Workspace
 
 
+def _made(workspace: Workspace, name: str, unused_days: float = 0.0) -> Path:
+    template = workspace.templates / name
+    (template / "data").mkdir(parents=True)
+    (template / "data" / "PG_VERSION").write_text("18\n")
+    then = time.time() - unused_days * 86_400
+    os.utime(template, (then, then))
+    return template
+
+
 def test_a_template_is_forgotten_when_nobody_else_is_there(tmp_path: Path) -> None:
     with Workspace(tmp_path / "work", None) as workspace:
-        template = workspace.templates / "18.4-abc"
-        (template / "data").mkdir(parents=True)
+        template = _made(workspace, "18.4-abc")
         with Workspace(tmp_path / "work", None):
             templates.forget(workspace, template)
             assert template.exists()
         templates.forget(workspace, template)
         assert not template.exists()
         assert list(workspace.folder.iterdir()) == []
+
+
+def test_templates_that_no_run_asked_for_in_two_weeks_are_removed(tmp_path: Path) -> None:
+    with Workspace(tmp_path / "work", None) as workspace:
+        old, used = _made(workspace, "18.4-old", 14.1), _made(workspace, "18.4-used", 13.9)
+        with Workspace(tmp_path / "work", None):
+            templates.forget_unused(workspace)
+            assert old.exists()
+        templates.forget_unused(workspace)
+        assert list(workspace.templates.iterdir()) == [used]
+        assert list(workspace.folder.iterdir()) == []
+
+
+def test_whoever_asks_for_a_template_uses_it(workspace: Workspace, embedded: Install) -> None:
+    template = templates.prepare_empty(workspace, embedded, ())
+    os.utime(template, (1e9, 1e9))
+    assert templates.prepare_empty(workspace, embedded, ()) == template
+    assert time.time() - template.stat().st_mtime < 60
+
+
+def test_what_templates_take_of_the_disk(tmp_path: Path) -> None:
+    with Workspace(tmp_path / "work", None) as workspace:
+        (_made(workspace, "18.4-abc") / "data" / "1").write_bytes(bytes(100_000))
+        assert 100_000 <= templates.kept_bytes(workspace.templates) <= 120_000
+        assert templates.kept_bytes(workspace.templates / "none") == 0

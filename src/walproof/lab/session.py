@@ -26,6 +26,7 @@ from walproof.lab.preflight import check
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Enough, Progress, RoundCells
 from walproof.lab.trial import Bench, Trials, run_trial
+from walproof.postgres import template as templates
 from walproof.postgres.build import build_facts
 from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.wal_folder import wal_workspace
@@ -106,7 +107,8 @@ def ready_to_run(
 ) -> Iterator[Trials]:
     """Check that the plan can run here, prepare its templates, and hand out what runs its trials.
 
-    Everything but the templates is removed at the end. Raises a WalproofError naming all that is missing.
+    Everything but the templates is removed at the end, and templates that were long not asked for are, too.
+    Raises a WalproofError naming all that is missing.
     """
     with opened_bench(plan, progress, keep_failures, other_hosts) as bench:
         yield lab_kind(plan.kind).prepare(bench)
@@ -136,6 +138,8 @@ def opened_bench(
         if half.simulates_disk(plan):
             _check_simulated_disk(reachable, workspace)
         yield Bench(plan, workspace, reachable, pgbench, wal, progress, keep_failures, other_hosts)
+        # Not before: gigabytes that are removed would keep the disk busy while it is measured.
+        templates.forget_unused(workspace)
 
 
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str], host: str | None = None) -> Run | None:

@@ -1,14 +1,18 @@
 """Prepared data directories: made once, cloned for every trial, so that all trials start from equal bytes.
 
 A template is known by a hash of everything that its bytes depend on. It is built inside the workspace and
-moved into place when it is complete, so a template that exists is whole.
+moved into place when it is complete, so a template that exists is whole. Its folder's time of modification
+is when a run last asked for it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,6 +25,8 @@ from walproof.privilege.environment import child_environment
 from walproof.privilege.user import running_as, server_user
 
 _FORMAT = 1
+UNUSED_DAYS = 14
+"""Templates that no run has asked for in so long are removed by the next one."""
 
 LOAD_SETTINGS = {
     # The load is thrown away if it is interrupted, so nothing needs to be durable before the final sync.
@@ -104,6 +110,25 @@ def forget(workspace: Workspace, template: Path) -> None:
     workspace.remove_folder(gone)
 
 
+def forget_unused(workspace: Workspace) -> None:
+    """Remove the templates that no run has asked for in ``UNUSED_DAYS``; none while another process may be
+    copying one."""
+    long_ago = time.time() - UNUSED_DAYS * 86_400
+    for template in sorted(workspace.templates.iterdir()):
+        if template.lstat().st_mtime < long_ago:
+            forget(workspace, template)
+
+
+def kept_bytes(folder: Path) -> int:
+    """What the templates in ``folder`` take of the disk; of those that cannot be read, nothing."""
+    blocks = 0
+    for found, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                blocks += (Path(found) / name).lstat().st_blocks
+    return blocks * 512
+
+
 def is_prepared(workspace: Workspace, install: Install, initdb_options: Sequence[str], setup: str) -> bool:
     """Whether that template exists already."""
     return (workspace.templates / key_of(install, initdb_options, setup)).exists()
@@ -111,7 +136,8 @@ def is_prepared(workspace: Workspace, install: Install, initdb_options: Sequence
 
 def _prepare(workspace: Workspace, key: str, build: Callable[[Path], None]) -> Path:
     home = workspace.templates / key
-    if home.exists():
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(home)
         return home
     folder = workspace.make_folder(f"template-{key}")
     try:
