@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -35,19 +37,48 @@ def _package(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def _imports(path: Path) -> list[tuple[int, str]]:
-    found = []
+@dataclass(frozen=True)
+class _Seen:
+    """What the rules ask of a file. Trees of all files would fill memory, and parsing takes longest."""
+
+    imports: tuple[tuple[int, str], ...]
+    """(line, name)."""
+    calls: tuple[tuple[int, str], ...]
+    """(line, dotted name) of each call."""
+    unsafe_starts: tuple[int, ...]
+    """Lines that start Python without -P."""
+
+
+@cache
+def _seen(path: Path) -> _Seen:
+    imports: list[tuple[int, str]] = []
+    calls: list[tuple[int, str]] = []
+    unsafe: list[int] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            imports += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: import by absolute name instead"
             module = node.module or ""
             if module == "walproof":
-                found += [(node.lineno, f"walproof.{alias.name}") for alias in node.names]
+                imports += [(node.lineno, f"walproof.{alias.name}") for alias in node.names]
             else:
-                found.append((node.lineno, module))
-    return found
+                imports.append((node.lineno, module))
+        elif isinstance(node, ast.Call):
+            calls.append((node.lineno, ast.unparse(node.func)))
+            if not _is_safe_start(node):
+                unsafe.append(node.lineno)
+    return _Seen(tuple(imports), tuple(calls), tuple(unsafe))
+
+
+def _is_safe_start(call: ast.Call) -> bool:
+    """Whether the call starts no Python, or one that does not import from the present folder."""
+    words = [
+        [word.value for word in part.elts if isinstance(word, ast.Constant)]
+        for part in call.args
+        if isinstance(part, ast.List) and "sys.executable" in {ast.unparse(word) for word in part.elts}
+    ]
+    return all("-P" in one for one in words)
 
 
 def _complaint(importer: str, imported: str) -> str | None:
@@ -61,64 +92,64 @@ def _complaint(importer: str, imported: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_down(path: Path) -> None:
-    package = _package(path)
-    if package in ("__init__", "__main__"):
-        return
-    assert package in LEVELS, f"package {package} has no level: add it to LEVELS"
+def test_imports_point_down() -> None:
     problems = []
-    for line, name in _imports(path):
-        if name.startswith("walproof.") and (imported := name.split(".")[1]) in LEVELS:
-            complaint = _complaint(package, imported)
-            if complaint:
-                problems.append(f"{path}:{line}: imports walproof.{imported}: {complaint}")
-        if package not in LIVE | {"cli"} and name.split(".")[0] in LIVE_LIBRARIES:
-            problems.append(f"{path}:{line}: imports {name}: only live packages and cli touch the world")
+    for path in _modules():
+        package = _package(path)
+        if package in ("__init__", "__main__"):
+            continue
+        assert package in LEVELS, f"package {package} has no level: add it to LEVELS"
+        for line, name in _seen(path).imports:
+            if name.startswith("walproof.") and (imported := name.split(".")[1]) in LEVELS:
+                complaint = _complaint(package, imported)
+                if complaint:
+                    problems.append(f"{path}:{line}: imports walproof.{imported}: {complaint}")
+            if package not in LIVE | {"cli"} and name.split(".")[0] in LIVE_LIBRARIES:
+                problems.append(f"{path}:{line}: imports {name}: only live packages and cli touch the world")
     assert not problems, "\n".join(problems)
 
 
-@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_nothing_stored_can_run(path: Path) -> None:
+def test_nothing_stored_can_run() -> None:
     """What another user, a store or a stranger wrote is read as data, never by what runs code in it."""
     running = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
     found = [
-        f"{path}:{line}: imports {name}" for line, name in _imports(path) if name.split(".")[0] in running
+        f"{path}:{line}: imports {name}"
+        for path in _modules()
+        for line, name in _seen(path).imports
+        if name.split(".")[0] in running
     ]
     assert not found, "\n".join(found)
 
 
-def _calls(path: Path) -> list[tuple[int, str, ast.Call]]:
-    """(line, dotted name, call) of every call of the file whose function has a plain name."""
-    calls = [
-        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
-    ]
-    return [(call.lineno, ast.unparse(call.func), call) for call in calls]
-
-
-@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_only_the_workspace_gives_files_away(path: Path) -> None:
+def test_only_the_workspace_gives_files_away() -> None:
     """What is made with the rights of its owner (acting_as) need not be given by path."""
-    if path == SOURCE / "postgres" / "workspace.py":
-        return
     found = [
         f"{path}:{line}: {name}"
-        for line, name, _ in _calls(path)
+        for path in _modules()
+        if path != SOURCE / "postgres" / "workspace.py"
+        for line, name in _seen(path).calls
         if name.split(".")[-1] in ("chown", "lchown")
     ]
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_our_own_programs_import_from_no_present_folder(path: Path) -> None:
+def test_our_own_programs_import_from_no_present_folder() -> None:
     """``python -m`` looks into the present folder first, unless it is told -P."""
-    for line, _, call in _calls(path):
-        words = [
-            [word.value for word in part.elts if isinstance(word, ast.Constant)]
-            for part in call.args
-            if isinstance(part, ast.List) and "sys.executable" in {ast.unparse(word) for word in part.elts}
-        ]
-        assert all("-P" in one for one in words), f"{path}:{line}: starts Python without -P"
+    found = [f"{path}:{line}" for path in _modules() for line in _seen(path).unsafe_starts]
+    assert not found, f"starts Python without -P: {found}"
+
+
+def test_the_rules_see_what_they_forbid(tmp_path: Path) -> None:
+    """Oracle of the rules above."""
+    path = tmp_path / "wrong.py"
+    path.write_text(
+        "import pickle\nfrom walproof import lab\nfrom os import path\nos.chown('x', 1, 1)\n"
+        "run([sys.executable, '-m', 'x'])\nrun([sys.executable, '-P', '-m', 'x'])\n"
+    )
+    seen = _seen(path)
+    assert seen.imports == ((1, "pickle"), (2, "walproof.lab"), (3, "os"))
+    assert (4, "os.chown") in seen.calls
+    assert seen.unsafe_starts == (5,)
 
 
 def test_packages_import_none_of_their_parts() -> None:
@@ -128,7 +159,7 @@ def test_packages_import_none_of_their_parts() -> None:
     one file. ``cli`` holds the entry point.
     """
     for path in SOURCE.rglob("__init__.py"):
-        found = {name for _, name in _imports(path) if name.startswith("walproof")}
+        found = {name for _, name in _seen(path).imports if name.startswith("walproof")}
         if _package(path) not in ("facts", "wal", "cli"):
             assert found == set(), f"{path}: imports {', '.join(sorted(found))}"
 
@@ -207,13 +238,13 @@ def test_only_the_helper_touches_what_is_roots() -> None:
         if any(word in path.read_text(encoding="utf-8") for word in _KERNEL_CALLS):
             found += [
                 f"{place}:{line}: {name}"
-                for line, name, _ in _calls(path)
+                for line, name in _seen(path).calls
                 if name.split(".")[-1] in _KERNEL_CALLS
             ]
         if any(place == reader for reader, _ in _READ_ONLY):
             writes = ("write_text", "write_bytes")
             found += [
-                f"{place}:{line}: {name}" for line, name, _ in _calls(path) if name.split(".")[-1] in writes
+                f"{place}:{line}: {name}" for line, name in _seen(path).calls if name.split(".")[-1] in writes
             ]
     assert found == []
     assert read == _READ_ONLY, "what is no longer read there may be taken off the list"
@@ -226,7 +257,7 @@ def test_the_helper_needs_nothing_of_walproof_but_its_own() -> None:
     """What runs as root is small."""
     allowed = ("walproof.privilege", "walproof.errors")
     for path in (SOURCE / "privilege").rglob("*.py"):
-        for line, name in _imports(path):
+        for line, name in _seen(path).imports:
             is_fine = not name.startswith("walproof") or name.startswith(allowed)
             assert is_fine, f"{path}:{line}: imports {name}"
             assert name.split(".")[0] not in {"psutil", "psycopg", "pydantic"}, (

@@ -10,6 +10,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -79,19 +80,37 @@ def _files(packages: tuple[str, ...]) -> list[Path]:
     return [path for package in packages for path in sorted((SOURCE / package).rglob("*.py"))]
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """What the checks ask of a file; place is its name with a line."""
+
+    strings: tuple[tuple[str, str], ...]
+    """(place, text) of each string."""
+    beginnings: frozenset[str]
+    """What the file's f-strings begin with: a part of a name may stand apart from it."""
+    composed: tuple[str, ...]
+    """The f-strings as regular expressions."""
+    asked_for: tuple[tuple[str, str], ...]
+    """(place, regular expression) of strings that can only be names of metrics."""
+
+
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def _seen(path: Path) -> _Seen:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    strings, beginnings, composed = [], set(), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.append((_place(path, node), node.value))
+        elif isinstance(node, ast.JoinedStr):
+            composed.append(_regex(node, {}) or "")
+            if isinstance(node.values[0], ast.Constant):
+                beginnings.add(str(node.values[0].value))
+    asked_for = tuple((_place(path, node), pattern) for node, pattern in _asked_for(tree))
+    return _Seen(tuple(strings), frozenset(beginnings), tuple(composed), asked_for)
 
 
 def _place(path: Path, node: ast.AST) -> str:
     return f"{path.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}"
-
-
-def _strings(path: Path) -> Iterator[tuple[ast.Constant, str]]:
-    for node in ast.walk(_tree(path)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node, node.value
 
 
 def _is_shaped_like_a_metric(text: str) -> bool:
@@ -104,52 +123,46 @@ def _is_shaped_like_a_metric(text: str) -> bool:
     return words[-1] in _UNITS and len(words) > 1
 
 
-def _beginnings(path: Path) -> set[str]:
-    """What the file's f-strings begin with: a part of a name may stand apart from it."""
-    found = set()
-    for node in ast.walk(_tree(path)):
-        if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
-            found.add(str(node.values[0].value))
-    return found
-
-
 def _known(name: str) -> bool:
     """Whether a family or a metric has that name before the dot."""
-    return name in {one.base for one in metrics()}
+    return name in _bases()
 
 
-@pytest.mark.parametrize("path", _files((*LIVE, *OFFLINE, "cli")), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_strings_that_look_like_metrics_are_declared(path: Path) -> None:
-    if str(path.relative_to(SOURCE)).startswith(OTHER_FACTS):
-        return
-    beginnings = _beginnings(path)
+@cache
+def _bases() -> frozenset[str]:
+    return frozenset(one.base for one in metrics())
+
+
+def test_strings_that_look_like_metrics_are_declared() -> None:
     wrong = [
-        f"{_place(path, node)}: {text}"
-        for node, text in _strings(path)
+        f"{place}: {text}"
+        for path in _files((*LIVE, *OFFLINE, "cli"))
+        if not str(path.relative_to(SOURCE)).startswith(OTHER_FACTS)
+        for place, text in _seen(path).strings
         if _is_shaped_like_a_metric(text)
         and text not in OTHERS
         and text not in QUANTITIES
         and not _known(text)
-        and not any(_known(beginning + text) for beginning in beginnings)
+        and not any(_known(beginning + text) for beginning in _seen(path).beginnings)
     ]
     assert not wrong, f"declare it in facts/metrics.csv, or say in OTHERS what it is: {wrong}"
 
 
-@pytest.mark.parametrize("path", _files((*LIVE, *OFFLINE)), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_families_are_declared(path: Path) -> None:
+def test_families_are_declared() -> None:
     wrong = [
-        f"{_place(path, node)}: {text}"
-        for node, text in _strings(path)
+        f"{place}: {text}"
+        for path in _files((*LIVE, *OFFLINE))
+        for place, text in _seen(path).strings
         if _FAMILY.fullmatch(text) and text != "recovery_min_apply_delay." and not _known(text[:-1])
     ]
     assert not wrong, wrong
 
 
-@pytest.mark.parametrize("path", _files((*LIVE, *OFFLINE, "cli")), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_what_is_asked_for_by_name_is_declared(path: Path) -> None:
+def test_what_is_asked_for_by_name_is_declared() -> None:
     wrong = [
-        f"{_place(path, node)}: {pattern}"
-        for node, pattern in _asked_for(path)
+        f"{place}: {pattern}"
+        for path in _files((*LIVE, *OFFLINE, "cli"))
+        for place, pattern in _seen(path).asked_for
         if not (
             _is_name(pattern) or pattern in OTHERS or any(re.fullmatch(pattern, name) for name in _examples())
         )
@@ -165,7 +178,7 @@ def _is_name(pattern: str) -> bool:
 
 def test_the_checks_see_what_is_asked_for() -> None:
     """Oracle of the three above: names that are known to be there are found, and a wrong one is not known."""
-    asked = {pattern for path in _files((*LIVE, *OFFLINE)) for _, pattern in _asked_for(path)}
+    asked = {pattern for path in _files((*LIVE, *OFFLINE)) for _, pattern in _seen(path).asked_for}
     assert {"tps", "wal_fpi_per_txn", "complete_wal_bytes", "disk_busy_share", "client_busy"} <= asked
     assert "latency_ms_(?:.+)" in asked
     assert "wal_bytes_decoded\\.(?:.+)" in asked
@@ -174,17 +187,17 @@ def test_the_checks_see_what_is_asked_for() -> None:
     assert len(asked) > 80
 
 
-def _asked_for(path: Path) -> Iterator[tuple[ast.AST, str]]:
+def _asked_for(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
     """Strings that can only be names of metrics, as regular expressions."""
     constants = {
         target.id: node.value.value
-        for node in _tree(path).body
+        for node in tree.body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
         for target in node.targets
         if isinstance(target, ast.Name)
     }  # fmt: skip
-    for node in ast.walk(_tree(path)):
+    for node in ast.walk(tree):
         asked: list[ast.expr] = []
         if isinstance(node, ast.Subscript) and _holds(node.value):
             asked = [node.slice]
@@ -239,14 +252,12 @@ def _examples_of(one: Metric) -> tuple[str, ...]:
 def test_every_declared_metric_is_written() -> None:
     """No row is left over. Names that are put together match as far as they are spelled."""
     paths = [*_files((*LIVE, *OFFLINE)), SOURCE / "facts" / "profile.py"]
-    spelled = {text for path in paths for _, text in _strings(path)}
+    spelled = {text for path in paths for _, text in _seen(path).strings}
     patterns = [
         pattern
         for path in paths
-        for node in ast.walk(_tree(path))
-        if isinstance(node, ast.JoinedStr)
-        and (pattern := _regex(node, {})) is not None
-        and len(pattern.replace("(?:.+)", "").replace("\\", "")) >= _SPELLED_LEAST
+        for pattern in _seen(path).composed
+        if len(pattern.replace("(?:.+)", "").replace("\\", "")) >= _SPELLED_LEAST
     ]
     left_over = [
         one.name
