@@ -8,6 +8,7 @@ embedded one, so no live test is ever skipped for want of a server.
 
 from __future__ import annotations
 
+import gc
 import operator
 import os
 import re
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import declared, rights, versions
+from tests import declared, rights, spreading, versions
 from walproof.facts import Install
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.install import find
@@ -39,6 +40,7 @@ if (_USER := server_user()) is not None:
 
 rights.watch()
 declared.watch()
+gc.set_threshold(50_000)
 
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq}
 
@@ -72,6 +74,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in live)
 
 
+def pytest_collection_finish() -> None:
+    """Tests live to the end: no collection need look through them again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """In CI a skipped test is a failure: a skip must never hide that something was not tested."""
@@ -86,6 +94,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Before workers look for what is there."""
+    if not hasattr(session.config, "workerinput"):
+        spreading.spread()
     if versions.is_whole(session.config):
         versions.fetch_missing()
 
