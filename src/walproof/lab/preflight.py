@@ -24,7 +24,6 @@ from walproof.settings.value import parse
 from walproof.units import format_bytes
 from walproof.workload.pgbench import setup_description
 
-_FREE_DISK = "free disk in"
 _SHM_BYTES = 16 << 20
 """Dynamic shared memory of a server without parallel queries takes about 1 MB; this leaves room for some."""
 _TRIAL_OVERHEAD_S = 1.0
@@ -116,8 +115,9 @@ def check(plan: Plan) -> None:
     hints = [hint] if conditions and hint is not None else []
     if machine:
         hints.append("A smaller scale or max_wal_size, or another folder (--on), needs less.")
-        kept = Path(plan.folder) / "templates"
-        if any(line.startswith(_FREE_DISK) for line in machine) and (taken := templates.kept_bytes(kept)):
+        work = Path(plan.folder)
+        kept, is_full = work / "templates", any(line.startswith(_free_disk(work)) for line in machine)
+        if is_full and (taken := templates.kept_bytes(kept)):
             hints.append(f"What earlier runs prepared may be deleted: {kept} ({format_bytes(taken)}).")
     if builds:
         hints.append("--pg names another install; the embedded one has no contrib modules, lz4 or zstd.")
@@ -128,12 +128,19 @@ def check(plan: Plan) -> None:
     )
 
 
+def _existing(folder: Path) -> Path:
+    return next(above for above in (folder, *folder.parents) if above.exists())
+
+
+def _free_disk(folder: Path) -> str:
+    return f"free disk in {_existing(folder)}"
+
+
 def _machine(plan: Plan) -> list[str]:
     work = Path(plan.folder)
     needs = estimate(plan, work / "templates")
-    existing = next(folder for folder in (work, *work.parents) if folder.exists())
     found = {
-        f"{_FREE_DISK} {existing}": (needs.disk_bytes, shutil.disk_usage(existing).free),
+        _free_disk(work): (needs.disk_bytes, shutil.disk_usage(_existing(work)).free),
         "available memory": (needs.memory_bytes, psutil.virtual_memory().available),
     }
     if Path("/dev/shm").is_dir():
@@ -146,7 +153,7 @@ def _machine(plan: Plan) -> list[str]:
     for waldir in sorted({v.waldir for v in plan.variants if v.waldir is not None}):
         check_wal_folder(Path(waldir), work)
         wal_bytes = max(_max_wal_size(plan, v) for v in plan.variants if v.waldir == waldir)
-        found[f"{_FREE_DISK} {waldir}"] = (wal_bytes + SEGMENTS_BYTES, shutil.disk_usage(waldir).free)
+        found[_free_disk(Path(waldir))] = (wal_bytes + SEGMENTS_BYTES, shutil.disk_usage(waldir).free)
     problems = [
         f"{what}: needs about {format_bytes(needed)}, there is {format_bytes(there)}"
         for what, (needed, there) in found.items()

@@ -115,8 +115,9 @@ def forget_unused(workspace: Workspace) -> None:
     copying one."""
     long_ago = time.time() - UNUSED_DAYS * 86_400
     for template in sorted(workspace.templates.iterdir()):
-        if template.lstat().st_mtime < long_ago:
-            forget(workspace, template)
+        with contextlib.suppress(FileNotFoundError):  # another process was quicker
+            if template.lstat().st_mtime < long_ago:
+                forget(workspace, template)
 
 
 def kept_bytes(folder: Path) -> int:
