@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from walproof.facts.codec import from_json, to_json
 from walproof.lab.asked import Overrides
 from walproof.lab.kinds import registry as lab_registry
 from walproof.lab.reading import check_study
-from walproof.lab.session import ready_to_run
+from walproof.lab.session import opened_bench, ready_to_run
 from walproof.lab.study import built_in_names, read_study, resolve
 from walproof.lab.trial import TrialOrder, run_trial
 from walproof.report.kinds import registry as report_registry
@@ -218,3 +219,19 @@ def test_what_is_added_and_fails_leaves_the_trial(
     assert [warning for warning in trial.warnings if "not measured: the run is void" in warning], (
         trial.warnings
     )
+
+
+def test_the_end_of_a_run_removes_what_no_run_asked_for_in_two_weeks(
+    embedded: Install, open_place: Path
+) -> None:
+    workload = [{"name": "w", "scale": 1, "clients": 1, "duration": "1s"}]
+    study = {"name": "mine", "title": "?", "workload": workload, "variant": [{"name": "default"}]}
+    plan = resolve(
+        check_study(study, "test"), Overrides(rounds=1, probes=()), folder=open_place / "w", given=(embedded,)
+    )
+    with opened_bench(plan, Silence()) as bench:
+        old, used = bench.workspace.templates / "18.4-old", bench.workspace.templates / "18.4-used"
+        old.mkdir()
+        used.mkdir()
+        os.utime(old, (1e9, 1e9))
+    assert (old.exists(), used.exists()) == (False, True)

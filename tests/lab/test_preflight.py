@@ -53,9 +53,8 @@ def test_recordings_that_do_not_fit_are_refused_before_the_first(embedded: Insta
     with pytest.raises(StudyError, match='study "replay" cannot run here') as refused:
         check(vast)
     assert "free disk" in str(refused.value.detail)
-    assert refused.value.hint == (
-        "A smaller scale or max_wal_size, or another folder (--on), needs less. "
-        f"What earlier runs prepared may be deleted: {kept} (1.00 MB)."
+    assert f"\nwhat earlier runs prepared takes 1.00 MB and may be deleted: {kept}" in str(
+        refused.value.detail
     )
 
 

@@ -47,10 +47,3 @@ def test_whoever_asks_for_a_template_uses_it(workspace: Workspace, embedded: Ins
     os.utime(template, (1e9, 1e9))
     assert templates.prepare_empty(workspace, embedded, ()) == template
     assert time.time() - template.stat().st_mtime < 60
-
-
-def test_what_templates_take_of_the_disk(tmp_path: Path) -> None:
-    with Workspace(tmp_path / "work", None) as workspace:
-        (_made(workspace, "18.4-abc") / "data" / "1").write_bytes(bytes(100_000))
-        assert 100_000 <= templates.kept_bytes(workspace.templates) <= 120_000
-        assert templates.kept_bytes(workspace.templates / "none") == 0

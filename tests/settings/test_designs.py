@@ -69,6 +69,7 @@ def test_why_a_setting_is_not_toggled(name: str, reason: str | None) -> None:
     [
         ("wal_buffers", True, None),
         ("Shared_Buffers", True, None),
+        ("shared_buffers", False, None),
         ("synchronous_commit", False, None),
         ("full_page_writes", True, None),
         ("fsync", True, None),

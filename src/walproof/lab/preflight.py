@@ -19,6 +19,7 @@ from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES,
 from walproof.postgres import template as templates
 from walproof.postgres.build import missing_libraries, rejection
 from walproof.postgres.wal_folder import check_wal_folder
+from walproof.probe.size import folder_bytes
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes
@@ -115,10 +116,6 @@ def check(plan: Plan) -> None:
     hints = [hint] if conditions and hint is not None else []
     if machine:
         hints.append("A smaller scale or max_wal_size, or another folder (--on), needs less.")
-        work = Path(plan.folder)
-        kept, is_full = work / "templates", any(line.startswith(_free_disk(work)) for line in machine)
-        if is_full and (taken := templates.kept_bytes(kept)):
-            hints.append(f"What earlier runs prepared may be deleted: {kept} ({format_bytes(taken)}).")
     if builds:
         hints.append("--pg names another install; the embedded one has no contrib modules, lz4 or zstd.")
     raise StudyError(
@@ -128,19 +125,14 @@ def check(plan: Plan) -> None:
     )
 
 
-def _existing(folder: Path) -> Path:
-    return next(above for above in (folder, *folder.parents) if above.exists())
-
-
-def _free_disk(folder: Path) -> str:
-    return f"free disk in {_existing(folder)}"
-
-
 def _machine(plan: Plan) -> list[str]:
     work = Path(plan.folder)
-    needs = estimate(plan, work / "templates")
+    kept = work / "templates"
+    needs = estimate(plan, kept)
+    existing = next(folder for folder in (work, *work.parents) if folder.exists())
+    free_bytes = shutil.disk_usage(existing).free
     found = {
-        _free_disk(work): (needs.disk_bytes, shutil.disk_usage(_existing(work)).free),
+        f"free disk in {existing}": (needs.disk_bytes, free_bytes),
         "available memory": (needs.memory_bytes, psutil.virtual_memory().available),
     }
     if Path("/dev/shm").is_dir():
@@ -153,12 +145,14 @@ def _machine(plan: Plan) -> list[str]:
     for waldir in sorted({v.waldir for v in plan.variants if v.waldir is not None}):
         check_wal_folder(Path(waldir), work)
         wal_bytes = max(_max_wal_size(plan, v) for v in plan.variants if v.waldir == waldir)
-        found[_free_disk(Path(waldir))] = (wal_bytes + SEGMENTS_BYTES, shutil.disk_usage(waldir).free)
+        found[f"free disk in {waldir}"] = (wal_bytes + SEGMENTS_BYTES, shutil.disk_usage(waldir).free)
     problems = [
         f"{what}: needs about {format_bytes(needed)}, there is {format_bytes(there)}"
         for what, (needed, there) in found.items()
         if needed > there
     ]
+    if needs.disk_bytes > free_bytes and (taken := folder_bytes(kept)):
+        problems.append(f"what earlier runs prepared takes {format_bytes(taken)} and may be deleted: {kept}")
     descriptors = os.sysconf("SC_OPEN_MAX")
     clients = max(workload.clients for workload in plan.workloads)
     if 0 < descriptors < clients + 100:

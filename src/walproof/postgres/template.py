@@ -120,16 +120,6 @@ def forget_unused(workspace: Workspace) -> None:
                 forget(workspace, template)
 
 
-def kept_bytes(folder: Path) -> int:
-    """What the templates in ``folder`` take of the disk; of those that cannot be read, nothing."""
-    blocks = 0
-    for found, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                blocks += (Path(found) / name).lstat().st_blocks
-    return blocks * 512
-
-
 def is_prepared(workspace: Workspace, install: Install, initdb_options: Sequence[str], setup: str) -> bool:
     """Whether that template exists already."""
     return (workspace.templates / key_of(install, initdb_options, setup)).exists()
