@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -19,11 +27,56 @@ def environment(**changes: str) -> dict[str, str]:
 def walproof(
     *arguments: str, cwd: Path, timeout_s: float = 300.0, **changes: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run to the end."""
-    return subprocess.run(
-        [sys.executable, "-m", "walproof", *arguments],
-        capture_output=True, text=True, check=False, cwd=cwd, timeout=timeout_s, env=environment(**changes),
-    )  # fmt: skip
+    """Run to the end: a fork of a process that has imported walproof, or a new Python where that is to start
+    in another way."""
+    if any(name.startswith("PYTHON") for name in changes):
+        return subprocess.run(
+            [sys.executable, "-m", "walproof", *arguments],
+            capture_output=True, text=True, check=False, cwd=cwd, timeout=timeout_s,
+            env=environment(**changes),
+        )  # fmt: skip
+    wanted = {"arguments": arguments, "cwd": str(cwd), "environment": environment(**changes)}
+    pipes = [os.pipe() for _ in ("stdout", "stderr", "answers")]
+    with Path(os.devnull).open("rb") as nothing:
+        streams = [nothing.fileno(), *(write for _, write in pipes)]
+        socket.send_fds(_starter(), [json.dumps(wanted).encode()], streams)
+    for _, write in pipes:
+        os.close(write)
+    with ThreadPoolExecutor(len(pipes)) as readers, open(pipes[-1][0]) as answers:
+        pid = int(answers.readline())
+        said = [readers.submit(_read, read) for read, _ in pipes[:-1]]
+        status = readers.submit(answers.readline)
+        if wait([*said, status], timeout_s).not_done:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(arguments, timeout_s)
+        stdout, stderr = (text.result() for text in said)
+        return subprocess.CompletedProcess(
+            arguments, os.waitstatus_to_exitcode(int(status.result())), stdout, stderr
+        )
+
+
+def _read(descriptor: int) -> str:
+    with open(descriptor) as stream:
+        return stream.read()
+
+
+@functools.cache
+def _starter() -> socket.socket:
+    """What commands are asked of (tests/cli/starter.py has the protocol)."""
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with its:
+        starter = subprocess.Popen(
+            [sys.executable, "-m", "tests.cli.starter", str(its.fileno())],
+            stdin=subprocess.DEVNULL, cwd=ROOT, env=environment(), pass_fds=[its.fileno()],
+        )  # fmt: skip
+
+    def end() -> None:
+        ours.close()
+        starter.wait()
+
+    atexit.register(end)
+    return ours
 
 
 def start(arguments: Sequence[str], cwd: Path, errors: Path) -> subprocess.Popen[bytes]:

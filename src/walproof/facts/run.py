@@ -81,7 +81,7 @@ class CutFacts:
     checkpoints: int
     """Checkpoints that ended before the cut."""
     unflushed: tuple[str, ...]
-    """Files that the last checkpoint should have flushed and did not, by the fsync audit."""
+    """Files that the last two checkpoints should have flushed and did not, by the fsync audit."""
     images: tuple[CheckedImage, ...]
 
     @property

@@ -76,14 +76,29 @@ def chart_of(values: list[dict[str, Any]]) -> Any:
 
 def configured(chart: Any) -> dict[str, Any]:
     """The chart's Vega-Lite specification, with the common style."""
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    # Altair's own configure methods copy the whole chart, each of them.
+    config = spec["config"]
     text = {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12}
-    themed = chart.configure(font=FONT, background="transparent").configure_axis(
-        gridColor=GRID, domainColor=FAINT, tickColor=FAINT, titleFontWeight="normal", **text
-    )
-    themed = themed.configure_view(stroke=None).configure_legend(
-        titleFontWeight="normal", labelLimit=320, symbolSize=90, **text
-    )
-    themed = themed.configure_header(labelFontWeight="bold", **text)
-    themed = themed.configure_title(anchor="start", color=INK, fontSize=13, offset=6, subtitleColor=FAINT)
-    spec: dict[str, Any] = themed.to_dict(validate=False)
+    config |= {
+        "font": FONT,
+        "background": "transparent",
+        "axis": {
+            "gridColor": GRID,
+            "domainColor": FAINT,
+            "tickColor": FAINT,
+            "titleFontWeight": "normal",
+            **text,
+        },
+        "view": {**config["view"], "stroke": None},
+        "legend": {"titleFontWeight": "normal", "labelLimit": 320, "symbolSize": 90, **text},
+        "header": {"labelFontWeight": "bold", **text},
+        "title": {
+            "anchor": "start",
+            "color": INK,
+            "fontSize": 13,
+            "offset": 6,
+            "subtitleColor": FAINT,
+        },
+    }
     return spec

@@ -271,7 +271,7 @@ def failing_images(trials: Sequence[Trial]) -> list[Block]:
 
 
 def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
-    """The fsync audit: files that a checkpoint should have flushed."""
+    """The fsync audit: files that checkpoints should have flushed."""
     missing = {path for summary in summaries for path in summary.unflushed}
     if missing:
         rows = tuple(
@@ -282,19 +282,19 @@ def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
         columns = (Column("variant"), Column("PostgreSQL"), Column("files"))
         return [
             Table(
-                "Fsync audit: files that the last checkpoint should have flushed and did not",
+                "Fsync audit: files that the last two checkpoints should have flushed and did not",
                 columns,
                 rows,
-                "Written before the checkpoint began, and not flushed when it had ended: a missing fsync in "
-                "PostgreSQL or an extension.",
+                "Written before the first of them began, and not flushed when the second had ended: a missing "
+                "fsync in PostgreSQL or an extension.",
             )
         ]
     audited = sum(summary.cuts for summary in summaries if not _skips_flushes(cells, summary.variant))
     return [
         Paragraph(
-            f"Fsync audit: after the last checkpoint before each of {counted(audited, 'cut')}, every file "
-            "that was written before it had been flushed. Files that PostgreSQL creates anew at start are "
-            "left out."
+            f"Fsync audit: after the last two checkpoints before each of {counted(audited, 'cut')}, every "
+            "file that was written before them had been flushed. Files that PostgreSQL creates anew at start "
+            "are left out."
         )
     ]
 
