@@ -42,7 +42,7 @@ def walproof(
         socket.send_fds(_starter(), [json.dumps(wanted).encode()], streams)
     for _, write in pipes:
         os.close(write)
-    with ThreadPoolExecutor(len(pipes)) as readers, open(pipes[-1][0]) as answers:
+    with ThreadPoolExecutor(len(pipes)) as readers, os.fdopen(pipes[-1][0]) as answers:
         pid = int(answers.readline())
         said = [readers.submit(_read, read) for read, _ in pipes[:-1]]
         status = readers.submit(answers.readline)
@@ -57,7 +57,7 @@ def walproof(
 
 
 def _read(descriptor: int) -> str:
-    with open(descriptor) as stream:
+    with os.fdopen(descriptor) as stream:
         return stream.read()
 
 
@@ -68,7 +68,9 @@ def _starter() -> socket.socket:
     with its:
         starter = subprocess.Popen(
             [sys.executable, "-m", "tests.cli.starter", str(its.fileno())],
-            stdin=subprocess.DEVNULL, cwd=ROOT, env=environment(), pass_fds=[its.fileno()],
+            stdin=subprocess.DEVNULL, cwd=ROOT, pass_fds=[its.fileno()],
+            # Without threads, which a fork would lose.
+            env=environment(OPENBLAS_NUM_THREADS="1"),
         )  # fmt: skip
 
     def end() -> None:

@@ -20,7 +20,11 @@ import socket
 import sys
 import time
 
+import walproof.cli
+
 REQUEST_MOST_BYTES = 1 << 17
+_LATER = ("altair", "jinja2", "scipy.optimize", "scipy.special")
+"""What commands import once they need it."""
 
 
 def main() -> None:
@@ -60,10 +64,10 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    import walproof.cli
-
     for module in pkgutil.iter_modules(walproof.cli.__path__, "walproof.cli."):
         importlib.import_module(module.name)
+    for name in _LATER:
+        importlib.import_module(name)
 
 
 if __name__ == "__main__":

@@ -285,8 +285,8 @@ def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
                 "Fsync audit: files that the last two checkpoints should have flushed and did not",
                 columns,
                 rows,
-                "Written before the first of them began, and not flushed when the second had ended: a missing "
-                "fsync in PostgreSQL or an extension.",
+                "Written before the first of them began, and not flushed when the second had ended: a "
+                "missing fsync in PostgreSQL or an extension.",
             )
         ]
     audited = sum(summary.cuts for summary in summaries if not _skips_flushes(cells, summary.variant))
