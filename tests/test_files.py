@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from walproof.files import make_private, private_folder, write_whole
+from walproof.files import existing_above, make_private, private_folder, write_whole
 
 
 def _mode(path: Path) -> int:
@@ -84,3 +84,10 @@ def test_links_and_pipes_stay_what_they_are(tmp_path: Path) -> None:
     assert os.read(reader, 10) == b"told"
     os.close(reader)
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_where_a_folder_will_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert existing_above(tmp_path) == tmp_path
+    assert existing_above(tmp_path / "new" / "newer") == tmp_path
+    monkeypatch.chdir(tmp_path)
+    assert existing_above(Path("new")) == tmp_path

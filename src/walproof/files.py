@@ -49,6 +49,11 @@ def open_regular(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def existing_above(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists: whose disk it will be on once it is made."""
+    return next(place for place in (path, *path.absolute().parents) if place.exists())
+
+
 def sync_folder(folder: Path) -> None:
     """Return when the names in the folder are on the disk. Raises OSError."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -41,6 +41,7 @@ from walproof.facts.tuning import (
 )
 from walproof.facts.tuning_answers import candidate_name
 from walproof.facts.tuning_journal import Journal, JournalFile, StepTaken, tuning_name
+from walproof.files import existing_above
 from walproof.lab.load_file import read_load, slug, with_workload
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
 from walproof.lab.tune.conduct import Conductor
@@ -401,8 +402,8 @@ def _own_conf(path: Path, install: Install, takes: Takes) -> OwnConf:
 def machine_of(folder: Path) -> Capacity:
     """Memory of this machine, and free disk for servers in that folder."""
     facts = observe_environment(Path("/"))
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    return Capacity(int(facts.get("memory_bytes", 1 << 30)), shutil.disk_usage(existing).free)
+    free = shutil.disk_usage(existing_above(folder)).free
+    return Capacity(int(facts.get("memory_bytes", 1 << 30)), free)
 
 
 def _own_start(conf: OwnConf, space: SearchSpace, install: Install) -> Candidate:

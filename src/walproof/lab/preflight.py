@@ -12,6 +12,7 @@ import psutil
 from walproof.disk.simulated import DiskModel
 from walproof.errors import StudyError
 from walproof.facts import Plan, Variant
+from walproof.files import existing_above
 from walproof.lab.kind import Length
 from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.kinds.throughput.sliced import WARM_S
@@ -129,7 +130,7 @@ def _machine(plan: Plan) -> list[str]:
     work = Path(plan.folder)
     kept = work / "templates"
     needs = estimate(plan, kept)
-    existing = next(folder for folder in (work, *work.parents) if folder.exists())
+    existing = existing_above(work)
     free_bytes = shutil.disk_usage(existing).free
     found = {
         f"free disk in {existing}": (needs.disk_bytes, free_bytes),
