@@ -73,6 +73,18 @@ def test_a_missing_flush_is_named() -> None:
     assert "pg_xact/0000" in page.replace("<wbr>", "")
 
 
+def test_cuts_before_two_checkpoints_are_not_audited() -> None:
+    run, trials = cut_run()
+    assert "after the last two checkpoints before each of 6 cuts" in to_html(build_view(run, trials))
+
+    def early(trial: Trial) -> Trial:
+        return replace(trial, cut=replace(trial.cut, checkpoints=1)) if trial.cut is not None else trial
+
+    one = to_html(build_view(run, (early(trials[0]), *trials[1:])))
+    assert "after the last two checkpoints before each of 5 cuts" in one
+    assert "no cut came after two checkpoints" in to_html(build_view(run, tuple(map(early, trials))))
+
+
 def test_cuts_beside_throughput_are_a_section() -> None:
     facts = make_facts()
     plan = replace(facts.run.plan, kind=Throughput(PowerCut(1)))

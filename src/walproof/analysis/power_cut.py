@@ -60,6 +60,8 @@ class CutSummary:
     undo_bytes_max: int
     cut_s: float
     """Median time of a trial: load, cut, and all images to their verdict."""
+    audited: int
+    """Cuts with the checkpoints that the fsync audit needs."""
 
     @property
     def failed(self) -> int:
@@ -136,6 +138,7 @@ def _summary(plan: Plan, trials: Sequence[Trial], cell: Cell) -> CutSummary:
         unflushed=tuple(sorted({path for cut in cuts for path in cut.unflushed})),
         undo_bytes_max=max((cut.undo_bytes_max for cut in cuts), default=0),
         cut_s=median([trial.ended_at - trial.started_at for trial in with_cut]) if with_cut else 0.0,
+        audited=sum(cut.is_audited for cut in cuts),
     )
 
 

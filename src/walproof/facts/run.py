@@ -85,6 +85,11 @@ class CutFacts:
     images: tuple[CheckedImage, ...]
 
     @property
+    def is_audited(self) -> bool:
+        """Whether there were the two checkpoints that the fsync audit needs."""
+        return self.checkpoints > 1
+
+    @property
     def counts(self) -> Mapping[ImageState, int]:
         """Images by state; every state is named, from the best to the worst."""
         return {state: sum(image.state is state for image in self.images) for state in ImageState}

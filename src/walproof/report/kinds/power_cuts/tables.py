@@ -289,12 +289,14 @@ def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
                 "missing fsync in PostgreSQL or an extension.",
             )
         ]
-    audited = sum(summary.cuts for summary in summaries if not _skips_flushes(cells, summary.variant))
+    audited = sum(summary.audited for summary in summaries if not _skips_flushes(cells, summary.variant))
+    if not audited:
+        return [Paragraph("Fsync audit: no cut came after two checkpoints, so no file was looked at.")]
     return [
         Paragraph(
             f"Fsync audit: after the last two checkpoints before each of {counted(audited, 'cut')}, every "
-            "file that was written before them had been flushed. Files that PostgreSQL creates anew at start "
-            "are left out."
+            "file that was written before them had been flushed. Cuts with fewer checkpoints before them "
+            "are not counted. Files that PostgreSQL creates anew at start are left out."
         )
     ]
 
