@@ -301,8 +301,9 @@ class _Load:
         self.covered_sequence = 0
         """Changes up to this number happened before the last two checkpoints began that have ended.
 
-        After one, a file may lack a flush that nobody misses: who extends it asks for the flush after the
-        write (md.c, mdextend), may be kept from running in between, and logs the new page later still.
+        After one, a file may lack a flush that nobody misses: who extends it, drops it or builds an index
+        asks for flush or removal after the write (mdextend and mdunlink in md.c, smgr_bulk_finish in
+        bulk_write.c), and may be kept from running in between. What needs the write is logged later still.
         """
         self._cluster = cluster
         self._disk = disk
