@@ -1,9 +1,9 @@
 """Starts commands by fork, from a process that has imported what they import.
 
-A short command is imports for most of its time, and the tests start hundreds. One starter serves
-one process of tests, by a socket of packets whose descriptor is the argument, and ends when that is closed. A
-packet is one command: a JSON text with ``arguments``, ``cwd`` and ``environment``, and the descriptors of
-stdin, stdout, stderr and a pipe for two answers, lines with the command's process id and with its status as
+A short command is imports for most of its time, and the tests start hundreds. One starter serves one process
+of tests, by a socket of packets whose descriptor is the argument, and ends when that is closed. A packet is
+one command: a JSON text with ``arguments``, ``cwd`` and ``environment``, and the descriptors of stdin,
+stdout, stderr and a pipe for two answers, lines with the command's process id and with its status as
 ``os.waitpid`` gives it.
 """
 

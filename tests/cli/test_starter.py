@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import environment, walproof
+from walproof.facts.store import Store
 
 
 @pytest.mark.parametrize(
@@ -27,5 +28,8 @@ def test_a_fork_says_what_a_new_process_says(arguments: tuple[str, ...], tmp_pat
 
 
 def test_a_command_that_takes_too_long_is_killed(tmp_path: Path) -> None:
+    """One that would serve for ever: were it not killed, this test would not end either."""
+    (tmp_path / "walproof-out").mkdir()
+    Store(tmp_path / "walproof-out" / "walproof.sqlite").close()
     with pytest.raises(subprocess.TimeoutExpired):
-        walproof("run", "durability", "--pg", "embedded", "--dry-run", cwd=tmp_path, timeout_s=0.05)
+        walproof("web", "--address", "127.0.0.1:0", cwd=tmp_path, timeout_s=2)

@@ -24,6 +24,14 @@ _SAMPLING = 0.05
 """By which sums over different samples of the same images may differ."""
 
 
+def _left_while_it_is_written(folder: Path) -> list[str]:
+    """All is looked at again when a segment that is whole got its last name meanwhile."""
+    for _ in range(10):
+        with suppress(FileNotFoundError):
+            return left_in(folder)
+    raise AssertionError(f"files of {folder} get other names all the time")
+
+
 def test_contents_never_reach_the_disk(install: Install, tmp_path: Path) -> None:
     folder = tmp_path / "recording"
     with Server(Path(install.bindir), segment_mb=1, checksums=True) as server:
@@ -36,11 +44,7 @@ def test_contents_never_reach_the_disk(install: Install, tmp_path: Path) -> None
                 with server.connect() as connection:
                     connection.execute("CHECKPOINT")
                     connection.execute(f"UPDATE plain SET v = v || '{WORD}'")
-            while True:
-                # A segment that is whole gets its last name meanwhile; all is looked at again.
-                with suppress(FileNotFoundError):
-                    seen.append(left_in(folder))
-                    break
+            seen.append(_left_while_it_is_written(folder))
 
         conninfo = f"host={server.folder} user=postgres dbname=postgres"
         order = CaptureOrder(conninfo, 120, folder, is_stripped=True)

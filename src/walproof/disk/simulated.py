@@ -227,7 +227,8 @@ class SimulatedDisk:
         """Files, by path, with changes up to that number that no flush has covered.
 
         When the number was taken before a checkpoint began and the checkpoint has ended, each of them is a
-        missing fsync, or a file whose loss the server can do without. Call it while no process writes.
+        missing fsync, a file whose loss the server can do without, or one that a backend is about to ask a
+        flush for. Call it while no process writes.
         """
         files = []
         with acting_as(self.user):

@@ -174,7 +174,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
         if status.void:
             raise DiskError("the run is void: " + "; ".join(status.void))
         # With fsync=off nothing is flushed, and nobody expects it.
-        is_flushed = order.settings.get("fsync") != "off" and load.checkpoints > 1
+        is_flushed = order.settings.get("fsync") != "off"
         unflushed = disk.unflushed(load.covered_sequence) if is_flushed else ()
         facts = CutFacts(
             seed=order.seed,
@@ -299,11 +299,12 @@ class _Load:
     ) -> None:
         self.checkpoints = 0
         self.covered_sequence = 0
-        """Changes up to this number happened before the last two checkpoints began that have ended.
+        """Changes up to this number happened before the last two checkpoints began that have ended; 0, which
+        no change has, while there are not two.
 
         After one, a file may lack a flush that nobody misses: who extends it, drops it or builds an index
         asks for flush or removal after the write (mdextend and mdunlink in md.c, smgr_bulk_finish in
-        bulk_write.c), and may be kept from running in between. What needs the write is logged later still.
+        bulk_write.c), and may be kept from running in between. Recovery does not rest on that write.
         """
         self._cluster = cluster
         self._disk = disk
