@@ -9,9 +9,10 @@
 
 Builds crates/walproof-fuzz/fuzz with the stable compiler, edge counters in our own Rust and its Rust
 dependencies (C libraries of compression have none), debug assertions and overflow checks. One process at a
-time, at nice 19. What it did is in target/fuzz/progress.json, what it found in target/fuzz/corpus/TARGET; a
-later call goes on there, and begins anew where the program has changed, for its edges are others then. An
-input that breaks something is left in target/fuzz/broken/TARGET, and the exit status is 1.
+time, at nice 19; several calls at once may take different targets. What it did is in
+target/fuzz/progress/TARGET.json, what it found in target/fuzz/corpus/TARGET; a later call goes on there, and
+begins anew where the program has changed, for its edges are others then. An input that breaks something is
+left in target/fuzz/broken/TARGET, and the exit status is 1.
 
 Edges are those that the corpus reaches, as libFuzzer counts them ("cov"). A turn that finds one sets the CPU
 time without a new edge back to zero.
@@ -69,6 +70,19 @@ def program(target: str) -> Path:
     return WORK / TRIPLE / "release" / target
 
 
+def kept(target: str) -> Path:
+    """The file with a target's progress: each has its own, so that two calls do not undo each other's."""
+    return WORK / "progress" / f"{target}.json"
+
+
+def progress_of(target: str) -> Progress:
+    """The progress of a target with its present program."""
+    digest = hashlib.sha1(program(target).read_bytes()).hexdigest()
+    path = kept(target)
+    stored = Progress(**json.loads(path.read_text())) if path.exists() else Progress()
+    return stored if stored.program == digest else Progress(program=digest)
+
+
 def take_turn(target: str, progress: Progress, seconds: int) -> bool:
     """Fuzz for some time; return whether nothing broke."""
     found, broken = WORK / "corpus" / target, WORK / "broken" / target
@@ -123,15 +137,9 @@ def main() -> None:
     build()
     if given.build:
         return
-    every = sorted(path.stem for path in (CRATE / "fuzz_targets").glob("*.rs"))
-    targets = given.targets or every
-    kept = WORK / "progress.json"
-    stored = json.loads(kept.read_text()) if kept.exists() else {}
-    all_progress = {name: Progress(**stored.get(name, {})) for name in every}
-    for name, progress in all_progress.items():
-        digest = hashlib.sha1(program(name).read_bytes()).hexdigest()
-        if progress.program != digest:
-            all_progress[name] = Progress(program=digest)
+    targets = given.targets or sorted(path.stem for path in (CRATE / "fuzz_targets").glob("*.rs"))
+    all_progress = {name: progress_of(name) for name in targets}
+    (WORK / "progress").mkdir(parents=True, exist_ok=True)
     is_sound = True
     turns = list(targets)
     while turns:
@@ -145,9 +153,7 @@ def main() -> None:
             turns.append(target)
         else:
             is_sound = False
-        kept.write_text(
-            json.dumps({name: asdict(progress) for name, progress in all_progress.items()}, indent=1)
-        )
+        kept(target).write_text(json.dumps(asdict(progress), indent=1))
     print(
         "\n| target | edges | executions | CPU minutes | of these without a new edge |\n|---|---|---|---|---|"
     )
