@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from walproof.advise.wording import is_vague, say_ratio
-from walproof.analysis.contrast import Contrast
 from walproof.analysis.interval import Interval
+from walproof.analysis.tuning.blocks import Blocks
 from walproof.analysis.tuning.race import replay
-from walproof.analysis.tuning.values import compare, mean_log, objective_values, written
+from walproof.analysis.tuning.values import objective_values, written
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
 
 
@@ -29,11 +29,10 @@ def standing(facts: TuningFacts) -> Standing:
     """The incumbent of the race, or the configuration that the race ended with, against the default."""
     best = _incumbent(facts)
     left = max(0.0, facts.plan.budget_s - facts.spent_s)
-    if best == DEFAULT:
+    found = Blocks(objective_values(facts)).estimate(best, DEFAULT)
+    if found is None:
         return Standing(best, None, None, left)
-    found = against_default(facts, best)
-    mean = None if found is None else found.mean
-    return Standing(best, None if mean is None else math.exp(mean), found.interval() if found else None, left)
+    return Standing(best, math.exp(found.mean), found.interval(), left)
 
 
 def _incumbent(facts: TuningFacts) -> Candidate:
@@ -42,29 +41,7 @@ def _incumbent(facts: TuningFacts) -> Candidate:
             return step.candidates[0]
         if step.purpose is Purpose.CONFIRM:
             return step.candidates[1]
-    incumbent = replay(facts).incumbent
-    if incumbent != DEFAULT:
-        return incumbent
-    # Before the race: whatever measured best beside the default.
-    values = objective_values(facts)
-    logs = {
-        candidate: mean_log(values, candidate, DEFAULT)
-        for candidate in values.candidates
-        if candidate != DEFAULT
-    }
-    known = {candidate: log for candidate, log in logs.items() if log is not None and log > 0}
-    return max(known, key=lambda candidate: known[candidate]) if known else DEFAULT
-
-
-def against_default(
-    facts: TuningFacts, candidate: Candidate, steps: list[int] | None = None
-) -> Contrast | None:
-    """The candidate compared with the default within all rounds that have both; None if there are none."""
-    values = objective_values(facts, steps)
-    if not values.ratios(candidate, DEFAULT):
-        return None
-    (found,) = compare(values, [(candidate, DEFAULT)])
-    return found
+    return replay(facts).incumbent
 
 
 def say_standing(found: Standing, metric: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from walproof.analysis.tuning.propose import SECOND, distributions, parameters
-from walproof.analysis.tuning.race import second_broken
+from walproof.analysis.tuning.race import second_limit
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import written
 from walproof.errors import AnalysisError
@@ -36,6 +36,7 @@ def export_study(facts: TuningFacts, path: Path, name: str = "walproof tune") ->
     space = Space(facts.plan)
     kinds = distributions(space)
     steps = {step.number: step for step in facts.steps}
+    beyond = second_limit(facts)
     trials = []
     for trial in facts.measured:
         if trial.device is not None:
@@ -43,7 +44,7 @@ def export_study(facts: TuningFacts, path: Path, name: str = "walproof tune") ->
         step = steps[trial.step]
         if step.purpose in (Purpose.RECORD, Purpose.CRASH) or not space.holds(trial.candidate):
             continue
-        broken = second_broken(facts, trial.candidate)
+        broken = beyond(trial.candidate)
         trials.append(
             create_trial(
                 state=TrialState.COMPLETE if trial.value is not None else TrialState.FAIL,

@@ -1,10 +1,12 @@
 """Which configuration is the best so far, and what races it next?
 
-A step of the race has the incumbent, one nominee and a few new candidates. The nominee is the best guess from
-everything measured so far; it becomes the incumbent when the rounds *since it was nominated* say that it is
-better, so that the luck that got it nominated does not count twice. The new candidates are those most likely
-to be better still (expected improvement; Jones, Schonlau and Welch 1998), one of them proposed by TPE.
-A candidate whose interval lies below the incumbent is dropped (racing: Maron and Moore 1994).
+A step of the race has the incumbent, one nominee and a few new candidates. The incumbent is the measured
+candidate that is guessed best from everything measured so far. A guess shrinks what few trials say towards
+what other candidates with the same lines say, so that luck alone does not make an incumbent (the optimizer's
+curse, and this remedy: Smith and Winkler 2006). The nominee is the best guess of all others, measured or not.
+The new candidates are those most likely to be better still (expected improvement; Jones, Schonlau and Welch
+1998), one of them proposed by TPE. A candidate whose interval lies below the incumbent is dropped (racing:
+Maron and Moore 1994).
 """
 
 from __future__ import annotations
@@ -15,24 +17,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from walproof.analysis.contrast import Contrast
+from walproof.analysis.tuning.blocks import Blocks, Estimate
 from walproof.analysis.tuning.model import Model
 from walproof.analysis.tuning.propose import SECOND, proposals, rebuilt
 from walproof.analysis.tuning.space import Space
-from walproof.analysis.tuning.values import Values, contrast, limit_values, mean_log, objective_values, pooled
+from walproof.analysis.tuning.values import Values, limit_values, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
 
 if TYPE_CHECKING:
     from walproof.analysis.tuning.model import Matrix
 
-PROMOTE_P = 0.1
-"""One-sided p value on fresh rounds below which a nominee becomes the incumbent."""
 DROP_LEVEL = 0.9
 """Level of the interval that drops a candidate when it lies below the incumbent."""
 WORTH = 0.003
 """Guessed gain, as a logarithm, below which no nominee is worth a trial."""
-NEARLY = 0.01
-"""How far below the best guess, as a logarithm, a nominee may be and still go on."""
 STALE = 0.002
 """Expected improvement, as a logarithm, below which nothing new is worth a trial."""
 GRID_MOST = 512
@@ -48,8 +46,6 @@ class Race:
 
     incumbent: Candidate
     dropped: frozenset[Candidate]
-    promotions: tuple[tuple[int, Contrast], ...]
-    """(step, comparison with the previous incumbent) of each change of the incumbent, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,67 +60,45 @@ class RaceBatch:
 
 def replay(facts: TuningFacts) -> Race:
     """The state of the race, from its steps alone."""
-    incumbent, dropped = DEFAULT, set(_failed(facts))
-    promotions: list[tuple[int, Contrast]] = []
-    bases = [DEFAULT]
-    since: dict[tuple[Candidate, Candidate], set[int]] = {}
-    for step in (taken for taken in facts.steps if taken.purpose is Purpose.SEARCH):
-        values = objective_values(facts, _searching(facts, step.number))
-        spread = pooled(values, bases)
-        if spread is None or len(step.candidates) < 2:
-            continue
-        nominee = step.candidates[1]
-        numbers = since.setdefault((nominee, incumbent), set())
-        numbers.add(step.number)
-        fresh = contrast(values.within(lambda at, on=numbers: at[0] in on), nominee, incumbent, spread)  # type: ignore[misc]
-        for candidate in step.candidates[1:]:
-            whole = contrast(values, candidate, incumbent, spread)
-            interval = whole.interval(DROP_LEVEL) if whole.pairs else None
-            if interval is not None and interval.high < 1:
-                dropped.add(candidate)
-        if is_better(fresh, PROMOTE_P) and keeps_second(facts, nominee):
-            promotions.append((step.number, fresh))
-            incumbent = nominee
-            bases.append(nominee)
-            dropped.discard(nominee)
-    return Race(incumbent, frozenset(dropped), tuple(promotions))
+    failed = _failed(facts)
+    values = searching_values(facts)
+    space = Space(facts.plan)
+    racing = [candidate for candidate in values.candidates if candidate not in failed]
+    beyond = second_limit(facts)
+    able = [
+        candidate for candidate in racing if space.holds(candidate) and (beyond(candidate) or 0) <= 0
+    ] or [DEFAULT]
+    means = Model(space, values).guess(able).means.tolist()
+    best = max(range(len(able)), key=lambda at: means[at])
+    incumbent = able[best] if means[best] > 0 else DEFAULT
+    blocks = Blocks(values)
+    below = {candidate for candidate in racing if _is_below(blocks.estimate(candidate, incumbent))}
+    return Race(incumbent, frozenset(failed | below))
 
 
-def is_better(found: Contrast, p: float) -> bool:
-    """Whether the candidate is better, by a one-sided test."""
-    return found.mean is not None and found.mean > 0 and found.p is not None and found.p / 2 <= p
+def _is_below(found: Estimate | None) -> bool:
+    interval = None if found is None else found.interval(DROP_LEVEL)
+    return interval is not None and interval.high < 1
 
 
-def keeps_second(facts: TuningFacts, candidate: Candidate) -> bool:
-    """Whether the second metric, as far as it was measured, is within its limit."""
-    broken = second_broken(facts, candidate)
-    return broken is None or broken <= 0
+def second_limit(facts: TuningFacts) -> Callable[[Candidate], float | None]:
+    """How far a candidate's second metric is beyond its limit.
 
-
-def second_broken(facts: TuningFacts, candidate: Candidate) -> float | None:
-    """Logarithm of how far the second metric is beyond its limit; below 0 if within, None if unknown."""
+    The answer is a logarithm, below 0 within the limit; None for the default, and where it is not known.
+    """
     limit = facts.plan.objective.limit
-    if limit is None or candidate == DEFAULT:
-        return None
-    values = limit_values(facts)
-    log = mean_log(values, candidate, DEFAULT)
-    if log is None:
-        log = _across(values, candidate)
-    if log is None:
-        return None
-    # A limit below 1 belongs to a metric of which more is better: it must not fall below the limit.
-    return log - math.log(limit[1]) if limit[1] >= 1 else math.log(limit[1]) - log
+    if limit is None:
+        return lambda candidate: None
+    blocks = Blocks(limit_values(facts))
 
+    def beyond(candidate: Candidate) -> float | None:
+        found = blocks.estimate(candidate, DEFAULT)
+        if found is None:
+            return None
+        # A limit below 1 belongs to a metric of which more is better: it must not fall below the limit.
+        return found.mean - math.log(limit[1]) if limit[1] >= 1 else math.log(limit[1]) - found.mean
 
-def _across(values: Values, candidate: Candidate) -> float | None:
-    """Log ratio to the default by way of a third candidate that was measured beside both."""
-    found = [
-        first + second
-        for third in values.candidates
-        if (first := mean_log(values, candidate, third)) is not None
-        and (second := mean_log(values, third, DEFAULT)) is not None
-    ]
-    return found[0] if found else None
+    return beyond
 
 
 def batch(
@@ -132,11 +106,12 @@ def batch(
 ) -> RaceBatch | None:
     """At most ``count`` candidates for the next step of the race; None if nothing is worth a trial."""
     race = replay(facts)
-    values = objective_values(facts, _searching(facts))
+    values = searching_values(facts)
     model = Model(space, values)
+    beyond = second_limit(facts)
 
     def runs(candidate: Candidate) -> bool:
-        return candidate not in race.dropped and admits(candidate) and keeps_second(facts, candidate)
+        return candidate not in race.dropped and admits(candidate) and (beyond(candidate) or 0) <= 0
 
     proposed = _proposed(facts, space, model, values, runs, seed)
     pool = _pool(facts, space, race, model, proposed)
@@ -148,12 +123,6 @@ def batch(
     best = simplified(space, model, pool[nominee], runs)
     if best == race.incumbent:
         best = pool[nominee]
-    undecided = _undecided(facts, race)
-    if undecided in pool and runs(undecided):
-        # It stays the nominee while it is nearly the best guess, so that its rounds add up.
-        mean = means[pool.index(undecided)]
-        if mean > 0 and mean > model.guess([best], race.incumbent).means[0] - NEARLY:
-            best = undecided
     level = max(0.0, means[nominee])
     gains = _expected(guess.means - level, guess.sds).tolist()
     chosen = [best]
@@ -195,26 +164,10 @@ def simplified(
     return candidate
 
 
-def _undecided(facts: TuningFacts, race: Race) -> Candidate:
-    """The last step's nominee if it still races the incumbent that it raced then; else the default."""
-    step = latest(facts, Purpose.SEARCH)
-    if step is None or len(step.candidates) < 2 or step.candidates[0] != race.incumbent:
-        return DEFAULT
-    return step.candidates[1]
-
-
-def _searching(facts: TuningFacts, until: int | None = None) -> list[int]:
-    """Steps on which a choice may rest."""
-    return [
-        step.number
-        for step in facts.steps
-        if step.purpose in (Purpose.SCREEN, Purpose.SEARCH) and (until is None or step.number <= until)
-    ]
-
-
 def searching_values(facts: TuningFacts) -> Values:
     """Everything that was measured to choose the winner."""
-    return objective_values(facts, _searching(facts))
+    purposes = (Purpose.SCREEN, Purpose.SEARCH)
+    return objective_values(facts, [step.number for step in facts.steps if step.purpose in purposes])
 
 
 def _failed(facts: TuningFacts) -> set[Candidate]:
@@ -234,11 +187,8 @@ def _proposed(
     """New candidates of TPE, in its order."""
     known = [candidate for candidate in values.candidates if space.holds(candidate)]
     logs = dict(zip(known, model.guess(known).means.tolist(), strict=True)) if known else {}
-    constraints = {
-        candidate: {SECOND: broken}
-        for candidate in known
-        if (broken := second_broken(facts, candidate)) is not None
-    }
+    beyond = second_limit(facts)
+    constraints = {candidate: {SECOND: by} for candidate in known if (by := beyond(candidate)) is not None}
     study = rebuilt(space, logs, constraints, seed)
     new = (candidate for candidate in proposals(study, space, runs, _TPE_TRIES) if candidate not in logs)
     return list(islice(new, 1 if space.size <= GRID_MOST else _TPE_WANTED))

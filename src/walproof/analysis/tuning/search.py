@@ -23,10 +23,8 @@ from walproof.analysis.tuning.values import mean_log, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, TuningFacts
 from walproof.settings.tuning import movables
 
-RACE_CANDIDATES = 3, 4
-"""Incumbent, nominee and new candidates of a race step: in a small grid (GRID_MOST), in a large one."""
-RACE_ROUNDS = 1, 2
-"""Rounds of a race step, in a grid of at most SMALL_GRID points and in a larger one."""
+RACE_CANDIDATES = 4
+"""Incumbent, nominee and new candidates of a race step, which is one round."""
 CONFIRM_ROUNDS = 4
 LINES_ROUNDS_MOST = 8
 CHAIN_ROUNDS = 3
@@ -35,9 +33,6 @@ FINAL_ROUNDS = (2, 12)
 """At least, at most."""
 CRASHES_MOST = 2
 FLUSH_ROUNDS = 2
-SMALL_GRID = 64
-"""Most points of a grid that is raced at once. A screen would cost a quarter of the budget, and in so few
-points the race meets a good one in less."""
 SCREEN_LEAST = 3
 """Least trials of a screen, apart from the default."""
 
@@ -89,14 +84,16 @@ class TuneSearch:
         return not self._broken[candidate]
 
     def winner(self, facts: TuningFacts) -> Candidate:
-        """The configuration whose lines are tested: the incumbent, with at most ``most_lines`` lines."""
+        """The configuration whose lines are tested: the incumbent, without the lines that say too little.
+
+        These are lines whose guessed gain is within its uncertainty, and the weakest of more than
+        ``most_lines``.
+        """
         for purpose in (Purpose.LINES, Purpose.CONFIRM):
             step = race.latest(facts, purpose)
             if step is not None:
                 return step.candidates[0 if purpose is Purpose.LINES else 1]
         incumbent = race.replay(facts).incumbent
-        if len(incumbent.settings) <= facts.plan.most_lines:
-            return incumbent
         space = Space(facts.plan)
         model = Model(space, race.searching_values(facts))
         return race.simplified(space, model, incumbent, self.admits, facts.plan.most_lines)
@@ -118,8 +115,6 @@ class TuneSearch:
         toggled = toggled if len(toggled) > 1 and len(toggled) < len(space.searched) else []
         starts = [space.candidate(start.conf) for start in facts.plan.starts]
         starts = [start for start in starts if start != DEFAULT and self.admits(start)]
-        if space.size <= SMALL_GRID and not starts:
-            return None
         if not done and toggled:
             # Half of the time: the other settings have to be screened, too.
             chosen = tuple(islice(one_at_a_time(space, toggled, self.admits), max(0, trials // 2 - 1)))
@@ -146,9 +141,7 @@ class TuneSearch:
 
     def _race(self, facts: TuningFacts, space: Space) -> Step | None:
         trials = BudgetClock.of(facts).trials_until(Purpose.SEARCH)
-        small, large = RACE_CANDIDATES
-        rounds = RACE_ROUNDS[space.size > SMALL_GRID]
-        count = min(small if space.size <= race.GRID_MOST else large, trials // rounds)
+        count = min(RACE_CANDIDATES, trials)
         if count < 2:
             return None
         found = race.batch(facts, space, self.admits, count, _seed(facts, "propose"))
@@ -159,7 +152,7 @@ class TuneSearch:
         why = f"the best guess ({100 * gain:+.1f} % over the incumbent)" + (
             f" and {others} new" if others else ""
         )
-        return self._step(facts, Purpose.SEARCH, found.candidates, rounds, why, space=space)
+        return self._step(facts, Purpose.SEARCH, found.candidates, 1, why, space=space)
 
     def _confirm(self, facts: TuningFacts, space: Space) -> Step | None:
         winner = self.winner(facts)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from walproof.advise.tune.answer import TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck
 from walproof.advise.tune.space import NotMoved
+from walproof.analysis.tuning.blocks import Blocks
 from walproof.analysis.tuning.lines import LineVerdict
 from walproof.analysis.tuning.race import replay
-from walproof.analysis.tuning.values import compare, objective_values, written
+from walproof.analysis.tuning.values import objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
 from walproof.report.blocks import Column, Table, TableCell, class_cell, text_cells
 from walproof.report.numbers import UNKNOWN, percent, ratio, size
@@ -196,33 +198,36 @@ def standing_table(facts: TuningFacts) -> Table | None:
     if not searched:
         return None
     left: dict[Candidate, str] = {}
+    since, incumbent = searched[0].number, DEFAULT
     for step in searched:
         found = replay(until(facts, step.number))
+        if found.incumbent != incumbent:
+            since, incumbent = step.number, found.incumbent
         left = {
             candidate: left.get(candidate, f"dropped after step {step.number}") for candidate in found.dropped
         }
-    incumbents = {contrast.cell.variant: step for step, contrast in found.promotions}
     values = objective_values(facts)
-    seen = list(dict.fromkeys(candidate for step in searched for candidate in step.candidates))
-    others = [candidate for candidate in seen if candidate != DEFAULT and values.ratios(candidate, DEFAULT)]
-    known = dict(zip(others, compare(values, [(candidate, DEFAULT) for candidate in others]), strict=True))
+    blocks = Blocks(values)
+    rounds = Counter(candidate for _, candidate in values.logs)
+    # The incumbent may have been measured in the screen alone.
+    seen = dict.fromkeys([incumbent, *(candidate for step in searched for candidate in step.candidates)])
     rows = []
-    for candidate in sorted(seen, key=lambda each: (each != found.incumbent, each in left)):
-        contrast = known.get(candidate)
-        mean = None if contrast is None or contrast.mean is None else math.exp(contrast.mean)
+    for candidate in sorted(seen, key=lambda each: (each != incumbent, each in left)):
         state = left.get(candidate, "racing")
-        if candidate == found.incumbent:
-            since = incumbents.get(written(candidate))
-            state = "incumbent" if since is None else f"incumbent since step {since}"
-        interval = None if contrast is None or not contrast.pairs else contrast.interval()
+        if candidate == incumbent:
+            state = "incumbent" if candidate == DEFAULT else f"incumbent since step {since}"
+        estimate = blocks.estimate(candidate, DEFAULT)
+        mean, interval = (None, None) if estimate is None else (math.exp(estimate.mean), estimate.interval())
         against = "the defaults" if candidate == DEFAULT else ratio(mean, interval)
-        count = "" if contrast is None else str(len(contrast.pairs))
-        rows.append(text_cells((name_of(candidate), state, against, count)))
+        rows.append(text_cells((name_of(candidate), state, against, str(rounds[candidate]))))
     columns = (
         Column("configuration", whole_most=60), Column("state"),
-        Column("relative to the defaults", numeric=True), Column("rounds with them", numeric=True),
+        Column("relative to the defaults", numeric=True), Column("rounds", numeric=True),
     )  # fmt: skip
-    note = "Dropped: the candidate's interval lay below the incumbent, or its server failed."
+    note = (
+        "Dropped: the candidate's interval lay below the incumbent, or its server failed. Candidates that "
+        "never ran beside the defaults are compared by way of others, with which both shared rounds."
+    )
     return Table("Where the race stands", columns, tuple(rows), note)
 
 

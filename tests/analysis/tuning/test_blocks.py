@@ -1,0 +1,70 @@
+"""Ratios of candidates that ran in different rounds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from walproof.analysis.tuning.blocks import Blocks, Estimate
+from walproof.analysis.tuning.values import Values, compare
+from walproof.facts.tuning import DEFAULT, Candidate
+
+FIRST, SECOND, THIRD = (Candidate.of({"commit_delay": str(value)}) for value in (10, 20, 30))
+EFFECTS = {DEFAULT: 0.0, FIRST: 0.1, SECOND: 0.25, THIRD: -0.05}
+ROUNDS = [(DEFAULT, FIRST), (FIRST, SECOND), (SECOND, THIRD), (FIRST, THIRD), (DEFAULT, FIRST, THIRD)] * 2
+"""The default and the second are never in one round."""
+
+
+def values_of(rounds: list[tuple[Candidate, ...]], noise: float, seed: int) -> Values:
+    chance = np.random.default_rng(seed)
+    return Values(
+        {
+            ((1, number), candidate): level + EFFECTS[candidate] + noise * chance.standard_normal()
+            for number, level in enumerate(chance.standard_normal(len(rounds)))
+            for candidate in rounds[number]
+        }
+    )
+
+
+def estimate(values: Values, candidate: Candidate, base: Candidate) -> Estimate | None:
+    return Blocks(values).estimate(candidate, base)
+
+
+def test_a_chain_of_rounds_connects_two_candidates() -> None:
+    found = estimate(values_of(ROUNDS[:2], 0.0, 1), SECOND, DEFAULT)
+    assert found is not None
+    assert found.mean == pytest.approx(0.25)
+    assert (found.degrees, found.error, found.interval()) == (0, None, None)
+
+
+def test_without_a_chain_nothing_is_known() -> None:
+    values = values_of([(DEFAULT, FIRST), (SECOND, THIRD)] * 3, 0.01, 1)
+    assert estimate(values, SECOND, DEFAULT) is None
+    assert estimate(values, Candidate.of({"jit": "off"}), DEFAULT) is None
+    assert estimate(values, DEFAULT, DEFAULT) is None
+    assert estimate(Values({}), FIRST, DEFAULT) is None
+
+
+def test_of_complete_rounds_it_says_what_a_comparison_within_rounds_says() -> None:
+    values = values_of([(DEFAULT, FIRST)] * 6, 0.03, 2)
+    found, (compared,) = estimate(values, FIRST, DEFAULT), compare(values, [(FIRST, DEFAULT)])
+    assert found is not None
+    assert found.mean == pytest.approx(compared.mean)
+    interval, expected = found.interval(), compared.interval()
+    assert interval is not None
+    assert expected is not None
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_intervals_hold_what_they_promise() -> None:
+    """Of 2,000 intervals of 95 %, 1,870 to 1,930 hold the truth: a binomial's bounds of 99.8 %."""
+    held = 0
+    for seed in range(2000):
+        found = estimate(values_of(ROUNDS, 0.03, seed), SECOND, DEFAULT)
+        assert found is not None
+        interval = found.interval()
+        assert interval is not None
+        held += interval.contains(math.exp(EFFECTS[SECOND]))
+    assert 1870 <= held <= 1930
