@@ -58,6 +58,16 @@ def test_of_complete_rounds_it_says_what_a_comparison_within_rounds_says() -> No
     assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
 
 
+def test_each_trial_says_a_ratio_whose_mean_is_the_estimate() -> None:
+    blocks = Blocks(values_of(ROUNDS, 0.03, 3))
+    found, ratios = blocks.estimate(SECOND, DEFAULT), blocks.ratios(SECOND, DEFAULT)
+    assert found is not None
+    assert sorted(ratios) == [(1, at) for at, candidates in enumerate(ROUNDS) if SECOND in candidates]
+    assert np.mean(list(ratios.values())) == pytest.approx(found.mean)
+    assert np.std(list(ratios.values())) > 0.001
+    assert blocks.ratios(Candidate.of({"jit": "off"}), DEFAULT) == {}
+
+
 def test_intervals_hold_what_they_promise() -> None:
     """Of 2,000 intervals of 95 %, 1,870 to 1,930 hold the truth: a binomial's bounds of 99.8 %."""
     held = 0

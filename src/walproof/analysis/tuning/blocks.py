@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
-from walproof.analysis.tuning.values import Values
+from walproof.analysis.tuning.values import Round, Values
 from walproof.facts.tuning import Candidate
 
 _ESTIMABLE = 1e-6
@@ -52,6 +52,7 @@ class Blocks:
         self._effects = self._inverse @ design.T @ logs
         self._degrees = len(logs) - int(np.linalg.matrix_rank(self._inner, hermitian=True))
         rest = logs - design @ self._effects
+        self._rest = {key: float(value) for key, value in zip(values.logs, rest, strict=True)}
         self._variance = float(rest @ rest) / self._degrees if self._degrees else None
 
     def estimate(self, candidate: Candidate, base: Candidate) -> Estimate | None:
@@ -68,3 +69,13 @@ class Blocks:
         if self._variance is not None:
             error = math.sqrt(self._variance * float(wanted @ self._inverse @ wanted))
         return Estimate(float(wanted @ self._effects), error, self._degrees)
+
+    def ratios(self, candidate: Candidate, base: Candidate) -> dict[Round, float]:
+        """Log ratio to ``base`` that each trial of ``candidate`` says, given all others.
+
+        Their mean is the estimate's. Empty if no chain of rounds connects the two.
+        """
+        found = self.estimate(candidate, base)
+        if found is None:
+            return {}
+        return {number: found.mean + rest for (number, each), rest in self._rest.items() if each == candidate}

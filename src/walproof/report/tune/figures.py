@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from walproof.advise.tune.answer import TuneAnswer
 from walproof.analysis.interval import Interval
-from walproof.analysis.tuning.values import compare, objective_values
+from walproof.analysis.tuning.blocks import Blocks
+from walproof.analysis.tuning.values import objective_values
 from walproof.facts.tuning import DEFAULT, TuningFacts
 from walproof.report.blocks import Column, Table, class_cell, text_cells
 from walproof.report.figures.figure import Figure
@@ -54,21 +55,16 @@ def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
     Empty if nothing was measured.
     """
     values = objective_values(facts)
-    others = [
-        candidate
-        for candidate in values.candidates
-        if candidate != DEFAULT and values.ratios(candidate, DEFAULT)
-    ]
-    if not others:
+    blocks = Blocks(values)
+    estimates = {candidate: blocks.estimate(candidate, DEFAULT) for candidate in values.candidates}
+    found = {candidate: estimate for candidate, estimate in estimates.items() if estimate is not None}
+    if not found:
         return ()
-    found = dict(zip(others, compare(values, [(candidate, DEFAULT) for candidate in others]), strict=True))
-    order = sorted(others, key=lambda candidate: -(found[candidate].mean or 0.0))
     rows, named = [], []
-    for number, candidate in enumerate(order, 1):
-        contrast = found[candidate]
-        assert contrast.mean is not None
-        points, risk = tuple(pair.ratio for pair in contrast.pairs), durability_class(candidate.conf)
-        mean, interval = math.exp(contrast.mean), contrast.interval()
+    for number, candidate in enumerate(sorted(found, key=lambda candidate: -found[candidate].mean), 1):
+        points = tuple(math.exp(log) for log in blocks.ratios(candidate, DEFAULT).values())
+        risk = durability_class(candidate.conf)
+        mean, interval = math.exp(found[candidate].mean), found[candidate].interval()
         rows.append(_row(f"{number}. {name_of(candidate)}", risk, mean, interval, points))
         count = str(len(points))
         named.append(
@@ -78,11 +74,11 @@ def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
     if data is None:
         return ()
     note = (
-        "All rounds of every step that include the defaults. Candidates measured only beside the incumbent "
-        "are not shown."
+        "Every trial of every step. Candidates that never ran beside the defaults are compared by way of "
+        "others, with which both shared rounds."
     )
-    if len(others) > _SHOWN_MOST:
-        note += f" The best {_SHOWN_MOST} of {len(others)}."
+    if len(found) > _SHOWN_MOST:
+        note += f" The best {_SHOWN_MOST} of {len(found)}."
     question = "Which configurations were tried?"
     figure = Figure("tune-race", question, note, _caption(facts), data.describe(), data)
     columns = (
