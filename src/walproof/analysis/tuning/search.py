@@ -149,7 +149,7 @@ class TuneSearch:
             return None
         gain = found.gains[1]
         others = len(found.candidates) - 2
-        why = f"the best guess ({100 * gain:+.1f} % over the incumbent)" + (
+        why = f"the best guess beside the incumbent ({100 * gain:+.1f} % over it)" + (
             f" and {others} new" if others else ""
         )
         return self._step(facts, Purpose.SEARCH, found.candidates, 1, why, space=space)
