@@ -12,9 +12,10 @@ import pytest
 from bench.tune.table import Table, tuned
 from tests.analysis.tuning import synthetic
 from tests.analysis.tuning.synthetic import FACTORS, flat, plan_of
+from walproof.analysis.tuning.ablation import shortest
 from walproof.analysis.tuning.lines import LineVerdict, TuningOutcome, outcome, prediction_interval
 from walproof.analysis.tuning.search import TuneSearch
-from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
+from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TrialAnswer, TuningFacts
 
 WINNER = Candidate.of({"commit_delay": "100", "max_wal_size": "16GB", "wal_buffers": "64MB"})
 
@@ -53,6 +54,22 @@ def test_lines_that_do_something_stay_and_others_go(useful: list[TuningOutcome])
     assert share(useful, "max_wal_size") >= 0.98
     assert share(useful, "commit_delay") >= 0.95
     assert share(useful, "wal_buffers") <= 0.20
+
+
+def test_a_line_that_all_other_trials_speak_for_stays() -> None:
+    """The chain alone says that nothing is lost without it; the guess decides whether that is believed."""
+    shorter = Candidate.of({name: value for name, value in WINNER.settings if name != "commit_delay"})
+    chain = Step(2, Purpose.LINES, (WINNER, shorter), 4, 1)
+    chance = np.random.default_rng(1)
+    measured = tuple(
+        TrialAnswer(2, number, candidate, 1000 * math.exp(0.01 * chance.standard_normal()))
+        for number in range(1, 5)
+        for candidate in chain.candidates
+    )
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), chain)
+    facts = TuningFacts(plan_of(FACTORS, trials=100, seed=1), steps, measured)
+    assert shortest(facts, chain, {shorter: -0.01}) == shorter
+    assert shortest(facts, chain, {shorter: -0.03}) == WINNER
 
 
 def test_the_interval_of_a_line_holds_its_gain(useful: list[TuningOutcome]) -> None:

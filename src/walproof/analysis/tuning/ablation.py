@@ -3,14 +3,15 @@
 The first lines step removes each line from the winner and gives each line alone to the default, all in the
 same rounds. Lines whose gain is not proven there are then dropped one at a time, weakest first: a second
 step, with a new seed, measures the winner and every shorter conf of that chain in the same rounds. Lines are
-dropped as long as the shorter conf has not measured worse than the margin. The final step removes each line
-from the short conf that is left: there a line may give more or less than within the winner.
+dropped as long as the shorter conf has neither measured worse than the margin nor is guessed to be worse. The
+final step removes each line from the short conf that is left: there a line may give more or less than within
+the winner.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from walproof.analysis.contrast import Contrast
@@ -181,13 +182,18 @@ def spaced(confs: tuple[Candidate, ...], most: int) -> tuple[Candidate, ...]:
     return tuple(confs[round(at * (len(confs) - 1) / (most - 1))] for at in range(most))
 
 
-def shortest(facts: TuningFacts, step: Step) -> Candidate:
-    """The last conf of a measured chain before the first that is worse than the margin allows."""
+def shortest(facts: TuningFacts, step: Step, guessed: Mapping[Candidate, float]) -> Candidate:
+    """The last conf of a measured chain before the first that is worse than the margin allows.
+
+    ``guessed`` has each shorter conf's log ratio to the winner as everything measured lets it guess. Where
+    noise is large the few rounds of the chain would give back lines that all other trials speak for.
+    """
     winner, *shorter = step.candidates
     found = compare(objective_values(facts, [step.number]), [(conf, winner) for conf in shorter])
     short = winner
     for conf, contrast in zip(shorter, found, strict=True):
-        if contrast.mean is None or not is_close(contrast, facts.plan.margin):
+        is_guessed_close = guessed[conf] > math.log1p(-facts.plan.margin)
+        if contrast.mean is None or not is_close(contrast, facts.plan.margin) or not is_guessed_close:
             break
         short = conf
     return short

@@ -101,7 +101,13 @@ class TuneSearch:
     def short(self, facts: TuningFacts) -> Candidate:
         """The winner without the lines that were dropped."""
         step = ablation.chain_step(facts)
-        return ablation.shortest(facts, step) if step is not None else self.winner(facts)
+        if step is None:
+            return self.winner(facts)
+        winner, *shorter = step.candidates
+        chosen = (Purpose.SCREEN, Purpose.SEARCH, Purpose.CONFIRM, Purpose.LINES)
+        numbers = [taken.number for taken in facts.steps if taken.purpose in chosen]
+        guess = Model(Space(facts.plan), objective_values(facts, numbers)).guess(shorter, winner)
+        return ablation.shortest(facts, step, dict(zip(shorter, guess.means.tolist(), strict=True)))
 
     def own(self, facts: TuningFacts, space: Space) -> Candidate | None:
         """The user's own configuration; None without one, or if it breaks a promise."""
