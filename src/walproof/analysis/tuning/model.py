@@ -4,7 +4,8 @@ A Gaussian process with an additive kernel (Duvenaud, Nickisch and Rasmussen 201
 on the logarithm, each pair of factors a smaller additional one, and both are 0 at the default, so that a line
 has to show that it does something. Every round has its own level, as in a comparison within rounds.
 
-The model only proposes. Conclusions rest on comparisons within fresh rounds (:mod:`.values`).
+The model says what to measure next and what leads meanwhile, and may keep a line that a short test would give
+back. Conclusions rest on comparisons within fresh rounds (:mod:`.values`).
 """
 
 from __future__ import annotations

@@ -108,8 +108,7 @@ def contrast(values: Values, candidate: Candidate, base: Candidate, spread: Spre
 def pooled(values: Values, bases: Sequence[Candidate]) -> Spread | None:
     """How much a log ratio varies in one round, from every pair with two rounds; None without such a pair.
 
-    If candidates contradict a common spread, their spreads are averaged by degrees of freedom. That is enough
-    for a race, whose decisions are all made again on fresh rounds.
+    If candidates contradict a common spread, their spreads are averaged by degrees of freedom.
     """
     pairs = [
         (candidate, base)
