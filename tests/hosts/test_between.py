@@ -217,7 +217,7 @@ def words(address: str, folder: Path) -> list[str]:
 
 
 def test_a_study_runs_between_hosts(address: str, open_place: Path) -> None:
-    (open_place / "small.toml").write_text(STUDY.format(duration="1s"))
+    (open_place / "small.toml").write_text(STUDY.format(duration="3s"))
     done = walproof(*words(address, open_place), cwd=open_place)
     assert done.returncode == 0, done.stderr
     assert "primary: elm; standbys: " in done.stderr
