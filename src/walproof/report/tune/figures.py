@@ -75,7 +75,8 @@ def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
         return ()
     note = (
         "Every trial of every step. Candidates that never ran beside the defaults are compared by way of "
-        "others, with which both shared rounds."
+        "others, with which both shared rounds. The first of many with few trials is usually a lucky one: "
+        "what is advised was measured anew."
     )
     if len(found) > _SHOWN_MOST:
         note += f" The best {_SHOWN_MOST} of {len(found)}."
