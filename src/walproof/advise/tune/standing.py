@@ -19,7 +19,7 @@ class Standing:
 
     candidate: Candidate
     ratio: float | None
-    """Objective over the default's, above 1 is better; None if not measured beside the default."""
+    """Objective over the default's, above 1 is better; None if no chain of rounds connects the two."""
     interval: Interval | None
     left_s: float
     """Time left of the budget."""

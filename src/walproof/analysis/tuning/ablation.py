@@ -192,8 +192,7 @@ def shortest(facts: TuningFacts, step: Step, guessed: Mapping[Candidate, float])
     found = compare(objective_values(facts, [step.number]), [(conf, winner) for conf in shorter])
     short = winner
     for conf, contrast in zip(shorter, found, strict=True):
-        is_guessed_close = guessed[conf] > math.log1p(-facts.plan.margin)
-        if contrast.mean is None or not is_close(contrast, facts.plan.margin) or not is_guessed_close:
+        if not is_close(contrast, facts.plan.margin) or guessed[conf] <= math.log1p(-facts.plan.margin):
             break
         short = conf
     return short
