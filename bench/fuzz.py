@@ -123,6 +123,13 @@ def keep(target: str) -> None:
         path.rename(path.with_name(hashlib.sha1(path.read_bytes()).hexdigest()[:16]))
 
 
+def next_time(time: datetime.time) -> datetime.datetime:
+    """When it is that time of day: tomorrow where it was already."""
+    now = datetime.datetime.now()
+    today = datetime.datetime.combine(now, time)
+    return today if today > now else today + datetime.timedelta(days=1)
+
+
 def main() -> None:
     """Fuzz."""
     assert __doc__ is not None
@@ -140,6 +147,7 @@ def main() -> None:
     targets = given.targets or sorted(path.stem for path in (CRATE / "fuzz_targets").glob("*.rs"))
     all_progress = {name: progress_of(name) for name in targets}
     (WORK / "progress").mkdir(parents=True, exist_ok=True)
+    end = None if given.until is None else next_time(given.until)
     is_sound = True
     turns = list(targets)
     while turns:
@@ -147,7 +155,7 @@ def main() -> None:
         progress = all_progress[target]
         if progress.quiet_cpu_s >= given.quiet_min * 60:
             continue
-        if given.until and datetime.datetime.now().time() > given.until:
+        if end is not None and datetime.datetime.now() > end:
             continue
         if take_turn(target, progress, given.turn_s):
             turns.append(target)
@@ -158,8 +166,8 @@ def main() -> None:
         "\n| target | edges | executions | CPU minutes | of these without a new edge |\n|---|---|---|---|---|"
     )
     for name in targets:
-        end = all_progress[name]
-        cells = f"{end.edges:,} | {end.executions:,} | {end.cpu_s / 60:.1f} | {end.quiet_cpu_s / 60:.1f}"
+        last = all_progress[name]
+        cells = f"{last.edges:,} | {last.executions:,} | {last.cpu_s / 60:.1f} | {last.quiet_cpu_s / 60:.1f}"
         print(f"| {name} | {cells} |")
     if given.keep:
         for name in targets:

@@ -66,7 +66,7 @@ fn unpack(packed: Vec<u8>) -> Vec<u8> {
     let (mut unpacked, mut piece) = (Vec::new(), [0; 4096]);
     if let Ok(mut file) = segments.open(name) {
         while let Ok(count @ 1..) = file.fill(&mut piece) {
-            unpacked.extend(piece.iter().take(count));
+            unpacked.extend_from_slice(piece.get(..count).unwrap_or_default());
         }
     }
     unpacked

@@ -178,6 +178,19 @@ fn blocks(script: &mut Script<'_>, count: u8, version: PgVersion) -> Vec<u8> {
     [head, tail, data].concat()
 }
 
+/// The bytes of all segments in a row.
+pub(crate) fn joined(segments: &[(SegmentName, Vec<u8>)]) -> Vec<u8> {
+    // Not byte by byte: the fuzzer watches each step of such a loop.
+    segments.iter().map(|(_, bytes)| bytes.as_slice()).collect::<Vec<_>>().concat()
+}
+
+/// The bytes up to the end of the last page that holds anything.
+pub(crate) fn used(bytes: &[u8]) -> usize {
+    const ZEROS: &[u8] = &[0; PAGE_SIZE as usize];
+    let last = bytes.chunks(ZEROS.len()).rposition(|page| !ZEROS.starts_with(page));
+    last.map_or(0, |last| bytes.len().min((last + 1) * ZEROS.len()))
+}
+
 /// A segment of one page with one record: version, resource manager, operation, then its content.
 pub(crate) fn one_record(input: &[u8]) -> Vec<u8> {
     let mut script = Script(input);

@@ -4,7 +4,7 @@ use walproof_recovery::{analyse, Live, LivePlan, Plan, Snapshot, State};
 use walproof_wal::{Lsn, Range, Segments};
 
 use crate::forge::SEGMENT_SIZE;
-use crate::forged::{wal, Script};
+use crate::forged::{joined, used, wal, Script};
 
 const BUFFERS: [u32; 3] = [16, 20, 64];
 
@@ -16,7 +16,10 @@ pub fn stream(input: &[u8]) {
     let wal = wal(&mut script);
     let names: Vec<_> = wal.segments.iter().map(|(name, _)| *name).collect();
     let Some(start) = names.first().and_then(|name| name.start(SEGMENT_SIZE)) else { return };
-    let bytes: Vec<u8> = wal.segments.iter().flat_map(|(_, bytes)| bytes).copied().collect();
+    let mut bytes = joined(&wal.segments);
+    if options & 2 == 0 {
+        bytes.truncate(used(&bytes));
+    }
     let from = (usize::from(skipped) * 97).min(bytes.len());
     let told = (options & 1 != 0).then_some(wal.start);
     let (whole, is_wal) = fed(start, bytes.get(from..).unwrap_or_default(), from, usize::MAX, told);

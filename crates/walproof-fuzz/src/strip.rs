@@ -6,7 +6,7 @@ use std::sync::Arc;
 use walproof_wal::{Lsn, Range, Reader, SegmentName, Segments, Stream};
 
 use crate::forge::SEGMENT_SIZE;
-use crate::forged::{one_record, wal, Script};
+use crate::forged::{joined, one_record, wal, Script};
 
 /// As the first byte: the rest are instructions that make WAL of several segments.
 const FORGED: u8 = 255;
@@ -29,7 +29,7 @@ pub fn strip(input: &[u8]) {
         assert_eq!(places(once.clone()), places(files.clone()));
     }
     let Some(start) = files.first().and_then(|(name, _)| name.start(SEGMENT_SIZE)) else { return };
-    let bytes: Vec<u8> = files.into_iter().flat_map(|(_, bytes)| bytes).collect();
+    let bytes = joined(&files);
     let mut stream = Stream::new(start, SEGMENT_SIZE);
     let mut out = Vec::new();
     for piece in bytes.chunks(1 + usize::from(*shape) * 40) {

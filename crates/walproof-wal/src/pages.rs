@@ -30,8 +30,8 @@ pub struct WalIdentity {
 pub(crate) struct Pages {
     segments: Arc<Segments>,
     highest_timeline: u32,
-    /// Timeline of the WAL before the first page read.
-    lowest_timeline: u32,
+    /// Timeline of the WAL so far: no page that follows may be of an older one.
+    timeline: u32,
     /// Where reading that was begun elsewhere goes on, and the file that was read there.
     resumed: (Lsn, Option<SegmentName>),
     identity: WalIdentity,
@@ -79,7 +79,7 @@ impl Pages {
         Pages {
             segments,
             highest_timeline,
-            lowest_timeline: timeline,
+            timeline,
             resumed: (Lsn(0), None),
             identity,
             current: None,
@@ -129,9 +129,9 @@ impl Pages {
         self.identity
     }
 
-    /// Timeline of the last page that was checked.
+    /// Timeline of the last page that was read.
     pub(crate) fn timeline(&self) -> u32 {
-        self.checked.map_or(0, |(_, header)| header.timeline).max(self.lowest_timeline)
+        self.timeline
     }
 
     /// Reads the page at `page` unless it is at hand, and compares its header with where it stands, as
@@ -147,14 +147,17 @@ impl Pages {
         let Some(header) = header else {
             return Err(self.short_read(page, 0));
         };
-        // As PostgreSQL, which compares timelines only when reading forwards.
-        let latest = if page < self.resumed.0 { 0 } else { self.timeline() };
+        // As PostgreSQL, which compares timelines only when reading forwards: a file is opened again where its end was
+        // looked at before, and its first page may be of an older timeline than its last.
+        let is_back = page < self.resumed.0 || self.checked.is_some_and(|(last, _)| page < last);
+        let latest = if is_back { 0 } else { self.timeline };
         self.validate(header, page, latest).map_err(|what| Error::Invalid {
             what,
             segment,
             previous: None,
         })?;
         debug_assert!(offset != 0 || header.long.is_some());
+        self.timeline = self.timeline.max(header.timeline);
         self.checked = Some((page, header));
         Ok(header)
     }
