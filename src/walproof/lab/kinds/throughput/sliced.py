@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -91,6 +92,16 @@ class _Server:
         self.idle = frozenset() if is_active else self.sessions
         self.stopped_at_lsn = read_edge(self.connection).lsn
 
+    def leave(self, *, to_keep: bool) -> None:
+        """End the load. ``to_keep``: the server, too, in good order, because its data directory is to be used
+        again. Raises WorkloadError."""
+        self.load.end()
+        self.load.finish(_PATIENCE_S)
+        if to_keep:
+            tidy(self.connection)
+            self.connection.close()
+            self.cluster.stop("fast")
+
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
@@ -155,12 +166,9 @@ def take_turns(
                 found = server.checkpoints.stop().metrics
                 for kind in _KINDS:
                     measured.metrics[kind] += found.get(kind, 0.0)
-                server.load.end()
-                server.load.finish(_PATIENCE_S)
-                if reused is not None:
-                    tidy(server.connection)
-                    server.connection.close()
-                    server.cluster.stop("fast")
+            # All at once: nothing is measured any more, and one after the other takes as long as the slices.
+            with ThreadPoolExecutor(len(servers)) as threads:
+                list(threads.map(lambda server: server.leave(to_keep=reused is not None), servers.values()))
             measured.slices = _counted([turn.slice for turn in turns], servers)
         except WalproofError:
             broken = [checked.cluster for checked in servers.values() if not checked.cluster.is_running()]
