@@ -5,13 +5,14 @@
     python bench/fuzz.py --quiet-min 5        # shorter
     python bench/fuzz.py --until 21:35        # no new turn after that time of day
     python bench/fuzz.py --build              # no more than build
-    python bench/fuzz.py --keep               # add what reaches new code to the repository's corpus
+    python bench/fuzz.py --keep               # at the end, keep progress and inputs in bench/fuzzed
 
 Builds crates/walproof-fuzz/fuzz with the stable compiler, edge counters in our own Rust and its Rust
 dependencies (C libraries of compression have none), debug assertions and overflow checks. One process at a
 time, at nice 19; several calls at once may take different targets. What it did is in
 target/fuzz/progress/TARGET.json, what it found in target/fuzz/corpus/TARGET; a later call goes on there, and
-begins anew where the program has changed, for its edges are others then. An input that breaks something is
+counts anew where the sources have changed, for edges are others then. On another machine a call goes on from
+bench/fuzzed: the progress, and as few inputs as reach all that was reached. An input that breaks something is
 left in target/fuzz/broken/TARGET, and the exit status is 1.
 
 Edges are those that the corpus reaches, as libFuzzer counts them ("cov"). A turn that finds one sets the CPU
@@ -23,18 +24,24 @@ from __future__ import annotations
 import argparse
 import datetime
 import hashlib
+import io
 import json
 import os
 import re
 import resource
 import subprocess
 import sys
+import tarfile
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CRATE = ROOT / "crates/walproof-fuzz/fuzz"
 WORK = ROOT / "target/fuzz"
+KEPT = ROOT / "bench/fuzzed"
+FUZZED = ("walproof-fuzz", "walproof-recovery", "walproof-wal", "walproof-whatif")
+"""The crates whose sources are in the programs."""
 TRIPLE = "x86_64-unknown-linux-gnu"
 COVERAGE = [
     "--cfg", "fuzzing", "-Ccodegen-units=1", "-Cpasses=sancov-module",
@@ -49,8 +56,8 @@ LIMITS = ["-max_len=4096", "-timeout=60", "-rss_limit_mb=2048", "-malloc_limit_m
 class Progress:
     """The progress of a target so far."""
 
-    program: str = ""
-    """SHA-1 of the program; of another one the edges are not comparable."""
+    sources: str = ""
+    """SHA-1 of what the program is built from; edges of other sources are not comparable."""
     edges: int = 0
     executions: int = 0
     cpu_s: float = 0.0
@@ -70,17 +77,38 @@ def program(target: str) -> Path:
     return WORK / TRIPLE / "release" / target
 
 
-def kept(target: str) -> Path:
+def sources() -> str:
+    """SHA-1 of the files that all programs are built from."""
+    paths = [ROOT / "rust-toolchain.toml", CRATE / "Cargo.lock", CRATE / "Cargo.toml"]
+    for crate in FUZZED:
+        folder = ROOT / "crates" / crate
+        paths += [folder / "Cargo.toml", *folder.glob("src/**/*.rs"), *folder.glob("tests/support/forge.rs")]
+    digest = hashlib.sha1()
+    for path in sorted(paths):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def progress_of(target: str, digest: str) -> Progress:
+    """The progress of a target with the present sources, here or as it was kept; kept inputs are unpacked."""
+    found = WORK / "corpus" / target
+    packed = KEPT / f"{target}.tar.xz"
+    if not found.exists():
+        found.mkdir(parents=True)
+        if packed.exists():
+            with tarfile.open(packed) as archive:
+                archive.extractall(found, filter="data")
+    for path in (progress_file(target), KEPT / f"{target}.json"):
+        if path.exists():
+            stored = Progress(**json.loads(path.read_text()))
+            if stored.sources == digest:
+                return stored
+    return Progress(sources=digest)
+
+
+def progress_file(target: str) -> Path:
     """The file with a target's progress: each has its own, so that two calls do not undo each other's."""
     return WORK / "progress" / f"{target}.json"
-
-
-def progress_of(target: str) -> Progress:
-    """The progress of a target with its present program."""
-    digest = hashlib.sha1(program(target).read_bytes()).hexdigest()
-    path = kept(target)
-    stored = Progress(**json.loads(path.read_text())) if path.exists() else Progress()
-    return stored if stored.program == digest else Progress(program=digest)
 
 
 def take_turn(target: str, progress: Progress, seconds: int) -> bool:
@@ -113,14 +141,21 @@ def take_turn(target: str, progress: Progress, seconds: int) -> bool:
     return done.returncode == 0
 
 
-def keep(target: str) -> None:
-    """Add the inputs that reach code which the repository's corpus does not reach."""
+def keep(target: str, progress: Progress) -> None:
+    """Put the progress, and as few inputs as reach all that was reached, into the repository."""
     found, corpus = WORK / "corpus" / target, CRATE / "corpus" / target
-    command = [str(program(target)), "-merge=1", str(corpus), str(found), *LIMITS]
-    subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
-    for path in corpus.iterdir():
-        # libFuzzer names them by all of their SHA-1; so do we, by a part.
-        path.rename(path.with_name(hashlib.sha1(path.read_bytes()).hexdigest()[:16]))
+    KEPT.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as few:
+        command = [str(program(target)), "-set_cover_merge=1", few, str(found), str(corpus), *LIMITS]
+        subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
+        with tarfile.open(KEPT / f"{target}.tar.xz", "w:xz") as archive:
+            # The same inputs give the same bytes: no times, no owners.
+            for path in sorted(Path(few).iterdir()):
+                content = path.read_bytes()
+                member = tarfile.TarInfo(path.name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    (KEPT / f"{target}.json").write_text(json.dumps(asdict(progress), indent=1) + "\n")
 
 
 def next_time(time: datetime.time) -> datetime.datetime:
@@ -139,13 +174,14 @@ def main() -> None:
     parser.add_argument("--turn-s", type=int, default=120, help="seconds of a turn")
     parser.add_argument("--until", type=datetime.time.fromisoformat, help="no new turn after that time")
     parser.add_argument("--build", action="store_true", help="build the programs, and do no more")
-    parser.add_argument("--keep", action="store_true", help="add to the repository's corpus at the end")
+    parser.add_argument("--keep", action="store_true", help="keep progress and inputs in bench/fuzzed")
     given = parser.parse_args()
     build()
     if given.build:
         return
     targets = given.targets or sorted(path.stem for path in (CRATE / "fuzz_targets").glob("*.rs"))
-    all_progress = {name: progress_of(name) for name in targets}
+    digest = sources()
+    all_progress = {name: progress_of(name, digest) for name in targets}
     (WORK / "progress").mkdir(parents=True, exist_ok=True)
     end = None if given.until is None else next_time(given.until)
     is_sound = True
@@ -161,7 +197,7 @@ def main() -> None:
             turns.append(target)
         else:
             is_sound = False
-        kept(target).write_text(json.dumps(asdict(progress), indent=1))
+        progress_file(target).write_text(json.dumps(asdict(progress), indent=1))
     print(
         "\n| target | edges | executions | CPU minutes | of these without a new edge |\n|---|---|---|---|---|"
     )
@@ -171,7 +207,7 @@ def main() -> None:
         print(f"| {name} | {cells} |")
     if given.keep:
         for name in targets:
-            keep(name)
+            keep(name, all_progress[name])
     sys.exit(0 if is_sound else 1)
 
 

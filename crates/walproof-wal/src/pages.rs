@@ -260,8 +260,8 @@ impl Pages {
     fn name_of(&self, lsn: Lsn) -> Result<SegmentName, Error> {
         let size = self.identity.segment_size;
         let wanted = SegmentName::holding(lsn, self.highest_timeline, size);
-        let read_before =
-            self.resumed.1.filter(|name| *name == SegmentName::holding(lsn, name.timeline, size));
+        let read_before = self.file().or(self.resumed.1);
+        let read_before = read_before.filter(|name| *name == SegmentName::holding(lsn, name.timeline, size));
         let lowest = read_before.map_or(u32::MAX, |name| name.timeline).min(self.timeline());
         self.segments.find(wanted, lowest, size).ok_or_else(|| {
             let known = self.segments.names().map(|name| name.timeline).max().unwrap_or(1);
