@@ -67,7 +67,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "line", "says"),
     [
-        (("rounds = 4", "round = 4"), 8, "design.round: no such key"),
+        (("rounds = 4", "round = 4"), 8, 'design.round: no such key; is "rounds" meant?'),
         (("rounds = 4", "rounds = 0"), 8, "design.rounds"),
         (("within = 0.05", "within = 5"), 9, "design.within"),
         (
@@ -77,8 +77,17 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ),
         (('duration = "5s"', "duration = true"), 15, "workload[1].duration: expected a duration"),
         (("transactions = 10", "transactions = -1"), 20, "workload[2].transactions"),
-        (("weight = 3", "weigth = 3"), 21, "workload[2].script[1].weigth: no such key"),
-        (('name = "async"', 'nmae = "async"'), 27, "variant[2].nmae: no such key"),
+        (
+            ("weight = 3", "weigth = 3"),
+            21,
+            'workload[2].script[1].weigth: no such key; is "weight" meant?',
+        ),
+        (
+            ("weight = 3", 'text = "SELECT 1;"'),
+            21,
+            "workload[2].script[1].text: no such key; known are file, sql, weight",
+        ),
+        (('name = "async"', 'nmae = "async"'), 27, 'variant[2].nmae: no such key; is "name" meant?'),
         (
             ("commit_delay = 10", "commit_delay = [10]"),
             28,
@@ -101,6 +110,14 @@ def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
     assert "has 2 mistakes" in said
     assert "design.rounds" in said
     assert "workload[1].scale" in said
+
+
+def test_tables_with_mistakes_are_not_missing(tmp_path: Path) -> None:
+    wrong = _read(tmp_path, GOOD.replace("[[workload]]", "[[workload]]\nclinets = 4"))
+    assert "has 2 mistakes" in wrong
+    assert wrong.count("clinets: no such key") == 2
+    none = _read(tmp_path, 'name = "mine"\ntitle = "No load"\nworkload = []\n[[variant]]\nname = "default"\n')
+    assert "study.toml:3: workload: expected at least 1" in none
 
 
 def test_a_missing_key_is_named(tmp_path: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError, create_model
+from pydantic import BaseModel, ValidationError, create_model
 
 from walproof.errors import StudyError
 from walproof.lab.kinds.registry import KINDS
@@ -51,15 +52,29 @@ def check_study(data: dict[str, Any], where: str, text: str = "") -> StudyFile:
         return study_model().model_validate(data)
     except ValidationError as error:
         problems = []
-        for problem in error.errors():
+        for problem in _causes(error):
             line = line_of(text, problem["loc"])
             place = f"{where}:{line}" if line else where
-            problems.append(f"{place}: {_key(problem['loc'])}: {_complaint(dict(problem))}")
+            problems.append(f"{place}: {_key(problem['loc'])}: {_complaint(problem)}")
         raise StudyError(
             f'study file "{where}" has {len(problems)} mistake{"s" if len(problems) > 1 else ""}',
             detail="\n".join(problems),
             hint='"walproof studies NAME" prints a built-in study as an example.',
         ) from None
+
+
+def _causes(error: ValidationError) -> list[dict[str, Any]]:
+    """The mistakes, without "too few tables" where the tables that there are have mistakes of their own."""
+    problems = error.errors()
+
+    def is_inside(loc: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
+        return len(loc) > len(outer) and loc[: len(outer)] == outer
+
+    return [
+        dict(problem)
+        for problem in problems
+        if problem["type"] != "too_short" or not any(is_inside(p["loc"], problem["loc"]) for p in problems)
+    ]
 
 
 def line_of(text: str, loc: tuple[int | str, ...]) -> int | None:
@@ -94,9 +109,31 @@ def _key(loc: tuple[int | str, ...]) -> str:
 def _complaint(error: dict[str, Any]) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
-        return "no such key"
+        return f"no such key{_meant(error['loc'])}"
     if kind == "missing":
         return "this key is missing"
+    if kind == "too_short":
+        return f"expected at least {error['ctx']['min_length']}"
     message = str(error["msg"]).removeprefix("Value error, ")
     got = error.get("input")
     return f"{message}, got {got!r}" if isinstance(got, (str, int, float)) else message
+
+
+def _meant(loc: tuple[int | str, ...]) -> str:
+    """What else may stand where that key does: the nearest, or all."""
+    table: type[BaseModel] | None = study_model()
+    for part in loc[:-1]:
+        if isinstance(part, str) and table is not None:
+            table = _table_in(table.model_fields[part].annotation)
+    if table is None:
+        return ""
+    known = sorted(table.model_fields)
+    near = difflib.get_close_matches(str(loc[-1]), known, 1)
+    return f'; is "{near[0]}" meant?' if near else f"; known are {', '.join(known)}"
+
+
+def _table_in(annotation: Any) -> type[BaseModel] | None:
+    """The table that a field holds, alone or in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_table_in, get_args(annotation))), None)
