@@ -72,6 +72,34 @@ def test_a_line_that_all_other_trials_speak_for_stays() -> None:
     assert shortest(facts, chain, {shorter: -0.03}) == WINNER
 
 
+@pytest.mark.parametrize("gain", [0.0, 0.1])
+def test_the_trials_of_the_whole_tuning_speak_for_a_line(gain: float) -> None:
+    """One chain, which says that nothing is lost without a line, after 20 trials of the race."""
+    shorter = Candidate.of({name: value for name, value in WINNER.settings if name != "commit_delay"})
+    steps = (
+        Step(1, Purpose.RECORD, (DEFAULT,), 1, 1),
+        Step(2, Purpose.SEARCH, (DEFAULT, WINNER, shorter), 10, 1),
+        Step(3, Purpose.LINES, (DEFAULT, WINNER), 1, 1),
+        Step(4, Purpose.LINES, (WINNER, shorter), 4, 1),
+    )
+    chance = np.random.default_rng(1)
+    measured = tuple(
+        TrialAnswer(
+            step.number,
+            number,
+            candidate,
+            1000
+            * math.exp(gain * (step.number == 2) * (candidate == WINNER) + 0.01 * chance.standard_normal()),
+        )
+        for step in steps[1:]
+        for number in range(1, step.rounds + 1)
+        for candidate in step.candidates
+    )
+    facts = TuningFacts(plan_of(FACTORS, trials=100, seed=1), steps, measured)
+    search = TuneSearch(synthetic.synthetic(FACTORS, flat, noise=0.01).judge)
+    assert search.short(facts) == (WINNER if gain else shorter)
+
+
 def test_the_interval_of_a_line_holds_its_gain(useful: list[TuningOutcome]) -> None:
     truths = {"max_wal_size": 0.12, "commit_delay": 0.06, "wal_buffers": 0.0}
     held = [
