@@ -90,3 +90,15 @@ def test_durations_are_shown_for_people(seconds: float, text: str) -> None:
 def test_a_time_is_told_in_utc() -> None:
     assert format_utc(0) == "1970-01-01 00:00 UTC"
     assert format_utc(1_700_000_000.9) == "2023-11-14 22:13 UTC"
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "9999999999d", 10**400, float("nan"), float("-inf")])
+def test_no_duration_is_beyond_all_use(text: str | float) -> None:
+    with pytest.raises(UnitError, match="invalid duration"):
+        parse_duration_s(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "8388608TB"])
+def test_no_size_is_beyond_64_bits(text: str) -> None:
+    with pytest.raises(UnitError, match="invalid size"):
+        parse_bytes(text)

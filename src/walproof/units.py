@@ -13,6 +13,7 @@ from walproof.errors import UnitError
 
 _SIZES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 _DURATIONS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_LIMITS = {"size": (2**63, "8 EB"), "duration": (1e10, "317 years")}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
@@ -42,7 +43,7 @@ def parse_bytes(text: str) -> int:
 def parse_duration_s(text: str | float) -> float:
     """Seconds in ``10s``, ``5min``, ``200ms`` or a bare number of seconds. Raises UnitError."""
     if isinstance(text, (int, float)):
-        return float(text)
+        return _within(text, text, "duration")
     return _quantity(text, _DURATIONS_S, "duration", "s")
 
 
@@ -50,7 +51,15 @@ def _quantity(text: str, units: dict[str, float] | dict[str, int], noun: str, de
     match = _QUANTITY.fullmatch(text)
     if match is None or (match[2] or default) not in units:
         raise UnitError(f'invalid {noun}: "{text}"', hint=f"Valid units for a {noun} are {', '.join(units)}.")
-    return float(match[1]) * units[match[2] or default]
+    return _within(float(match[1]) * units[match[2] or default], text, noun)
+
+
+def _within(value: float, text: str | float, noun: str) -> float:
+    limit, words = _LIMITS[noun]
+    # NaN is in no order with any number.
+    if not abs(value) < limit:
+        raise UnitError(f'invalid {noun}: "{str(text)[:40]}"', hint=f"A {noun} is below {words}.")
+    return float(value)
 
 
 def format_bytes(count: float) -> str:

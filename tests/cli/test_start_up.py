@@ -25,7 +25,7 @@ HEAVY = {
     "psycopg", "pyarrow", "ray", "rich", "scipy", "sqlalchemy", "statsmodels", "vl_convert",
 }  # fmt: skip
 """Third-party packages that take more than 10 ms. Without pydantic: typer reads options with it."""
-COMMON = {"errors", "files", "sentences", "units"}
+COMMON = {"checked", "errors", "files", "sentences", "units"}
 """Small parts that every other may import."""
 STUDIES = {"advise", "analysis", "facts", "report", "settings", "wal", "_native"}
 FORECAST = {"analysis", "facts", "probe", "report", "settings", "wal", "_native"}
@@ -48,7 +48,7 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("wal whatif --json WAL", set(), STUDIES, 104),
     ("recovery --help", set(), set(), 16),
     ("recovery predict --help", set(), set(), 16),
-    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 54),
+    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 55),
     ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 29),
     ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 176),
     ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 176),

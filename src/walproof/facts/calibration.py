@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
+from walproof.checked import checked, is_version
 from walproof.errors import StoreError
 from walproof.files import private_folder, write_whole
 
@@ -205,37 +205,33 @@ def read_calibration(path: Path) -> Calibration:
     """Read it back. Raises StoreError."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        written = data.pop("format")
+        written = data["format"]
         if written != _FORMAT:
             raise StoreError(
                 f'"{path}" was written by another version of walproof',
-                detail=f"expected format {_FORMAT}, got {written}",
+                detail=f"expected format {_FORMAT}, got {str(written)[:40]}",
                 hint="Calibrate again.",
             )
-        return Calibration(
-            machine=Machine(**data["machine"]),
-            made_at=float(data["made_at"]),
-            phases=tuple(PhaseReplay(**phase) for phase in data["phases"]),
-            cold=tuple(ColdReplay(**replay) for replay in data["cold"]),
-            checkpoints=tuple(CheckpointRun(**checkpoint) for checkpoint in data["checkpoints"]),
-            read_iops=_optional(data["read_iops"]),
-            read_latency_us=_optional(data["read_latency_us"]),
-            read_ahead_kb=int(data["read_ahead_kb"]),
-            fresh_touch_us=float(data["fresh_touch_us"]),
-            touch_us=float(data["touch_us"]),
-            sync=SyncCosts(**sync) if (sync := data.get("sync")) else None,
-        )
+        return _checked(data)
     except OSError as error:
         raise StoreError(
             f'could not read "{path}": {error.strerror}', hint='"walproof recovery calibrate" makes one.'
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         missing = f'It has no "{error.args[0]}".' if isinstance(error, KeyError) else None
         raise StoreError(
             f'"{path}" is not a calibration',
             detail=missing or str(error),
             hint='"walproof recovery calibrate" makes one; name its file.',
         ) from error
+
+
+def _checked(data: object) -> Calibration:
+    calibration = checked(Calibration, data)
+    version = calibration.machine.version
+    if not is_version(version):
+        raise ValueError(f'machine.version: expected a version, got "{version[:40]}"')
+    return calibration
 
 
 def find_calibrations() -> tuple[tuple[Path, Calibration], ...]:
@@ -252,7 +248,3 @@ def find_calibrations() -> tuple[tuple[Path, Calibration], ...]:
 def _median(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return median(known) if known else None
-
-
-def _optional(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -79,7 +79,7 @@ def _read(path: Place) -> ImageSamples:
         return ImageSamples(tuple(_row(row) for row in data["forks"]), (pglz, lz4, zstd))
     except OSError as error:
         raise WalError(f'could not read "{path}": {error.strerror}') from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise WalError(f'"{path}" is damaged', detail=str(error)) from error
 
 

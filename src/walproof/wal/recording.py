@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
+from walproof.checked import checked, is_version
 from walproof.errors import WalError
 from walproof.files import write_whole
 from walproof.units import Lsn
@@ -90,18 +91,18 @@ def read_recording(folder: FilePath | Place) -> Recording:
     path = (folder if isinstance(folder, Place) else Folder(folder)) / RECORDING_FILE
     try:
         data = json.loads(read_text(path))
-        if data.pop("format") != _FORMAT:
+        if data["format"] != _FORMAT:
             raise WalError(f'"{path}" was written by another version of walproof')
-        data["began"], data["ended"] = _position(data["began"]), _position(data["ended"])
-        data["positions"] = tuple(_position(position) for position in data["positions"])
-        return Recording(**data)
+        positions = [_object(pair) for pair in data["positions"]]
+        data |= {"began": _object(data["began"]), "ended": _object(data["ended"]), "positions": positions}
+        return checked(Recording, data)
     except OSError as error:
         raise WalError(
             f'"{folder}" is not a recording',
             detail=f'could not read "{path}": {error.strerror}',
             hint='"walproof wal capture" makes one.',
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise WalError(f'"{path}" is damaged', detail=str(error)) from error
 
 
@@ -129,12 +130,13 @@ def _version(recording: Recording) -> str:
     major, minor = divmod(recording.version_num, 10000)
     # For a beta and the like, the number tells no more than the major version.
     told = recording.settings.get("server_version", "").split(" ")[0]
-    return told or f"{major}.{minor}"
+    return told if is_version(told) else f"{major}.{minor}"
 
 
 def _plain(position: Position) -> list[Any]:
     return [position.at, str(position.lsn)]
 
 
-def _position(data: list[Any]) -> Position:
-    return Position(float(data[0]), Lsn.parse(str(data[1])))
+def _object(pair: list[Any]) -> dict[str, Any]:
+    at, lsn = pair
+    return {"at": at, "lsn": lsn}

@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from walproof.checked import checked
 from walproof.errors import WalError
 from walproof.wal.places.folder import Folder
 from walproof.wal.places.place import Place, read_text
@@ -78,17 +79,16 @@ def read_map(path: Path | Place) -> RelationMap:
     hint = 'Write one: walproof wal map "host=... dbname=..." > map.json'
     try:
         data = json.loads(read_text(path if isinstance(path, Place) else Folder(path)))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise WalError(
             f'could not read relation map "{path}"',
             detail=getattr(error, "strerror", None) or str(error),
             hint=hint,
         ) from error
     try:
-        _require_format(data.pop("format"))
-        relations = tuple(Relation(**fields) for fields in data.pop("relations"))
-        return RelationMap(**{**data, "left_out": tuple(data["left_out"])}, relations=relations)
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        _require_format(data["format"])
+        return checked(RelationMap, data)
+    except (TypeError, KeyError, ValueError) as error:
         raise WalError(f'file "{path}" is not a relation map', detail=str(error), hint=hint) from error
 
 

@@ -14,11 +14,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from walproof._native import wal_text
+from walproof.checked import checked
 from walproof.errors import UnitError, WalError
 from walproof.units import Lsn
 from walproof.wal.places.place import FileSource, Place, file_path, read_text
 
 _TAIL_BYTES = 1 << 16
+_YEAR_10000 = 253_402_300_800
+"""Unix time of its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +106,10 @@ def read_manifest(path: Place) -> list[Found]:
     identifier = int(system[1]) if system else _control_identifier(path.parent)
     try:
         spans = [
-            (int(entry["Timeline"]), Lsn.parse(entry["Start-LSN"]), Lsn.parse(entry["End-LSN"]))
+            (timeline_of(entry["Timeline"]), checked(Lsn, entry["Start-LSN"]), checked(Lsn, entry["End-LSN"]))
             for entry in json.loads(ranges[1])
         ]
-    except (ValueError, KeyError, TypeError, UnitError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return [BrokenBackup(str(path), "its WAL ranges cannot be read")]
     if not spans:
         return [BrokenBackup(str(path), "it names no WAL")]
@@ -144,9 +147,25 @@ def json_object(path: Place) -> Mapping[str, Any] | None:
     """The object in a JSON file; None when there is none that can be read."""
     try:
         data = json.loads(read_text(path))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
+
+
+def timeline_of(value: object) -> int:
+    """A timeline's number. Raises ValueError."""
+    timeline = checked(int, value)
+    if not 1 <= timeline < 1 << 32:
+        raise ValueError(f"expected a timeline, got {timeline}")
+    return timeline
+
+
+def unix_time(value: object) -> float:
+    """A time from 1970 to the year 9999. Raises ValueError."""
+    time = checked(float, value)
+    if not 0 <= time < _YEAR_10000:
+        raise ValueError(f"expected a time, got {time}")
+    return time
 
 
 def iso_time(text: object) -> float | None:

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from walproof._native import wal_text
-from walproof.errors import UnitError, WalError
+from walproof.checked import checked
+from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.places.opened import call
 from walproof.wal.places.place import Place, entry_source
-from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found
+from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found, timeline_of, unix_time
 from walproof.wal.verify.layouts.archive import Archive, list_files
 
 _ARCHIVE_ID = re.compile(r"(\d+(?:\.\d+)?)-(\d+)")
@@ -54,7 +55,7 @@ def _systems(folder: Place) -> dict[int, int]:
     history = _read(folder / "archive.info")[0].get("db:history", {})
     found = {}
     for number, entry in history.items():
-        if number.isdigit() and isinstance(entry, dict):
+        if re.fullmatch("[0-9]{1,9}", number) and isinstance(entry, dict):
             identifier = entry.get("db-id", entry.get("db-system-id"))
             if isinstance(identifier, int):
                 found[int(number)] = identifier
@@ -75,19 +76,20 @@ def _backups(folder: Place) -> Iterator[tuple[int | None, Found]]:
     for label, entry in sections.get("backup:current", {}).items():
         place = folder / label
         try:
-            number = int(entry["db-id"])
+            number = checked(int, entry["db-id"])
+            system = _mapping(history.get(str(number))).get("db-system-id")
             backup = ArchivedBackup(
                 label,
-                f"pgBackRest {entry['backup-type']}",
+                f"pgBackRest {checked(str, entry['backup-type'])}",
                 str(place),
-                int(entry["backup-archive-start"][:8], 16),
-                Lsn.parse(entry["backup-lsn-start"]),
-                Lsn.parse(entry["backup-lsn-stop"]),
-                float(entry["backup-timestamp-stop"]),
-                _mapping(history.get(str(number))).get("db-system-id"),
+                timeline_of(int(checked(str, entry["backup-archive-start"])[:8], 16)),
+                checked(Lsn, entry["backup-lsn-start"]),
+                checked(Lsn, entry["backup-lsn-stop"]),
+                unix_time(entry["backup-timestamp-stop"]),
+                None if system is None else checked(int, system),
                 complaint=None if label in there else "backup.info names it, but its folder is missing",
             )
-        except (KeyError, TypeError, ValueError, UnitError):
+        except (KeyError, TypeError, ValueError):
             yield None, BrokenBackup(str(place), "its entry in backup.info has no start and stop")
         else:
             yield number, backup
@@ -116,7 +118,7 @@ def _read(path: Place) -> tuple[dict[str, dict[str, Any]], str | None]:
                 key, _, value = line.partition("=")
                 try:
                     section[key] = json.loads(value)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
         return sections, None
     return {}, complaint
