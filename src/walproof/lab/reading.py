@@ -124,7 +124,8 @@ def _meant(loc: tuple[int | str, ...]) -> str:
     table: type[BaseModel] | None = study_model()
     for part in loc[:-1]:
         if isinstance(part, str) and table is not None:
-            table = _table_in(table.model_fields[part].annotation)
+            field = table.model_fields.get(part)
+            table = None if field is None else _table_in(field.annotation)
     if table is None:
         return ""
     known = sorted(table.model_fields)
