@@ -59,7 +59,6 @@ def check(
     cwd: Path,
     count: int,
     text_of: Callable[[Any], str] = json.dumps,
-    **environment: str,
 ) -> None:
     """Each command on the file as it was, then one after the other on changed ones: a result or an error, and
     never a defect of ours. Some have to be refused, or else the changes say nothing."""
@@ -70,7 +69,7 @@ def check(
     for number, text in enumerate([*whole, *texts, DEEP, "[]", "5", '"x"', "", "\x00"]):
         path.unlink(missing_ok=True)  # it may be a link to what other tests read
         path.write_text(text)
-        done = walproof(*commands[number % len(commands)], cwd=cwd, timeout_s=60, **environment)
+        done = walproof(*commands[number % len(commands)], cwd=cwd, timeout_s=60)
         assert done.returncode in (0, 1, 2), f"{text[:2000]}\n{done.stderr}"
         assert "unexpected" not in done.stderr, f"{text[:2000]}\n{done.stderr}"
         assert number >= len(commands) or done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ is its text. Keys that a dataclass does not know are passed over.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -29,6 +30,14 @@ def checked(kind: type[T], value: object, where: str = "") -> T:
     what was got."""
     made: T = _checked(kind, value, where)
     return made
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text. Raises ValueError, also where it is nested deeper than Python follows."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def is_version(text: str) -> bool:

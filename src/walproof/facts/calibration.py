@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from statistics import median
 
-from walproof.checked import checked, is_version
+from walproof.checked import checked, is_version, parsed
 from walproof.errors import StoreError
 from walproof.files import private_folder, write_whole
 
@@ -204,7 +204,7 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
 def read_calibration(path: Path) -> Calibration:
     """Read it back. Raises StoreError."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parsed(path.read_text(encoding="utf-8"))
         written = data["format"]
         if written != _FORMAT:
             raise StoreError(
@@ -217,7 +217,7 @@ def read_calibration(path: Path) -> Calibration:
         raise StoreError(
             f'could not read "{path}": {error.strerror}', hint='"walproof recovery calibrate" makes one.'
         ) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         missing = f'It has no "{error.args[0]}".' if isinstance(error, KeyError) else None
         raise StoreError(
             f'"{path}" is not a calibration',

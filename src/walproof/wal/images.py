@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
+from walproof.checked import parsed
 from walproof.errors import WalError
 from walproof.files import write_whole
 from walproof.wal.places.opened import Path, open_places
@@ -72,14 +73,14 @@ def read_images(paths: Iterable[Path]) -> ImageSamples:
 
 def _read(path: Place) -> ImageSamples:
     try:
-        data = json.loads(read_text(path))
+        data = parsed(read_text(path))
         if data["format"] not in (1, _FORMAT):
             raise WalError(f'"{path}" was written by another version of walproof')
         pglz, lz4, zstd = map(_count, data["nanoseconds"])
         return ImageSamples(tuple(_row(row) for row in data["forks"]), (pglz, lz4, zstd))
     except OSError as error:
         raise WalError(f'could not read "{path}": {error.strerror}') from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise WalError(f'"{path}" is damaged', detail=str(error)) from error
 
 

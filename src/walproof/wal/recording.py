@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
-from walproof.checked import checked, is_version
+from walproof.checked import checked, is_version, parsed
 from walproof.errors import WalError
 from walproof.files import write_whole
 from walproof.units import Lsn
@@ -90,7 +90,7 @@ def read_recording(folder: FilePath | Place) -> Recording:
     """Read it back. Raises WalError."""
     path = (folder if isinstance(folder, Place) else Folder(folder)) / RECORDING_FILE
     try:
-        data = json.loads(read_text(path))
+        data = parsed(read_text(path))
         if data["format"] != _FORMAT:
             raise WalError(f'"{path}" was written by another version of walproof')
         positions = [_object(pair) for pair in data["positions"]]
@@ -102,7 +102,7 @@ def read_recording(folder: FilePath | Place) -> Recording:
             detail=f'could not read "{path}": {error.strerror}',
             hint='"walproof wal capture" makes one.',
         ) from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise WalError(f'"{path}" is damaged', detail=str(error)) from error
 
 

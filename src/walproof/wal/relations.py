@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from walproof.checked import checked
+from walproof.checked import checked, parsed
 from walproof.errors import WalError
 from walproof.wal.places.folder import Folder
 from walproof.wal.places.place import Place, read_text
@@ -78,8 +78,8 @@ def read_map(path: Path | Place) -> RelationMap:
     """The map in a file that ``walproof wal map`` wrote. Raises WalError."""
     hint = 'Write one: walproof wal map "host=... dbname=..." > map.json'
     try:
-        data = json.loads(read_text(path if isinstance(path, Place) else Folder(path)))
-    except (OSError, ValueError, RecursionError) as error:
+        data = parsed(read_text(path if isinstance(path, Place) else Folder(path)))
+    except (OSError, ValueError) as error:
         raise WalError(
             f'could not read relation map "{path}"',
             detail=getattr(error, "strerror", None) or str(error),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from walproof.advise.server.advice import Advice
+from walproof.checked import parsed
 from walproof.errors import ReportError
 from walproof.report.advice.json import FORMAT
 
@@ -56,8 +56,8 @@ def since(path: Path, advice: Sequence[Advice]) -> Since:
 def _read(path: Path) -> dict[str, Any]:
     hint = '"walproof advise --json > FILE" writes one.'
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        data = parsed(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise ReportError(
             f'could not read earlier advice from "{path}"', detail=str(error), hint=hint
         ) from error

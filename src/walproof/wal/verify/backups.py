@@ -6,7 +6,6 @@ moment can."""
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from walproof._native import wal_text
-from walproof.checked import checked
+from walproof.checked import checked, parsed
 from walproof.errors import UnitError, WalError
 from walproof.units import Lsn
 from walproof.wal.places.place import FileSource, Place, file_path, read_text
@@ -107,9 +106,9 @@ def read_manifest(path: Place) -> list[Found]:
     try:
         spans = [
             (timeline_of(entry["Timeline"]), checked(Lsn, entry["Start-LSN"]), checked(Lsn, entry["End-LSN"]))
-            for entry in json.loads(ranges[1])
+            for entry in parsed(ranges[1])
         ]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return [BrokenBackup(str(path), "its WAL ranges cannot be read")]
     if not spans:
         return [BrokenBackup(str(path), "it names no WAL")]
@@ -146,8 +145,8 @@ def _control_identifier(folder: Place) -> int | None:
 def json_object(path: Place) -> Mapping[str, Any] | None:
     """The object in a JSON file; None when there is none that can be read."""
     try:
-        data = json.loads(read_text(path))
-    except (OSError, ValueError, RecursionError):
+        data = parsed(read_text(path))
+    except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None
 

@@ -7,13 +7,12 @@ encrypted; if the pass is where pgBackRest has it, they are read like others
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from walproof._native import wal_text
-from walproof.checked import checked
+from walproof.checked import checked, parsed
 from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.places.opened import call
@@ -117,8 +116,8 @@ def _read(path: Place) -> tuple[dict[str, dict[str, Any]], str | None]:
             elif "=" in line:
                 key, _, value = line.partition("=")
                 try:
-                    section[key] = json.loads(value)
-                except (ValueError, RecursionError):
+                    section[key] = parsed(value)
+                except ValueError:
                     continue
         return sections, None
     return {}, complaint
