@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import sqlite3
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
 from tests.facts.server import store_server, store_url
@@ -237,6 +239,16 @@ def test_who_opens_a_new_store_waits_for_another_that_writes_it(tmp_path: Path) 
     finally:
         release.join()
         other.close()
+
+
+def test_a_store_that_nobody_holds_any_more_has_closed_its_connections(tmp_path: Path) -> None:
+    """From Python 3.13 on a connection that is left open is a warning, and in tests an error."""
+    store = Store(tmp_path / "store.sqlite")
+    closed: list[object] = []
+    sa.event.listen(store._engine, "close", lambda connection, _: closed.append(connection))
+    del store
+    gc.collect()
+    assert len(closed) == 1
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -185,7 +185,7 @@ def test_files_that_are_no_history(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database at all, " * 100)
     with pytest.raises(StoreError, match="cannot be read"):
         open_history(tmp_path / "text")
-    with sqlite3.connect(tmp_path / "other") as other:
+    with closing(sqlite3.connect(tmp_path / "other")) as other, other:
         other.execute("CREATE TABLE t (i int)")
     with pytest.raises(StoreError, match="is not a history"):
         open_history(tmp_path / "other")
@@ -199,7 +199,7 @@ def test_files_that_are_no_history(tmp_path: Path) -> None:
         assert refused.value.detail == 'It has "db1".'
         with pytest.raises(StoreError, match="expected 1 or more"):
             history.looks("db1", 0, 1, at_most=0)
-    with sqlite3.connect(tmp_path / "h") as broken:
+    with closing(sqlite3.connect(tmp_path / "h")) as broken, broken:
         broken.execute("UPDATE watch_record SET body = x'00'")
     with open_history(tmp_path / "h") as history, pytest.raises(StoreError, match="cannot be read"):
         list(history.records())

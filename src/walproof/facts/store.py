@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, fields
@@ -64,6 +65,8 @@ class Store:
     def __init__(self, url: str | Path) -> None:
         self._place = find_place(url)
         self._engine = open_engine(self._place)
+        # A store that nobody holds any more keeps no connection, whether it was closed or not.
+        weakref.finalize(self, self._engine.dispose)
         with self._place.guarded("opened"):
             # The newest of the tables: a store of an earlier walproof gets those that it lacks.
             inspector = sa.inspect(self._engine)

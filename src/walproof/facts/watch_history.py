@@ -9,6 +9,7 @@ Times are seconds of the epoch by the observer's clock. Nothing is written, also
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ class WatchHistory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._engine = reading_engine(path)
+        weakref.finalize(self, self._engine.dispose)
         with guarded(path, "read"), self._engine.connect() as connection:
             check_format(connection, path)
 

@@ -11,6 +11,7 @@ records wait in memory meanwhile.
 from __future__ import annotations
 
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ class HistoryRecorder:
                 hint="Name a file that you can write with --history.",
             ) from error
         self._engine = writing_engine(self._path)
+        weakref.finalize(self, self._engine.dispose)
         self.session = self._begin(every_s, walproof_version)
 
     def __enter__(self) -> HistoryRecorder:
