@@ -27,6 +27,8 @@ from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 
+# Commands print as they do where nobody has asked Python for anything: into a buffer.
+os.environ.pop("PYTHONUNBUFFERED", None)
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     # Commands are started a thousand times, and compiling walproof takes a quarter of a short one. Nothing is
     # written beside the sources.

@@ -20,7 +20,7 @@ def test_a_reader_that_leaves_changes_no_status(tmp_path: Path, printed: str, *,
     """Of stdout, or of both streams: ``2>&1 | head``."""
     text = (
         "import pathlib, sys\n"
-        "from walproof.cli.pipe import reader_may_leave\n"
+        "from walproof.cli.streams import reader_may_leave\n"
         f"with reader_may_leave():\n    {printed}\n"
         "sys.stderr.write('report: here\\n')\n"
         "pathlib.Path('written').write_text('')\n"
@@ -41,7 +41,7 @@ def test_a_reader_that_leaves_changes_no_status(tmp_path: Path, printed: str, *,
 
 
 def test_other_exits_are_not_swallowed() -> None:
-    from walproof.cli.pipe import reader_may_leave
+    from walproof.cli.streams import reader_may_leave
 
     with pytest.raises(SystemExit), reader_may_leave():
         raise SystemExit(3)

@@ -34,7 +34,7 @@ FORECAST = {"analysis", "facts", "probe", "report", "settings", "wal", "_native"
 # walproof's modules at most. Nothing else is imported. WAL is a segment, STORE a folder with a finished run.
 COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("--version", set(), set(), 13),
-    ("--help", set(), {"settings"}, 41),
+    ("--help", set(), {"settings"}, 42),
     ("wal --help", set(), set(), 20),
     ("wal stats --json WAL", set(), {"report", "wal", "_native"}, 36),
     ("wal stats --csv WAL", set(), {"report", "wal", "_native"}, 36),
@@ -48,10 +48,10 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("wal whatif --json WAL", set(), STUDIES, 104),
     ("recovery --help", set(), set(), 16),
     ("recovery predict --help", set(), set(), 16),
-    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 55),
+    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 56),
     ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 29),
     ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 177),
-    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 177),
+    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 178),
 ]
 
 LISTING = """

@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
 from walproof.cli.status import SIGNAL_BASE, ExitStatus
+from walproof.cli.streams import open_streams
 from walproof.errors import WalproofError
 
 
@@ -26,18 +26,20 @@ class Interrupted(BaseException):
 
 def main() -> NoReturn:
     """Entry point of ``walproof``. `ExitStatus` has the statuses it exits with."""
+    results = open_streams(print_error)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup and background jobs ignore some
             signal.signal(number, _interrupt)
-    stdout = sys.stdout
     try:
         from walproof.cli.app import app
 
         app(prog_name="walproof")
         status = int(ExitStatus.DONE)
     except SystemExit as done:
-        # A reader that has seen enough (head, less) is no error; typer then replaces stdout and exits with 1.
-        status = int(done.code or ExitStatus.DONE) if sys.stdout is stdout else int(ExitStatus.DONE)
+        # A reader that has seen enough (head, less) is no error: rich exits with 1 then, and typer replaces
+        # stdout.
+        has_left = sys.stdout is not results.stream or isinstance(done.__context__, BrokenPipeError)
+        status = int(ExitStatus.DONE) if has_left else int(done.code or ExitStatus.DONE)
     except WalproofError as error:
         print_error(error)
         status = int(ExitStatus.ERROR)
@@ -49,16 +51,15 @@ def main() -> NoReturn:
 
         sys.stderr.write(defect_text(error))
         status = int(ExitStatus.DEFECT)
-    _leave(status)
+    results.finish()
+    _leave(int(ExitStatus.ERROR) if results.is_lost and not status else status)
 
 
 def _leave(status: int) -> NoReturn:
     """A request that hangs in the client of an object store ends with the process instead of holding it
     up."""
     if any(thread.name.startswith("object store") for thread in threading.enumerate()):
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-            sys.stderr.flush()
+        sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from walproof.cli import Interrupted
 from walproof.cli.files import write_file
 from walproof.cli.options import open_store, result_console
-from walproof.cli.pipe import reader_may_leave
 from walproof.cli.plan import plan_text
 from walproof.cli.progress import TerminalProgress
 from walproof.cli.stored import view_of
+from walproof.cli.streams import reader_may_leave
 from walproof.cli.study_options import Execution
 from walproof.errors import StoreError
 from walproof.facts import Plan, Run, Trial
