@@ -97,8 +97,8 @@ pub struct Reader {
     /// The record before `next`, if it was read.
     previous: Option<Lsn>,
     accounting: Accounting,
-    /// Where records begin that were given up in a crash and passed over.
-    given_up: Vec<Lsn>,
+    /// Records that were given up in a crash and passed over: where each begins, and the page that goes on.
+    given_up: Vec<(Lsn, Lsn)>,
     finish: Option<Finish>,
     /// The parts of the record in hand.
     blocks: BlockRefs,
@@ -274,8 +274,9 @@ impl Reader {
         self.accounting
     }
 
-    /// Where records begin that a crash cut off and that were passed over, since this was last asked.
-    pub(crate) fn take_given_up(&mut self) -> Vec<Lsn> {
+    /// Records that a crash cut off and that were passed over, since this was last asked: where each begins, and the page
+    /// on which WAL goes on.
+    pub(crate) fn take_given_up(&mut self) -> Vec<(Lsn, Lsn)> {
         std::mem::take(&mut self.given_up)
     }
 
@@ -446,7 +447,7 @@ impl Reader {
                     return Ok(None);
                 }
                 Attempt::Overwritten { lsn, page } => {
-                    self.given_up.push(lsn);
+                    self.given_up.push((lsn, page));
                     at = page;
                 }
                 Attempt::Found(found, body) => {

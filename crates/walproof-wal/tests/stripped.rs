@@ -6,6 +6,7 @@ mod support;
 
 use std::sync::Arc;
 
+use support::forge::{main_data, Forge, SEGMENT_SIZE};
 use support::Golden;
 use walproof_wal::{strip, Error, Finish, PgVersion, Range, Reader, SegmentName, Segments, Stats, Stripped};
 
@@ -108,6 +109,30 @@ fn parts_that_were_stripped_apart_fit_together() {
             parts.extend(stripped(Segments::from_memory([segment.clone()])).0);
         }
         assert_eq!(parts.len(), golden.segments.len());
+        assert_eq!(facts(Segments::from_memory(parts)), whole, "{version}");
+    }
+}
+
+/// The record that goes on in the next part begins after others that were given up.
+#[test]
+fn parts_fit_together_after_records_that_were_given_up() {
+    for version in [PgVersion::V17, PgVersion::V19] {
+        let mut forge = Forge::new(version, 8);
+        forge.record(21, 0, 0, &main_data(SEGMENT_SIZE as usize - 60_000));
+        for pages in [1, 2] {
+            forge.lost_record(&main_data(200_000), pages);
+        }
+        let begun = forge.record(0, 0x20, 0, &main_data(80_000));
+        forge.record(21, 0, 0, &main_data(100));
+        let segments = forge.segments();
+        assert_eq!(segments.len(), 2);
+        assert!(begun < segments[1].0.start(SEGMENT_SIZE).unwrap());
+        let parts = segments
+            .iter()
+            .flat_map(|part| stripped(Segments::from_memory([part.clone()])).0)
+            .collect::<Vec<_>>();
+        let whole = facts(Segments::from_memory(stripped(Segments::from_memory(segments)).0));
+        assert_eq!(whole.0.len(), 3);
         assert_eq!(facts(Segments::from_memory(parts)), whole, "{version}");
     }
 }

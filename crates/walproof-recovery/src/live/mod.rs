@@ -95,6 +95,8 @@ struct Follower {
     /// Why there is no clock.
     without: State,
     checkpoint: Option<Checkpoint>,
+    /// Where the record of the last checkpoint since `whole_from` is.
+    complete: Option<Lsn>,
     counting: Counting,
     records: u64,
 }
@@ -134,6 +136,7 @@ impl Live {
             again: None,
             without: State::NoCheckpoint,
             checkpoint: None,
+            complete: None,
             counting: Counting::new(plan.relations),
             records: 0,
             plan,
@@ -298,6 +301,7 @@ impl Follower {
         }
         let Some(checkpoint) = Checkpoint::from_record(record) else { return };
         self.checkpoint = Some(checkpoint);
+        let last = self.complete.replace(record.lsn);
         let next = self.next.take();
         if checkpoint.kind == CheckpointKind::Shutdown {
             self.again = None;
@@ -309,11 +313,11 @@ impl Follower {
             self.current = next.filter(|next| next.redo == checkpoint.redo);
             self.without = State::NoCheckpoint;
         } else {
-            self.simulate_again(checkpoint);
+            self.simulate_again(checkpoint, last);
         }
     }
 
-    fn simulate_again(&mut self, checkpoint: Checkpoint) {
+    fn simulate_again(&mut self, checkpoint: Checkpoint, last: Option<Lsn>) {
         let before = match self.again.take() {
             Some(again) => again.before,
             None => self
@@ -322,8 +326,11 @@ impl Follower {
                 .and_then(|mut simulation| Some((simulation.redo, simulation.clock(&self.plan)?))),
         };
         self.current = None;
-        if self.trace.from > checkpoint.redo {
-            self.without = if before.is_some() { State::TraceTooLong } else { State::NoCheckpoint };
+        // No server begins a checkpoint before the last one is complete, and the trace may have forgotten it.
+        let is_older = last.is_some_and(|last| checkpoint.redo < last);
+        if is_older || self.trace.from > checkpoint.redo {
+            let is_seen = self.whole_from.is_some_and(|from| from <= checkpoint.redo);
+            self.without = if is_seen && !is_older { State::TraceTooLong } else { State::NoCheckpoint };
             self.trace.forget_until(checkpoint.lsn);
             return;
         }
@@ -365,7 +372,7 @@ impl Follower {
     /// What came before does not lead to what comes.
     fn lose(&mut self, why: State) {
         (self.current, self.next, self.again) = (None, None, None);
-        (self.whole_from, self.told) = (None, None);
+        (self.whole_from, self.told, self.complete) = (None, None, None);
         self.without = why;
         self.trace.clear(Lsn(u64::MAX));
     }

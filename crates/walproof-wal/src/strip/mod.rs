@@ -75,21 +75,23 @@ pub fn strip(
         if std::mem::take(&mut is_first) {
             join(&mut window, before, lsn, prev, identity.segment_size)?;
         }
-        for given_up in reader.take_given_up() {
-            keep_header(&mut window, given_up, lsn.align_down(PAGE))?;
-        }
+        keep_headers(&mut window, &reader.take_given_up())?;
         stripped.segments += window.flush(lsn, write)?;
         window.put(lsn, &bytes)?;
         before = end;
     }
+    let given_up = reader.take_given_up();
     let (end, finish) = (reader.end_lsn(), reader.into_finish());
     match finish {
         Finish::LastSegment { wanted } => {
             let there = wanted.start(identity.segment_size).unwrap_or(end);
             if end < there {
                 window.load_all(end, there)?;
-                let bytes = window.original(end, MAX_LENGTH as usize, there)?;
-                window.put(end, &seam::head(&bytes, end, identity.version))?;
+                keep_headers(&mut window, &given_up)?;
+                // The record that goes on there begins after those that were given up.
+                let begin = given_up.last().map_or(end, |(_, page)| *page);
+                let bytes = window.original(begin, MAX_LENGTH as usize, there)?;
+                window.put(begin, &seam::head(&bytes, begin, identity.version))?;
             }
         }
         _ => window.clear_from(end),
@@ -98,14 +100,17 @@ pub fn strip(
     Ok(stripped)
 }
 
-/// Of a record that a crash cut off, the header stays, which readers pass over by: as far as it is on pages before
-/// `end`.
-fn keep_header(window: &mut Window<'_>, lsn: Lsn, end: Lsn) -> Result<(), Error> {
-    let mut header = window.original(lsn, HEADER_SIZE, end)?;
-    for unneeded in [blank::PADDING, blank::CRC] {
-        header.get_mut(unneeded).into_iter().for_each(|field| field.fill(0));
+/// Of records that a crash cut off, the headers stay, which readers pass over by: as far as they are before the page that
+/// goes on.
+fn keep_headers(window: &mut Window<'_>, given_up: &[(Lsn, Lsn)]) -> Result<(), Error> {
+    for &(lsn, page) in given_up {
+        let mut header = window.original(lsn, HEADER_SIZE, page)?;
+        for unneeded in [blank::PADDING, blank::CRC] {
+            header.get_mut(unneeded).into_iter().for_each(|field| field.fill(0));
+        }
+        window.put(lsn, &header)?;
     }
-    window.put(lsn, &header)
+    Ok(())
 }
 
 /// Makes the end, at `start`, of a record that begins in a segment which is not at hand; the record after it is at
