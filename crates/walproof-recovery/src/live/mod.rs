@@ -307,17 +307,22 @@ impl Follower {
             self.again = None;
             self.current = Some(self.simulation(record.lsn));
             self.trace.clear(record.lsn);
+        } else if last.is_some_and(|last| checkpoint.redo < last) {
+            // No server begins a checkpoint before the last one is complete, and the trace may have forgotten it.
+            (self.current, self.again) = (None, None);
+            self.without = State::NoCheckpoint;
+            self.trace.forget_until(record.lsn);
         } else if self.current.as_ref().is_some_and(|current| current.redo == checkpoint.redo) {
             self.trace.forget_until(record.lsn);
         } else if record.version >= PgVersion::V17 {
             self.current = next.filter(|next| next.redo == checkpoint.redo);
             self.without = State::NoCheckpoint;
         } else {
-            self.simulate_again(checkpoint, last);
+            self.simulate_again(checkpoint);
         }
     }
 
-    fn simulate_again(&mut self, checkpoint: Checkpoint, last: Option<Lsn>) {
+    fn simulate_again(&mut self, checkpoint: Checkpoint) {
         let before = match self.again.take() {
             Some(again) => again.before,
             None => self
@@ -326,11 +331,9 @@ impl Follower {
                 .and_then(|mut simulation| Some((simulation.redo, simulation.clock(&self.plan)?))),
         };
         self.current = None;
-        // No server begins a checkpoint before the last one is complete, and the trace may have forgotten it.
-        let is_older = last.is_some_and(|last| checkpoint.redo < last);
-        if is_older || self.trace.from > checkpoint.redo {
+        if self.trace.from > checkpoint.redo {
             let is_seen = self.whole_from.is_some_and(|from| from <= checkpoint.redo);
-            self.without = if is_seen && !is_older { State::TraceTooLong } else { State::NoCheckpoint };
+            self.without = if is_seen { State::TraceTooLong } else { State::NoCheckpoint };
             self.trace.forget_until(checkpoint.lsn);
             return;
         }
