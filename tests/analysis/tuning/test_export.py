@@ -23,11 +23,13 @@ def facts() -> TuningFacts:
     return found
 
 
-def test_the_study_has_each_trial(facts: TuningFacts, tmp_path: Path) -> None:
+def test_the_study_has_each_trial(facts: TuningFacts, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     path = tmp_path / "tuning.db"
     count = export_study(facts, path)
-    (name,) = optuna.get_all_study_names(f"sqlite:///{path}")
-    study = optuna.load_study(study_name=name, storage=f"sqlite:///{path}")
+    storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+    request.addfinalizer(storage.engine.dispose)
+    (name,) = optuna.get_all_study_names(storage)
+    study = optuna.load_study(study_name=name, storage=storage)
     left_out = {step.number for step in facts.steps if step.purpose in (Purpose.RECORD, Purpose.CRASH)}
     expected = [trial for trial in facts.measured if trial.step not in left_out and trial.device is None]
     assert count == len(study.trials) == len(expected)
