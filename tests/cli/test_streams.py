@@ -20,7 +20,7 @@ _LOST = "walproof: error: could not write to stdout: No space left on device\n"
 def _walproof(words: str, redirected: str, cwd: Path, **changes: str) -> subprocess.CompletedProcess[str]:
     """As a shell starts it, which redirects or closes a stream."""
     return subprocess.run(
-        ["bash", "-c", f'exec "$0" -m walproof {words} {redirected}', sys.executable],
+        ["bash", "-c", f'set -o pipefail; "$0" -m walproof {words} {redirected}', sys.executable],
         capture_output=True, text=True, check=False, cwd=cwd, timeout=300, env=environment(**changes),
     )  # fmt: skip
 
@@ -82,6 +82,14 @@ def test_no_file_of_ours_takes_the_place_of_a_closed_stream(tmp_path: Path, numb
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "ours").read_text() == ""
     assert (done.stdout, done.stderr) == ("" if number == 1 else "said\n", "" if number == 2 else "said\n")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "iso-8859-15"])
+def test_a_character_that_a_locale_lacks_is_no_error(tmp_path: Path, encoding: str) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "wal" / "17"
+    done = _walproof(f"wal stats {golden} | iconv -f {encoding}", "", tmp_path, PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "resource manager" in done.stdout
 
 
 @pytest.mark.live

@@ -65,6 +65,14 @@ def test_a_broken_archive(wal: Path, tmp_path: Path) -> None:
     assert ends == ["damaged", "newest segment"]
 
 
+def test_what_is_not_known_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "archive" / "000000010000000000000009").write_bytes(b"no WAL")
+    done = walproof("wal", "verify", "archive", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "PostgreSQL of an unknown version · system identifier not known · segments" in done.stdout
+
+
 def test_metrics(wal: Path, tmp_path: Path) -> None:
     """Prometheus' text format: each metric with help and type, each sample once."""
     _damage(wal, tmp_path)

@@ -111,10 +111,12 @@ def _text(given: TextIO | None, file: io.FileIO) -> io.TextIOWrapper:
     """As Python made the stream, where it did: it makes none of a closed descriptor."""
     like = given if isinstance(given, io.TextIOWrapper) else None
     is_unbuffered = like is not None and like.write_through
+    errors = like.errors if like else None
     return io.TextIOWrapper(
         file if is_unbuffered else io.BufferedWriter(file),
         encoding=like.encoding if like else "utf-8",
-        errors=like.errors if like else "backslashreplace",
+        # Encodings of older locales lack some characters that we print.
+        errors="replace" if errors in (None, "strict") else errors,
         line_buffering=like.line_buffering if like else True,
         write_through=is_unbuffered,
     )

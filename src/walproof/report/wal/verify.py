@@ -49,7 +49,7 @@ def dateline(archive: VerifiedArchive) -> str:
     parts = [
         f"{archive.layout} {archive.name}",
         f"PostgreSQL {archive.version}" if archive.version else "PostgreSQL of an unknown version",
-        f"system identifier {archive.system_identifier}",
+        f"system identifier {archive.system_identifier or 'not known'}",
         f"segments of {format_bytes(archive.segment_size)}",
         f"{archive.first_segment} to {archive.last_segment}" if archive.first_segment else "no whole segment",
         read,
