@@ -58,6 +58,18 @@ def test_recordings_that_do_not_fit_are_refused_before_the_first(embedded: Insta
     )
 
 
+def test_a_limit_of_open_files_has_a_hint_of_its_own(
+    embedded: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = _plan("replay", embedded, tmp_path)
+    monkeypatch.setattr("walproof.lab.preflight.os.sysconf", lambda name: 64)
+    with pytest.raises(StudyError, match="cannot run here") as refused:
+        check(plan)
+    assert "open files: needs about" in str(refused.value.detail)
+    assert "the limit is 64" in str(refused.value.detail)
+    assert refused.value.hint == "ulimit -n raises the limit for what this shell starts."
+
+
 def test_a_method_that_cannot_be_had_is_refused_before_the_first_trial(
     embedded: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

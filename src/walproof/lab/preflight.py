@@ -110,18 +110,20 @@ def check(plan: Plan) -> None:
     That is disk, memory, shared memory and open files that are too small, what the installs were built
     without, and what the conditions of a variant need.
     """
-    machine, builds, conditions = _machine(plan), _builds(plan), _conditions(plan)
-    if not machine and not builds and not conditions:
+    machine, files, builds, conditions = _machine(plan), _open_files(plan), _builds(plan), _conditions(plan)
+    if not any((machine, files, builds, conditions)):
         return
     hint = lab_kind(plan.kind).hint_when_missing
     hints = [hint] if conditions and hint is not None else []
     if machine:
         hints.append("A smaller scale or max_wal_size, or another folder (--on), needs less.")
+    if files:
+        hints.append("ulimit -n raises the limit for what this shell starts.")
     if builds:
         hints.append("--pg names another install; the embedded one has no contrib modules, lz4 or zstd.")
     raise StudyError(
         f'study "{plan.study}" cannot run here',
-        detail="\n".join([*machine, *builds, *conditions]),
+        detail="\n".join([*machine, *files, *builds, *conditions]),
         hint=" ".join(hints),
     )
 
@@ -154,11 +156,15 @@ def _machine(plan: Plan) -> list[str]:
     ]
     if needs.disk_bytes > free_bytes and (taken := folder_bytes(kept)):
         problems.append(f"what earlier runs prepared takes {format_bytes(taken)} and may be deleted: {kept}")
+    return problems
+
+
+def _open_files(plan: Plan) -> list[str]:
     descriptors = os.sysconf("SC_OPEN_MAX")
     clients = max(workload.clients for workload in plan.workloads)
     if 0 < descriptors < clients + 100:
-        problems.append(f"open files: needs about {clients + 100}, the limit is {descriptors}")
-    return problems
+        return [f"open files: needs about {clients + 100}, the limit is {descriptors}"]
+    return []
 
 
 def _builds(plan: Plan) -> list[str]:
