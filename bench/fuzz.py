@@ -11,9 +11,9 @@ Builds crates/walproof-fuzz/fuzz with the stable compiler, edge counters in our 
 dependencies (C libraries of compression have none), debug assertions and overflow checks. One process at a
 time, at nice 19; several calls at once may take different targets. What it did is in
 target/fuzz/progress/TARGET.json, what it found in target/fuzz/corpus/TARGET; a later call goes on there, and
-counts anew where the sources have changed, for edges are others then. On another machine a call goes on from
-bench/fuzzed: the progress, and as few inputs as reach all that was reached. An input that breaks something is
-left in target/fuzz/broken/TARGET, and the exit status is 1.
+counts anew where that target's sources have changed, for edges are others then. On another machine a call goes
+on from bench/fuzzed: the progress, and as few inputs as reach all that was reached. An input that breaks
+something is left in target/fuzz/broken/TARGET, and the exit status is 1.
 
 Edges are those that the corpus reaches, as libFuzzer counts them ("cov"). A turn that finds one sets the CPU
 time without a new edge back to zero.
@@ -40,8 +40,7 @@ ROOT = Path(__file__).parents[1]
 CRATE = ROOT / "crates/walproof-fuzz/fuzz"
 WORK = ROOT / "target/fuzz"
 KEPT = ROOT / "bench/fuzzed"
-FUZZED = ("walproof-fuzz", "walproof-recovery", "walproof-wal", "walproof-whatif")
-"""The crates whose sources are in the programs."""
+SOURCE = "crates/walproof-fuzz/src"
 TRIPLE = "x86_64-unknown-linux-gnu"
 COVERAGE = [
     "--cfg", "fuzzing", "-Ccodegen-units=1", "-Cpasses=sancov-module",
@@ -77,12 +76,22 @@ def program(target: str) -> Path:
     return WORK / TRIPLE / "release" / target
 
 
-def sources() -> str:
-    """SHA-1 of the files that all programs are built from."""
-    paths = [ROOT / "rust-toolchain.toml", CRATE / "Cargo.lock", CRATE / "Cargo.toml"]
-    for crate in FUZZED:
+def sources(target: str) -> str:
+    """SHA-1 of the files that a target's program is made of, and calls."""
+    paths = {ROOT / "rust-toolchain.toml", CRATE / "Cargo.lock", CRATE / "Cargo.toml"}
+    crates, modules = {"walproof-wal"}, [target]
+    for module in modules:
+        # The module that makes WAL is one of the tests of walproof-wal.
+        path = ROOT / (
+            "crates/walproof-wal/tests/support/forge.rs" if module == "forge" else f"{SOURCE}/{module}.rs"
+        )
+        paths.add(path)
+        text = path.read_text()
+        modules += sorted(set(re.findall(r"\bcrate::(\w+)", text)) - set(modules))
+        crates |= {f"walproof-{name}" for name in re.findall(r"\bwalproof_(\w+)", text)}
+    for crate in crates:
         folder = ROOT / "crates" / crate
-        paths += [folder / "Cargo.toml", *folder.glob("src/**/*.rs"), *folder.glob("tests/support/forge.rs")]
+        paths |= {folder / "Cargo.toml", *folder.glob("src/**/*.rs")}
     digest = hashlib.sha1()
     for path in sorted(paths):
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes() + b"\0")
@@ -180,8 +189,7 @@ def main() -> None:
     if given.build:
         return
     targets = given.targets or sorted(path.stem for path in (CRATE / "fuzz_targets").glob("*.rs"))
-    digest = sources()
-    all_progress = {name: progress_of(name, digest) for name in targets}
+    all_progress = {name: progress_of(name, sources(name)) for name in targets}
     (WORK / "progress").mkdir(parents=True, exist_ok=True)
     end = None if given.until is None else next_time(given.until)
     is_sound = True
