@@ -11,9 +11,9 @@ Builds crates/walproof-fuzz/fuzz with the stable compiler, edge counters in our 
 dependencies (C libraries of compression have none), debug assertions and overflow checks. One process at a
 time, at nice 19; several calls at once may take different targets. What it did is in
 target/fuzz/progress/TARGET.json, what it found in target/fuzz/corpus/TARGET; a later call goes on there, and
-counts anew where its sources have changed, for edges are others then. On another machine a call goes
-on from bench/fuzzed: the progress, and as few inputs as reach all that was reached. An input that breaks
-something is left in target/fuzz/broken/TARGET, and the exit status is 1.
+counts anew where its sources have changed, for edges are others then. On another machine a call goes on from
+bench/fuzzed: the progress, and as few inputs as reach all that was reached. An input that breaks something is
+left in target/fuzz/broken/TARGET, and the exit status is 1.
 
 Edges are those that the corpus reaches, as libFuzzer counts them ("cov"). A turn that finds one sets the CPU
 time without a new edge back to zero.

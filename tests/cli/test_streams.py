@@ -36,13 +36,11 @@ def test_a_result_that_cannot_be_written_is_an_error(tmp_path: Path, words: str,
 
 def test_what_a_check_found_is_told_all_the_same(tmp_path: Path) -> None:
     """A status that says more than that the result was lost stays."""
-    golden = Path(__file__).parents[1] / "golden" / "wal" / "17"
     folder = tmp_path / "wal"
     folder.mkdir()
     (folder / "000000010000000000000009").write_bytes(b"no WAL")
     told = _walproof("wal verify wal --json", "", tmp_path)
     lost = _walproof("wal verify wal --json", f"> {_FULL}", tmp_path)
-    assert golden.exists()
     assert told.returncode not in (0, 2)
     assert lost.returncode == told.returncode
     assert _LOST in lost.stderr
