@@ -41,6 +41,7 @@ def main() -> NoReturn:
         has_left = sys.stdout is not results.stream or isinstance(done.__context__, BrokenPipeError)
         status = int(ExitStatus.DONE) if has_left else int(done.code or ExitStatus.DONE)
     except WalproofError as error:
+        results.finish()  # what was printed before comes before, also where both streams are one file
         print_error(error)
         status = int(ExitStatus.ERROR)
     except Interrupted as signalled:
@@ -49,6 +50,7 @@ def main() -> NoReturn:
     except BaseException as error:  # a panic of the native part is no Exception
         from walproof.cli.defect import defect_text
 
+        results.finish()
         sys.stderr.write(defect_text(error))
         status = int(ExitStatus.DEFECT)
     results.finish()
