@@ -20,7 +20,9 @@ def test_a_reader_that_leaves_changes_no_status(tmp_path: Path, printed: str, *,
     """Of stdout, or of both streams: ``2>&1 | head``."""
     text = (
         "import pathlib, sys\n"
-        "from walproof.cli.streams import reader_may_leave\n"
+        "from walproof.cli import print_error\n"
+        "from walproof.cli.streams import open_streams, reader_may_leave\n"
+        "open_streams(print_error)\n"
         f"with reader_may_leave():\n    {printed}\n"
         "sys.stderr.write('report: here\\n')\n"
         "pathlib.Path('written').write_text('')\n"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -123,17 +122,7 @@ def _text(given: TextIO | None, file: io.FileIO) -> io.TextIOWrapper:
 
 
 def _to_nowhere() -> None:
-    """What is still in buffers would fail once more when the process ends. Both streams may be the one pipe
-    (``2>&1 | head``)."""
+    """What is still in the buffer would fail once more when the process ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        if _is_left(stream.fileno()):
-            os.dup2(nowhere, stream.fileno())
+    os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-
-
-def _is_left(file: int) -> bool:
-    """Whether it is a pipe that nobody reads any more (poll(2), POLLERR)."""
-    poll = select.poll()
-    poll.register(file, select.POLLOUT)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
