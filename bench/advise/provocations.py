@@ -28,13 +28,13 @@ WEEK_AND_A_DAY_S = 8 * 86400.0
 Pair = tuple[ServerCase, ServerCase]
 
 
-def _setting(name: str, bad: str, good: str) -> Callable[[Laboratory], Pair]:
-    """A rule that one setting decides."""
+def _setting(name: str, bad: str, good: str, **both: str) -> Callable[[Laboratory], Pair]:
+    """A rule that one setting decides; ``both`` are settings of both servers."""
 
     def provoke(made: Laboratory) -> Pair:
-        with made.server(PG, {**CALM, name: bad}) as server:
+        with made.server(PG, {**CALM, **both, name: bad}) as server:
             fires = server.glance()
-        with made.server(PG, {**CALM, name: good}) as server:
+        with made.server(PG, {**CALM, **both, name: good}) as server:
             return fires, server.glance()
 
     return provoke
@@ -369,6 +369,7 @@ def hot_updates(made: Laboratory) -> Pair:
 PROVOCATIONS: Mapping[str, Callable[[Laboratory], Pair]] = {
     "fsync": _setting("fsync", "off", "on"),
     "full_page_writes": _setting("full_page_writes", "off", "on"),
+    "wal_level": _setting("wal_level", "minimal", "replica", max_wal_senders="0"),
     "synchronous_commit": _setting("synchronous_commit", "off", "on"),
     "checksums": checksums,
     "unlogged": unlogged,

@@ -23,7 +23,9 @@ from walproof.wal.totals import WalStats
 
 _DEFINED = Path(__file__).parents[2] / "bench/advise/healthy.toml"
 NAMES = [load["name"] for load in tomllib.loads(_DEFINED.read_text(encoding="utf-8"))["server"]]
-TRUE_FINDINGS: Mapping[str, set[str]] = {"five-minutes": {"wal_compression"}}
+NO_BACKUP: Mapping[str, set[str]] = {"pgtune-desktop": {"wal_level"}}
+"""pgtune's desktop has wal_level = minimal: a finding, and a true one (docs/advise-validation.md)."""
+TRUE_FINDINGS: Mapping[str, set[str]] = {**NO_BACKUP, "five-minutes": {"wal_compression"}}
 """What a longer look would say, and be right (docs/advise-validation.md): 94 % of its WAL are images, which
 initdb leaves uncompressed."""
 
@@ -43,7 +45,7 @@ def test_there_is_nothing_to_change(name: str) -> None:
     # Minors are what the machine had.
     advised = advise(_cases()[name], ("minors",))
     told = {advice.rule: (advice.title, *advice.evidence) for advice in advised.advice}
-    assert told == {}
+    assert set(told) == NO_BACKUP.get(name, set()), told
 
 
 @pytest.mark.parametrize("name", NAMES)

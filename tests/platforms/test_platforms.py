@@ -79,6 +79,17 @@ def test_what_a_platform_takes_is_written_with_an_undo(name: str) -> None:
         assert "10min" in lines.undo or "600" in lines.undo
 
 
+@pytest.mark.parametrize("name", ["conf", "alter-system"])
+def test_no_file_changes_what_the_server_was_started_with(name: str) -> None:
+    started = Before("off", is_default=False, is_in_auto_conf=False, is_on_command_line=True)
+    target = PlatformTarget(180006, {**TARGET.before, "wal_compression": started})
+    refusal = platform(name).refuse(Change("wal_compression", "lz4"), target)
+    assert refusal is not None
+    assert "command line" in refusal.reason
+    # Patroni starts the server, and gives it new options.
+    assert platform("patroni").refuse(Change("wal_compression", "lz4"), target) is None
+
+
 def test_a_bare_word_stays_a_word_for_patroni() -> None:
     (line,) = [
         line

@@ -57,6 +57,28 @@ def test_a_server_whose_wal_nobody_read_is_not_told_to_change_nothing() -> None:
     assert "The WAL could not be read. If a right is missing: ALTER ROLE" in some.summary
 
 
+def test_rights_are_not_asked_for_where_they_would_not_help() -> None:
+    asked = replace(healthy(), is_wal_refused=True, role="r")
+    assert "ALTER ROLE" in advice_view(advise(ServerCase(asked)), platform("conf")).summary
+    closed = with_settings(asked, max_wal_senders="0")
+    summary = advice_view(advise(ServerCase(closed)), platform("conf")).summary
+    assert "ALTER ROLE" not in summary
+    assert "max_wal_senders is 0" in summary
+    standby = replace(asked, is_in_recovery=True)
+    assert "ALTER ROLE" not in advice_view(advise(ServerCase(standby)), platform("conf")).summary
+
+
+def test_a_setting_of_the_command_line_is_not_in_the_lines_to_paste() -> None:
+    window = with_settings(healthy(), autovacuum="off", log_checkpoints="off")
+    started = replace(window.settings["autovacuum"], source="command line")
+    window = replace(window, settings={**window.settings, "autovacuum": started})
+    view = advice_view(advise(ServerCase(window)), platform("alter-system"))
+    assert view.all_lines is not None
+    assert "autovacuum" not in view.all_lines.apply
+    assert "log_checkpoints" in view.all_lines.apply
+    assert "autovacuum = on is left out: the server was started with it" in to_markdown(view)
+
+
 def test_an_archiver_whose_backlog_may_not_be_seen_is_not_fine() -> None:
     window = with_settings(healthy(), archive_mode="on")
     unseen = replace(window, looks=tuple(replace(look, unarchived=None) for look in window.looks))
@@ -173,9 +195,7 @@ def test_what_a_platform_refuses_is_said_and_not_in_its_lines() -> None:
     assert view.all_lines is not None
     assert "fsync" not in view.all_lines.apply
     assert "checkpoint_completion_target" in view.all_lines.apply
-    assert "fsync = on is not for this platform: it is on and read-only there" in to_markdown(view).replace(
-        "\\", ""
-    )
+    assert "fsync = on is left out: it is on and read-only there" in to_markdown(view).replace("\\", "")
 
 
 def test_names_of_a_hostile_server_make_no_markup() -> None:

@@ -39,6 +39,19 @@ def refuse_by_catalogue(change: Change, target: PlatformTarget) -> Refusal | Non
     return None
 
 
+def _refuse_started_with(change: Change, target: PlatformTarget) -> Refusal | None:
+    """Refuse a setting that the server was started with: its command line overrides every file."""
+    before = target.before.get(change.name)
+    if before is None or not before.is_on_command_line:
+        return None
+    return Refusal(
+        change,
+        "the server was started with it on its command line, which overrides every file: change it where the "
+        "server is started, then restart",
+        _MANUAL,
+    )
+
+
 class Conf:
     """A file in conf.d, or lines at the end of postgresql.conf."""
 
@@ -46,7 +59,8 @@ class Conf:
 
     def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Where ALTER SYSTEM has set it, a line in a file does nothing."""
-        if (refusal := refuse_by_catalogue(change, target)) is not None:
+        refusal = refuse_by_catalogue(change, target) or _refuse_started_with(change, target)
+        if refusal is not None:
             return refusal
         before = target.before.get(change.name)
         if before is not None and before.is_in_auto_conf:
@@ -78,8 +92,8 @@ class AlterSystem:
     name = "alter-system"
 
     def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
-        """Refuse only what the version does not have."""
-        return refuse_by_catalogue(change, target)
+        """Refuse what the version does not have, and what the command line overrides."""
+        return refuse_by_catalogue(change, target) or _refuse_started_with(change, target)
 
     def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """Write statements, and those that restore postgresql.auto.conf."""

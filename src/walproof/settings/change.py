@@ -23,3 +23,5 @@ class Before:
     """Whether nobody had set it; undoing then removes the line."""
     is_in_auto_conf: bool
     """Whether ALTER SYSTEM had set it (postgresql.auto.conf)."""
+    is_on_command_line: bool = False
+    """Whether the server was started with it (``postgres -c``), which overrides every file."""

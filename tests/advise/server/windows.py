@@ -28,7 +28,7 @@ _SHOWN = {
     "max_wal_size": "8GB", "checkpoint_timeout": "15min", "checkpoint_completion_target": "0.9",
     "wal_compression": "lz4", "wal_buffers": "16MB", "commit_delay": "0", "commit_siblings": "5",
     "max_slot_wal_keep_size": "64GB", "archive_mode": "off", "recovery_prefetch": "try",
-    "log_checkpoints": "on", "wal_segment_size": "16MB",
+    "wal_level": "replica", "max_wal_senders": "10", "log_checkpoints": "on", "wal_segment_size": "16MB",
 }  # fmt: skip
 _COUNTERS = {
     "checkpoints_timed": 900.0, "checkpoints_requested": 10.0, "checkpoint_write_ms": 1e6, "commits": 1e6,

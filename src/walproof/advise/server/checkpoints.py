@@ -20,6 +20,7 @@ LEAST_CHECKPOINTS = 10
 """With fewer checkpoints since statistics were reset, a share says nothing."""
 WORTH = 0.1
 """Share of the WAL that a larger max_wal_size has to save before it is advised."""
+_DEFAULT_TIMEOUT_S = 300
 ENOUGH = 1.03
 """A size whose WAL is within 3 % of the least is large enough."""
 
@@ -132,7 +133,7 @@ def _none_better(case: ServerCase) -> Fine:
     size, timeout = case.window.value("max_wal_size"), case.window.value("checkpoint_timeout")
     return Fine(
         "max_wal_size",
-        f"max_wal_size = {size} and checkpoint_timeout = {timeout}: no other setting saves "
+        f"max_wal_size = {size} and checkpoint_timeout = {timeout}: no other max_wal_size saves "
         f"{say_percent(WORTH)} of the WAL.",
     )
 
@@ -141,9 +142,12 @@ def _chosen(limits: ServerLimits, study: Study) -> ServerPrediction:
     if limits.recovery_s is not None or limits.wal_per_hour_bytes is not None:
         return study.answer(limits).prediction
     timeout_s = study.question.present.checkpoint_timeout_s
+    # A timeout below the default may itself be what makes the images.
+    timeouts = {timeout_s, max(timeout_s, _DEFAULT_TIMEOUT_S)} if timeout_s is not None else {None}
     curve = [
         point
-        for point in study.curve(timeout_s)
+        for timeout in timeouts
+        for point in study.curve(timeout)
         if limits.wal_disk_bytes is None
         or max(point.pg_wal_most, (point.target.max_wal_size_mb or 0) << 20) <= limits.wal_disk_bytes
     ]
@@ -152,7 +156,7 @@ def _chosen(limits: ServerLimits, study: Study) -> ServerPrediction:
     least = min(point.wal_bytes for point in curve)
     return min(
         (point for point in curve if point.wal_bytes <= least * ENOUGH),
-        key=lambda point: point.target.max_wal_size_mb or 0,
+        key=lambda point: (point.target.max_wal_size_mb or 0, point.target.checkpoint_timeout_s or 0),
     )
 
 

@@ -86,14 +86,18 @@ def flushes(case: ServerCase) -> Found | None:
             "gains the same and loses nothing.",
         )
     delay = case.window.value("wal_writer_delay") or "200ms"
+    waiting_roles = [role for role, _ in roles] or ["name"]
     return Advice(
         "flushes",
         Weight.GAIN,
         "Set synchronous_commit = off, for those roles whose last commits may be lost",
         tuple(evidence),
-        (Change("synchronous_commit", "off"),),
-        steps=tuple(f"ALTER ROLE {role} SET synchronous_commit = off;" for role, _ in roles)
-        or ("ALTER ROLE name SET synchronous_commit = off;",),
+        # No change of the server's setting: it would lose the commits of every other role, too.
+        steps=(
+            *(f"ALTER ROLE {role} SET synchronous_commit = off;" for role in waiting_roles),
+            "-- to undo it:",
+            *(f"ALTER ROLE {role} RESET synchronous_commit;" for role in waiting_roles),
+        ),
         costs=(
             f"A crash loses the commits of up to three times wal_writer_delay ({delay}); the rest is "
             "consistent.",

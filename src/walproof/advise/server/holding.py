@@ -1,98 +1,18 @@
-"""Rules about what keeps WAL on the disk: slots, the archiver, standbys."""
+"""Rules about what keeps WAL on the disk beside slots: the archiver, standbys."""
 
 from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.facts.server import ServerSlot
 from walproof.sentences import say_count, say_list
-from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration
 
-_LEAST_CAP_BYTES = 8 << 30
 _FAR_BEHIND_BYTES = 1 << 30
 _WAITING_MOST = 10
 """Segments that may wait for the archiver while it works normally."""
-
-
-def slots(case: ServerCase) -> Found | None:
-    """Slots without a limit, and what the idle ones hold."""
-    held = [slot for slot in case.window.slots if not slot.is_temporary]
-    if not held:
-        return None
-    limit = case.window.base("max_slot_wal_keep_size")
-    lost = [slot for slot in held if slot.wal_status in ("lost", "unreserved")]
-    idle = [slot for slot in held if not slot.is_active and (slot.retained_bytes or 0) > 0]
-    if lost:
-        return Advice(
-            "slots",
-            Weight.DANGER,
-            "Make the standby or subscriber of a lost slot again",
-            (
-                f"{say_list([_named(slot) for slot in lost])}: its WAL is gone, or goes at the next "
-                "checkpoint.",
-            ),
-            steps=tuple(f"SELECT pg_drop_replication_slot('{_quoted(slot.name)}');" for slot in lost),
-        )
-    if not idle and limit is not None and limit >= 0:
-        return Fine("slots", f"{say_count(len(held), 'slot')}, each in use and limited.")
-    if not idle:
-        return (
-            _without_limit(case, held, idle)
-            if limit is not None
-            else Fine("slots", f"{say_count(len(held), 'slot')} in use.")
-        )
-    return _without_limit(case, held, idle)
-
-
-def _without_limit(case: ServerCase, held: list[ServerSlot], idle: list[ServerSlot]) -> Advice:
-    limit = case.window.base("max_slot_wal_keep_size")
-    evidence = []
-    if idle:
-        evidence.append(
-            f"Nobody uses {say_list([_named(slot) for slot in idle])}, and the server keeps its WAL."
-        )
-    rate, room = case.wal_per_hour, case.limits.wal_disk_bytes
-    kept = max((slot.retained_bytes or 0 for slot in held), default=0)
-    if idle and rate and room and rate > 0 and room > kept:
-        evidence.append(f"At {format_bytes(rate)} an hour {format_bytes(room)} are full in ")
-        evidence[-1] += f"{format_duration((room - kept) / rate * 3600)}."
-    changes: tuple[Change, ...] = ()
-    costs: tuple[str, ...] = ()
-    if limit is not None and limit < 0:
-        evidence.append("max_slot_wal_keep_size is -1: a slot may fill the disk, and then the server stops.")
-        cap = max(_LEAST_CAP_BYTES, 4 * kept)
-        if room is not None:
-            cap = min(cap, room // 2)
-        gb = max(1, cap >> 30)
-        changes = (Change("max_slot_wal_keep_size", f"{gb}GB"),)
-        costs = ("A slot that is further behind is lost, and its standby has to be made again.",)
-    if idle:
-        costs = ("A standby or subscriber whose slot was dropped has to be made again.", *costs)
-    return Advice(
-        "slots",
-        Weight.DANGER,
-        "Bring back the users of the idle slots, or drop them" if idle else "Limit what slots may keep",
-        tuple(evidence),
-        changes,
-        steps=(
-            *(("-- only if its standby or subscriber does not come back:",) if idle else ()),
-            *(f"SELECT pg_drop_replication_slot('{_quoted(slot.name)}');" for slot in idle),
-        ),
-        costs=costs,
-        sure=Sure.HIGH if idle else Sure.MEDIUM,
-        unknown=() if room is not None else ("how much room pg_wal has: say --wal-disk",),
-    )
-
-
-def _named(slot: ServerSlot) -> str:
-    held = "" if slot.retained_bytes is None else f", {format_bytes(slot.retained_bytes)}"
-    since = "" if slot.inactive_s is None else f", for {format_duration(slot.inactive_s)}"
-    return f'slot "{slot.name}" ({slot.kind}{held}{since})'
-
-
-def _quoted(name: str) -> str:
-    return name.replace("'", "''")
+_STILL_S = 120.0
+"""A working archiver looks for segments at least once a minute (PGARCH_AUTOWAKE_INTERVAL, pgarch.c)."""
+_COMMANDS = ("archive_command", "archive_library")
 
 
 def archiver(case: ServerCase) -> Found | None:
@@ -122,6 +42,9 @@ def archiver(case: ServerCase) -> Found | None:
             steps=("SELECT last_failed_wal, last_failed_time FROM pg_stat_archiver;",),
         )
     made, taken = _segments(case), window.grown("archived")
+    still_s = None if done is None else window.looks[-1].at - done
+    if waiting is not None and waiting > 1 and not taken and (still_s is None or still_s > _STILL_S):
+        return _still(case, waiting, still_s)
     if waiting is not None and waiting > _WAITING_MOST and made and taken is not None and taken < made:
         behind = made - taken
         return Advice(
@@ -141,6 +64,31 @@ def archiver(case: ServerCase) -> Found | None:
             "archiver", "how many segments wait for it could not be seen: pg_monitor is not granted"
         )
     return Fine("archiver", f"The archiver works; segments that wait for it: {waiting}.")
+
+
+def _still(case: ServerCase, waiting: int, still_s: float | None) -> Advice:
+    """Segments wait, and none is archived: there is no command, or it hangs."""
+    settings = case.window.settings
+    known = [settings[name] for name in _COMMANDS if name in settings]
+    evidence = [
+        f"{waiting} segments wait for it, and it has archived none "
+        + ("since its statistics begin." if still_s is None else f"for {format_duration(still_s)}.")
+        + " pg_wal keeps them until it does."
+    ]
+    if known and all(setting.source == "default" for setting in known):
+        evidence.append(f"No {' or '.join(name for name in _COMMANDS if name in settings)} is set.")
+    return Advice(
+        "archiver",
+        Weight.DANGER,
+        "Make the archiver work before pg_wal fills the disk",
+        tuple(evidence),
+        steps=(
+            "-- empty: nothing is archived; else look at what it does, and in the server's log",
+            "SELECT name, setting FROM pg_settings WHERE name IN ('archive_command', 'archive_library');",
+            "SELECT * FROM pg_stat_archiver;",
+        ),
+        sure=Sure.MEDIUM if still_s is None else Sure.HIGH,
+    )
 
 
 def _segments(case: ServerCase) -> float | None:

@@ -17,6 +17,7 @@ from walproof.advise.server import (
     minors,
     overrides,
     safety,
+    slots,
     tables,
     wasted,
 )
@@ -28,6 +29,7 @@ _TABLE = Path(__file__).with_name("rules.csv")
 RULES: Mapping[str, Rule] = {
     "fsync": safety.fsync,
     "full_page_writes": safety.full_page_writes,
+    "wal_level": safety.wal_level,
     "synchronous_commit": safety.synchronous_commit,
     "overrides": overrides.overrides,
     "checksums": safety.checksums,
@@ -35,7 +37,7 @@ RULES: Mapping[str, Rule] = {
     "pending": safety.pending,
     "autovacuum": safety.autovacuum,
     "minors": minors.minors,
-    "slots": holding.slots,
+    "slots": slots.slots,
     "archiver": holding.archiver,
     "standbys": holding.standbys,
     "max_wal_size": checkpoints.max_wal_size,

@@ -62,6 +62,30 @@ def full_page_writes(case: ServerCase) -> Found | None:
     )
 
 
+def wal_level(case: ServerCase) -> Found | None:
+    """wal_level is minimal: no base backup of the running server, no archive, no standby."""
+    level = case.window.value("wal_level")
+    if level is None:
+        return Unseen("wal_level", "its setting is not known")
+    if level != "minimal":
+        return Fine("wal_level", f"wal_level is {level}: the server can be backed up while it runs.")
+    return Advice(
+        "wal_level",
+        Weight.DANGER,
+        "Set wal_level = replica, if a dump is not backup enough",
+        (
+            "wal_level is minimal: no base backup of the running server, no archive and no standby can be "
+            "made of it. After the loss of its disk there is the last dump, or nothing.",
+        ),
+        (Change("wal_level", "replica"),),
+        costs=(
+            "COPY into tables of the same transaction and index builds write WAL again. pg_basebackup also "
+            "needs max_wal_senders above 0.",
+        ),
+        unknown=("whether all of it can be made again from somewhere else",),
+    )
+
+
 def synchronous_commit(case: ServerCase) -> Found | None:
     """synchronous_commit is off against what the owner allows, or has a remote level that nothing waits
     for."""

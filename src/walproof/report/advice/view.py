@@ -184,6 +184,7 @@ def target_of(advised: Advised) -> PlatformTarget:
             setting.value,
             is_default=setting.source in ("default", "override"),
             is_in_auto_conf=setting.file is not None and setting.file.endswith("postgresql.auto.conf"),
+            is_on_command_line=setting.source == "command line",
         )
         for name, setting in window.settings.items()
     }
@@ -271,6 +272,10 @@ def _grant(advised: Advised, platform: Platform) -> str:
     window = advised.case.window
     if not window.is_wal_refused or window.role is None or wal_access(platform.name) is not None:
         return ""
+    if window.is_in_recovery:
+        return ""
+    if window.base("max_wal_senders") == 0:
+        return " No WAL is streamed while max_wal_senders is 0, and it takes a restart to change that."
     return f" If a right is missing: ALTER ROLE {window.role} REPLICATION; GRANT pg_monitor TO {window.role};"
 
 
@@ -285,7 +290,7 @@ def _blocks(item: Item) -> list[Block]:
           if (now := item.before.get(change.name)) != change.value and change.name not in advice.title),
         *(f"It costs: {text}" for text in advice.costs),
         *(f"Not known: {text}." for text in advice.unknown),
-        *(f"{refusal.change.name} = {refusal.change.value} is not for this platform: {refusal.reason}. "
+        *(f"{refusal.change.name} = {refusal.change.value} is left out: {refusal.reason}. "
           f"({refusal.source})" for refusal in item.refusals),
     ]  # fmt: skip
     if item.surer is not None:

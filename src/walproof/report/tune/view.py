@@ -295,7 +295,7 @@ def _sections(
         ]
         pasted += [
             Paragraph(
-                f"{refusal.change.name} = {refusal.change.value} is not for this platform: {refusal.reason}.",
+                f"{refusal.change.name} = {refusal.change.value} is left out: {refusal.reason}.",
                 terminal=True,
             )
             for refusal in refused

@@ -1,0 +1,197 @@
+"""The rule about replication slots: what they keep, what they may lose, and a limit that spares them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.advise.server.advice import Advice, Fine, Found, Sure, Weight
+from walproof.advise.server.case import ServerCase
+from walproof.facts.server import ServerSlot
+from walproof.sentences import say_count, say_list
+from walproof.settings.change import Change
+from walproof.units import format_bytes, format_duration
+
+_LEAST_CAP_MB = 8 << 10
+_LEAST_ROOM_MB = 64
+"""A limit of less than this would lose a slot while its standby restarts."""
+_LOST_COST = "A slot that is further behind is lost, and its standby has to be made again."
+
+
+def slots(case: ServerCase) -> Found | None:
+    """Slots that are lost or about to be, slots without a limit, and what the idle ones hold."""
+    held = [slot for slot in case.window.slots if not slot.is_temporary]
+    if not held:
+        return None
+    lost = [slot for slot in held if slot.wal_status == "lost"]
+    leaving = [slot for slot in held if slot.wal_status == "unreserved"]
+    idle = [
+        slot
+        for slot in held
+        if not slot.is_active and (slot.retained_bytes or 0) > 0 and slot not in (*lost, *leaving)
+    ]
+    if leaving:
+        return _leaving(case, leaving, lost, idle)
+    if lost:
+        return _lost(lost, idle)
+    limit = case.window.base("max_slot_wal_keep_size")
+    if idle or (limit is not None and limit < 0):
+        return _without_limit(case, held, idle)
+    limited = " and limited" if limit is not None else ""
+    return Fine("slots", f"{say_count(len(held), 'slot')}, each in use{limited}.")
+
+
+def _leaving(
+    case: ServerCase, leaving: list[ServerSlot], lost: list[ServerSlot], idle: list[ServerSlot]
+) -> Advice:
+    """Slots whose WAL the next checkpoint may remove; until then it is all there.
+
+    An unreserved slot may return to reserved or extended (manual, pg_replication_slots.wal_status).
+    """
+    kept_mb = _kept_mb(leaving)
+    wanted_mb = 2 * kept_mb + _checkpoint_mb(case)
+    room_mb = _room_mb(case)
+    cap_mb = wanted_mb if room_mb is None else min(wanted_mb, room_mb)
+    fits = cap_mb > kept_mb
+    evidence = [
+        f"{say_list([_named(slot) for slot in leaving])}: the next checkpoint may remove WAL that it needs. "
+        "Until then nothing is lost: it can still catch up."
+    ]
+    if not fits:
+        evidence.append("There is no room to keep more of it: only catching up before the checkpoint helps.")
+    return Advice(
+        "slots",
+        Weight.DANGER,
+        "Keep the WAL of a slot that is about to lose it, and let it catch up",
+        (*evidence, *_also(lost, idle)),
+        (Change("max_slot_wal_keep_size", _size(cap_mb)),) if fits else (),
+        steps=(
+            "-- start its standby or subscriber; run no CHECKPOINT before it has caught up",
+            "SELECT slot_name, active, wal_status, safe_wal_size FROM pg_replication_slots;",
+            *_drops(lost),
+        ),
+        costs=(f"pg_wal keeps up to {format_bytes(cap_mb << 20)} for slots.",) if fits else (),
+        unknown=() if room_mb is not None else ("how much room pg_wal has: say --wal-disk",),
+    )
+
+
+def _lost(lost: list[ServerSlot], idle: list[ServerSlot]) -> Advice:
+    return Advice(
+        "slots",
+        Weight.DANGER,
+        "Make the standby or subscriber of a lost slot again",
+        (f"{say_list([_named(slot) for slot in lost])}: WAL that it needs is gone.", *_also([], idle)),
+        steps=_drops(lost),
+    )
+
+
+def _also(lost: list[ServerSlot], idle: list[ServerSlot]) -> tuple[str, ...]:
+    """What else slots hold, where another of them is more urgent."""
+    found = []
+    if lost:
+        found.append(f"{say_list([_named(slot) for slot in lost])} is lost: make what used it again.")
+    if idle:
+        found.append(f"Nobody uses {say_list([_named(slot) for slot in idle])}, and its WAL is kept.")
+    return tuple(found)
+
+
+def _without_limit(case: ServerCase, held: list[ServerSlot], idle: list[ServerSlot]) -> Advice:
+    limit = case.window.base("max_slot_wal_keep_size")
+    evidence = []
+    if idle:
+        evidence.append(
+            f"Nobody uses {say_list([_named(slot) for slot in idle])}, and the server keeps its WAL."
+        )
+    rate, room = case.wal_per_hour, case.limits.wal_disk_bytes
+    kept = max((slot.retained_bytes or 0 for slot in held), default=0)
+    if idle and rate and room and rate > 0 and room > kept:
+        evidence.append(
+            f"At {format_bytes(rate)} an hour {format_bytes(room)} are full in "
+            f"{format_duration((room - kept) / rate * 3600)}."
+        )
+    changes: tuple[Change, ...] = ()
+    costs: tuple[str, ...] = ()
+    if limit is not None and limit < 0:
+        evidence.append("max_slot_wal_keep_size is -1: a slot may fill the disk, and then the server stops.")
+        cap_mb = _cap_mb(case, held)
+        if cap_mb is None:
+            evidence.append(_why_no_cap(case, held))
+        else:
+            changes = (Change("max_slot_wal_keep_size", _size(cap_mb)),)
+            costs = (_LOST_COST,)
+    if idle:
+        costs = ("A standby or subscriber whose slot was dropped has to be made again.", *costs)
+    return Advice(
+        "slots",
+        Weight.DANGER,
+        "Bring back the users of the idle slots, or drop them" if idle else "Limit what slots may keep",
+        tuple(evidence),
+        changes,
+        steps=(
+            *(("-- only if its standby or subscriber does not come back:",) if idle else ()),
+            *_drops(idle),
+        ),
+        costs=costs,
+        sure=Sure.HIGH if idle else Sure.MEDIUM,
+        unknown=() if room is not None else ("how much room pg_wal has: say --wal-disk",),
+    )
+
+
+def _cap_mb(case: ServerCase, held: Sequence[ServerSlot]) -> int | None:
+    """A limit that leaves room for checkpoints and loses no slot of today; None where no limit does both.
+
+    A checkpoint removes what lies beyond the limit (KeepLogSeg, xlog.c): a slot that holds more is lost then,
+    and so is one that holds a little less, after the WAL that is written until the checkpoint.
+    """
+    kept_mb = _kept_mb(held)
+    cap_mb = max(_LEAST_CAP_MB, 4 * kept_mb)
+    room_mb = _room_mb(case)
+    if room_mb is not None:
+        cap_mb = min(cap_mb, room_mb)
+    return None if cap_mb < max(_LEAST_ROOM_MB, kept_mb + _checkpoint_mb(case)) else cap_mb
+
+
+def _why_no_cap(case: ServerCase, held: Sequence[ServerSlot]) -> str:
+    room = f"Beside max_wal_size, {format_bytes(case.limits.wal_disk_bytes or 0)} have"
+    most = max(held, key=lambda slot: slot.retained_bytes or 0)
+    if (most.retained_bytes or 0) >> 20 < _LEAST_ROOM_MB:
+        return f"{room} no room for what slots may keep: give pg_wal more, or make max_wal_size smaller."
+    return (
+        f'{room} no room for a limit that spares slot "{most.name}": a smaller one would lose it at a '
+        "checkpoint. Let it catch up or drop it, then limit what slots may keep."
+    )
+
+
+def _room_mb(case: ServerCase) -> int | None:
+    """What slots may keep of the room for pg_wal: half of it, and never what checkpoints need."""
+    room = case.limits.wal_disk_bytes
+    return None if room is None else max(0, min(room >> 21, (room >> 20) - _checkpoint_mb(case)))
+
+
+def _checkpoint_mb(case: ServerCase) -> int:
+    """How much WAL checkpoints may keep beside slots: max_wal_size."""
+    return int(case.window.base("max_wal_size") or 0)
+
+
+def _kept_mb(held: Sequence[ServerSlot]) -> int:
+    return (
+        max((slot.retained_bytes or 0 for slot in held if slot.wal_status != "lost"), default=0) + 0xFFFFF
+        >> 20
+    )
+
+
+def _size(mb: int) -> str:
+    return f"{mb >> 10}GB" if mb >= 10 << 10 or mb % 1024 == 0 else f"{mb}MB"
+
+
+def _drops(held: Sequence[ServerSlot]) -> tuple[str, ...]:
+    return tuple(f"SELECT pg_drop_replication_slot('{_quoted(slot.name)}');" for slot in held)
+
+
+def _named(slot: ServerSlot) -> str:
+    kept = "" if slot.retained_bytes is None else f", {format_bytes(slot.retained_bytes)}"
+    since = "" if slot.inactive_s is None else f", for {format_duration(slot.inactive_s)}"
+    return f'slot "{slot.name}" ({slot.kind}{kept}{since})'
+
+
+def _quoted(name: str) -> str:
+    return name.replace("'", "''")

@@ -1,0 +1,90 @@
+"""Advice about slots loses none that may come back, and names what the next checkpoint takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.advise.server.windows import found, healthy, with_settings
+from walproof.advise.server.advice import Advice
+from walproof.analysis.whatif import ServerLimits
+from walproof.facts.server import ServerSlot, ServerWindow
+from walproof.units import parse_bytes
+
+KEPT_MB = 1300
+
+
+def _slot(status: str = "extended", kept_mb: int = KEPT_MB, is_active: bool = False) -> ServerSlot:
+    return ServerSlot("sb", "physical", is_active, False, kept_mb << 20, status)
+
+
+def _advice(window: ServerWindow, wal_disk: str | None = None) -> Advice:
+    room = None if wal_disk is None else parse_bytes(wal_disk)
+    advice = found("slots", window, limits=ServerLimits(wal_disk_bytes=room))
+    assert isinstance(advice, Advice)
+    return advice
+
+
+def _unlimited(*slots: ServerSlot, max_wal_size: str = "1GB") -> ServerWindow:
+    window = with_settings(healthy(), max_slot_wal_keep_size="-1", max_wal_size=max_wal_size)
+    return replace(window, slots=slots)
+
+
+@pytest.mark.parametrize("wal_disk", [None, "3GB", "4GB", "5GB", "10GB", "200GB"])
+@pytest.mark.parametrize("is_active", [False, True])
+def test_a_limit_spares_every_slot_and_leaves_room_for_checkpoints(
+    wal_disk: str | None, is_active: bool
+) -> None:
+    advice = _advice(_unlimited(_slot(is_active=is_active)), wal_disk)
+    if wal_disk in ("3GB", "4GB"):
+        assert advice.changes == ()
+        assert any('spares slot "sb"' in sentence for sentence in advice.evidence)
+        return
+    (change,) = advice.changes
+    cap = parse_bytes(change.value)
+    assert cap >= (KEPT_MB + 1024) << 20
+    if wal_disk is not None:
+        assert cap + (1 << 30) <= parse_bytes(wal_disk)
+
+
+@pytest.mark.parametrize("wal_disk", ["700MB", "1GB"])
+def test_no_limit_is_advised_where_checkpoints_need_all_of_the_room(wal_disk: str) -> None:
+    advice = _advice(_unlimited(_slot(kept_mb=1, is_active=True)), wal_disk)
+    assert advice.changes == ()
+    assert any("give pg_wal more, or make max_wal_size smaller" in sentence for sentence in advice.evidence)
+
+
+def test_an_unreserved_slot_is_not_lost_yet() -> None:
+    window = replace(
+        with_settings(healthy(), max_slot_wal_keep_size="200MB", max_wal_size="1GB"),
+        slots=(
+            _slot("unreserved", 226),
+            replace(_slot("lost", 500), name="gone"),
+            replace(_slot("reserved", 90), name="idle"),
+        ),
+    )
+    advice = _advice(window)
+    (change,) = advice.changes
+    assert parse_bytes(change.value) >= 2 * (226 << 20)
+    assert not any("drop" in step and "'sb'" in step for step in advice.steps)
+    assert any("drop" in step and "'gone'" in step for step in advice.steps)
+    assert any('"idle"' in sentence for sentence in advice.evidence)
+    assert "nothing is lost" in advice.evidence[0]
+
+
+def test_no_room_is_promised_to_an_unreserved_slot_that_there_is_not() -> None:
+    window = replace(
+        with_settings(healthy(), max_slot_wal_keep_size="200MB", max_wal_size="1GB"),
+        slots=(_slot("unreserved", 226),),
+    )
+    advice = _advice(window, "1200MB")
+    assert advice.changes == ()
+    assert any("no room to keep more" in sentence for sentence in advice.evidence)
+
+
+def test_a_lost_slot_does_not_hide_an_idle_one() -> None:
+    window = _unlimited(_slot("lost", 500), replace(_slot(), name="idle"))
+    advice = _advice(window)
+    assert advice.steps == ("SELECT pg_drop_replication_slot('sb');",)
+    assert any('Nobody uses slot "idle"' in sentence for sentence in advice.evidence)
