@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -53,6 +54,9 @@ def test_every_version_is_read_whole(cluster: Cluster) -> None:
     assert (look.pg_wal_bytes or 0) >= 16 << 20
     assert look.archiver is not None
     assert (look.archiver.ready or 0) >= 1
+    assert look.archiver.ready_since is not None
+    assert abs(look.at - look.archiver.ready_since) < 600
+    assert look.archiver.is_unset is False
     assert [(slot.name, slot.is_active) for slot in look.slots] == [("idle", False)]
     assert look.slots[0].restart is not None
     # In 13 the collector of statistics tells of them later.
@@ -64,6 +68,21 @@ def test_every_version_is_read_whole(cluster: Cluster) -> None:
     assert look.size("max_slot_wal_keep_size") is None
     assert look.seconds("checkpoint_timeout") == 300
     assert from_json(WatchLook, to_json(look)) == look
+
+
+def test_an_empty_archive_command_is_seen_and_no_other_is_read(cluster: Cluster) -> None:
+    with cluster.connect() as session:
+        session.execute("ALTER SYSTEM SET archive_command = ''")
+        session.execute("SELECT pg_reload_conf()")
+    with connect_foreign(f"{cluster.conninfo} user=looker") as session:
+        looker = Looker(session)
+        until_s = time.monotonic() + 10
+        while session.execute("SHOW archive_command").fetchone() != ("",) and time.monotonic() < until_s:
+            time.sleep(0.1)
+        look = looker.look()
+    assert look.archiver is not None
+    assert look.archiver.is_unset is True
+    assert look.lacks == ()
 
 
 @pytest.mark.pg(">= 18")

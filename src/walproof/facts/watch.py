@@ -104,6 +104,10 @@ class WatchedArchiver:
     failed_at: float | None
     ready: int | None
     """Files in archive_status that end with .ready; None where the role may not list them."""
+    ready_since: float | None = None
+    """When the oldest of them was written, by the server's clock; None without any, or as ``ready``."""
+    is_unset: bool | None = None
+    """Whether archive_command and archive_library are empty, so that nothing can be archived."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,14 +67,19 @@ class Asking:
             self._lacks.setdefault(about, f"permission denied for function {function}")
         return self._allowed[function]
 
+    def row(self, about: str, query: str, calls: str | None = None) -> tuple[Any, ...]:
+        """The only row; empty if the query is refused. ``calls`` as in `value`."""
+        if calls is not None and not self._may_call(about, calls):
+            return ()
+        found = self.rows(about, query)
+        return found[0] if found else ()
+
     def value(self, about: str, query: str, calls: str | None = None) -> Any:
         """The first column of the only row; None if the query is refused.
 
         ``calls``: a function without arguments that not every role may call."""
-        if calls is not None and not self._may_call(about, calls):
-            return None
-        found = self.rows(about, query)
-        return found[0][0] if found else None
+        found = self.row(about, query, calls)
+        return found[0] if found else None
 
     def named(self, about: str, query: str) -> dict[str, float]:
         """The only row as name -> number, without nulls."""

@@ -52,7 +52,8 @@ class Looker:
         self._settings_s = -_SETTINGS_S
         self._system: str | None = None
         self._version: tuple[str, int] | None = None
-        self._lists: dict[str, tuple[float, Any]] = {}
+        self._is_unset: bool | None = None
+        self._lists: dict[str, tuple[float, tuple[Any, ...]]] = {}
 
     def look(self) -> WatchLook:
         """Look now. Raises ProbeError when the server is gone or does not even show its clock."""
@@ -76,7 +77,7 @@ class Looker:
             settings=self._settings,
             checkpoint=self._checkpoint(),
             counters=self._counters(),
-            pg_wal_bytes=self._listed(PG_WAL, queries.PG_WAL, "pg_ls_waldir"),
+            pg_wal_bytes=_first(self._listed(PG_WAL, queries.PG_WAL, "pg_ls_waldir")),
             archiver=self._archiver(),
             slots=self._slots(),
             standbys=self._standbys(),
@@ -97,6 +98,7 @@ class Looker:
             self._ask = ask = Asking(self._session)
             rows = ask.rows("settings", queries.SETTINGS, [list(queries.SETTINGS_READ)])
             self._settings = {str(name): str(value) for name, value in rows} or self._settings
+            self._is_unset = ask.value("whether archiving is set up", queries.UNSET)
             self._settings_s = now_s
 
     def _checkpoint(self) -> WatchedCheckpoint | None:
@@ -118,12 +120,14 @@ class Looker:
         if not rows:
             return None
         archived, failed, last, last_at, failed_segment, failed_at = rows[0]
-        ready = None
+        ready: tuple[Any, ...] = ()
+        is_unset = None
         if self._settings.get("archive_mode", "off") != "off":
             ready = self._listed(READY, queries.READY, "pg_ls_archive_statusdir")
+            is_unset = self._is_unset
         return WatchedArchiver(
             int(archived), int(failed), _text(last), _number(last_at), _text(failed_segment),
-            _number(failed_at), ready,
+            _number(failed_at), _first(ready), _number(ready[1]) if ready else None, is_unset,
         )  # fmt: skip
 
     def _slots(self) -> tuple[WatchedSlot, ...]:
@@ -171,15 +175,19 @@ class Looker:
             for name, enabled, slot, has_worker, age_s, errors in rows
         )
 
-    def _listed(self, about: str, query: str, calls: str) -> int | None:
-        """A figure from a list of files; the more the list costs, the older the figure may be."""
-        due_s, found = self._lists.get(about, (0.0, None))
+    def _listed(self, about: str, query: str, calls: str) -> tuple[Any, ...]:
+        """Figures from a list of files; the more the list costs, the older they may be."""
+        due_s, found = self._lists.get(about, (0.0, ()))
         begun_s = self._clock()
         if begun_s >= due_s:
-            found = _count(self._ask.value(about, query, calls))
+            found = self._ask.row(about, query, calls)
             ended_s = self._clock()
             self._lists[about] = ended_s + _REST * (ended_s - begun_s), found
-        return None if found is None else int(found)
+        return found
+
+
+def _first(row: tuple[Any, ...]) -> int | None:
+    return _count(row[0]) if row else None
 
 
 def _text(value: Any) -> str | None:

@@ -27,7 +27,14 @@ CHECKPOINT = """
     SELECT (redo_lsn - '0/0')::int8, extract(epoch FROM checkpoint_time)::float8, timeline_id
       FROM pg_control_checkpoint()"""
 PG_WAL = "SELECT sum(size)::int8 FROM pg_ls_waldir()"
-READY = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
+READY = """
+    SELECT count(*), extract(epoch FROM min(modification))::float8
+      FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"""
+# The command itself may hold a secret, so it stays on the server. 13 and 14 have no archive_library.
+UNSET = """
+    SELECT setting = ''
+           AND coalesce((SELECT setting = '' FROM pg_settings WHERE name = 'archive_library'), true)
+      FROM pg_settings WHERE name = 'archive_command'"""
 ARCHIVER = """
     SELECT archived_count, failed_count, last_archived_wal, extract(epoch FROM last_archived_time)::float8,
            last_failed_wal, extract(epoch FROM last_failed_time)::float8

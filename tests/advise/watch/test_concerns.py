@@ -16,13 +16,14 @@ from tests.watching import (
     assessor,
     clock,
     concerns,
+    segment_name,
     slot,
     standby,
 )
-from walproof.advise.watch.concern import Severity, Thresholds
+from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.disk import HolderKind
-from walproof.facts.watch import WalCause, WalCauses
+from walproof.facts.watch import WalCause, WalCauses, WatchedArchiver
 
 
 def test_a_healthy_server_is_no_concern_for_an_hour() -> None:
@@ -52,6 +53,66 @@ def test_an_archiver_whose_call_never_ends_is_stuck() -> None:
     (concern,) = concerns(assessed(Server(archived_share=0.0), seconds=29))
     assert (concern.key, concern.severity) == ("archiver", Severity.CRITICAL)
     assert "stuck" in concern.sentence
+
+
+def twice(archiver: WatchedArchiver, **change: object) -> list[Concern]:
+    """Of the archiver, after two looks 2 s apart, as `--check` takes them."""
+    found = assessor()
+    look = replace(Server().look(100), started_at=BEGAN - 3600, archiver=archiver)
+    look = replace(look, **change)  # type: ignore[arg-type]
+    found.see([look, replace(look, seen_s=102.0, at=look.at + 2)])
+    seen = found.assess(102.0, BEGAN + 102)
+    return [concern for concern in concerns(seen) if concern.key == "archiver"]
+
+
+def waiting(count: int, wait_s: float, archived_s: float | None = None) -> WatchedArchiver:
+    """Ages at the first of the two looks."""
+    at = BEGAN + 100
+    last_at = None if archived_s is None else at - archived_s
+    return WatchedArchiver(7, 0, segment_name(3), last_at, None, None, count, at - wait_s)
+
+
+@pytest.mark.parametrize("archived_s", [None, 90.0])
+def test_two_looks_see_an_archiver_that_is_stuck_by_the_servers_clock(archived_s: float | None) -> None:
+    (concern,) = twice(waiting(18, 70.0, archived_s))
+    assert concern.severity is Severity.CRITICAL
+    assert "stuck" in concern.sentence
+    assert "none was archived for 1 min 12 s, and no failure was counted" in concern.evidence
+
+
+@pytest.mark.parametrize(
+    "archiver",
+    [
+        pytest.param(replace(waiting(0, 0.0, 90000.0), ready_since=None), id="idle since yesterday"),
+        pytest.param(waiting(1, 1.0, 90000.0), id="idle, and a fresh segment"),
+        pytest.param(waiting(18, 5.0, 90000.0), id="idle, and a sudden load"),
+        pytest.param(waiting(18, 4000.0, 3.0), id="a long backlog that is worked off"),
+        pytest.param(waiting(1, 90.0, 95.0), id="one segment in a slow call"),
+        pytest.param(replace(waiting(18, 4000.0), ready=None, ready_since=None), id="no right to see"),
+    ],
+)
+def test_two_looks_suspect_no_archiver_that_works(archiver: WatchedArchiver) -> None:
+    assert twice(archiver) == []
+
+
+def test_what_waited_while_the_server_was_down_is_not_held_against_its_archiver() -> None:
+    assert twice(waiting(18, 4000.0, 4000.0), started_at=BEGAN + 80) == []
+
+
+def test_one_segment_that_waits_for_ten_minutes_is_stuck_too() -> None:
+    assert len(twice(waiting(1, 700.0))) == 1
+
+
+@pytest.mark.parametrize(
+    ("version_num", "words"),
+    [(140010, "archive_command is empty"), (170010, "archive_command and archive_library are empty")],
+)
+def test_an_archive_that_is_not_set_up_is_named(version_num: int, words: str) -> None:
+    unset = replace(waiting(1, 90.0), is_unset=True)
+    (concern,) = twice(unset, version_num=version_num)
+    assert words in concern.sentence
+    assert concern.severity is Severity.CRITICAL
+    assert twice(replace(unset, ready_since=BEGAN + 95)) == [], "it may be set in a moment"
 
 
 def test_an_archive_that_is_too_slow_falls_behind_although_every_call_succeeds() -> None:

@@ -13,6 +13,10 @@ from walproof.units import format_bytes, format_duration
 
 STILL_S = 20.0
 """An archiver that has segments waiting and finishes none for so long is stuck."""
+_UNMOVED_S = 60.0
+"""By the server's clock it takes longer: who looks once has not seen whether a call is under way."""
+_LONE_S = 600.0
+"""One segment alone may be in a slow call (a large segment, a distant store), but not for so long."""
 _BACKLOG = 4
 """How many more segments than before have to wait until an archiver is said to fall behind."""
 SETTLED_ARCHIVE_S = 20.0
@@ -121,7 +125,21 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     if state is None or not state.waiting:
         return
     waits = segments_wait(state.waiting) + (" (estimated)" if state.is_estimated else "")
-    if state.is_failing:
+    still_s = max(state.still_s, state.unmoved_s)
+    if state.is_unset and (state.still_s >= STILL_S or state.unmoved_s >= _UNMOVED_S):
+        names, verb = "archive_command", "is"
+        if seen.look is not None and seen.look.major >= 15:
+            names, verb = "archive_command and archive_library", "are"
+        yield Concern(
+            "archiver",
+            Severity.CRITICAL,
+            f"Nothing is archived: {names} {verb} empty, and the server keeps all WAL.",
+            (f"none was archived for {format_duration(still_s)}", waits),
+            ("Set one of them and reload." if verb == "are" else "Set it and reload.",
+             "To do without an archive, set archive_mode to off and restart."),
+            state.since,
+        )  # fmt: skip
+    elif state.is_failing:
         yield Concern(
             "archiver",
             Severity.CRITICAL,
@@ -131,13 +149,16 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             ("Read the server's log for what archive_command or archive_library says.",),
             state.since,
         )  # fmt: skip
-    elif state.still_s >= STILL_S:
+    elif _is_stuck(state):
         yield Concern(
             "archiver",
             Severity.CRITICAL,
             "The archiver is stuck: segments wait, and no call ends.",
-            (f"none was archived for {format_duration(state.still_s)}, and none failed", waits),
-            ("See what archive_command or archive_library does: a mount or a network that hangs?",),
+            (f"none was archived for {format_duration(still_s)}, and no failure was counted", waits),
+            (
+                "See what archive_command or archive_library does: a mount or a network that hangs, or a "
+                "program that is not found (PostgreSQL counts no failure then, its log says so)?",
+            ),
             state.since,
         )
     elif _falls_behind(state, seen):
@@ -152,6 +173,11 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
              "calls (initdb only).",),
             state.since,
         )  # fmt: skip
+
+
+def _is_stuck(state: ArchiveState) -> bool:
+    long_s = _UNMOVED_S if (state.waiting or 0) > 1 else _LONE_S
+    return state.still_s >= STILL_S or state.unmoved_s >= long_s
 
 
 def _falls_behind(state: ArchiveState, seen: Assessment) -> bool:

@@ -40,7 +40,12 @@ class ArchiveState:
     is_least: bool
     """Whether it had begun before anybody looked."""
     still_s: float
-    """Seconds for which segments have waited and none was archived."""
+    """Seconds for which segments have waited and none was archived, as it was watched."""
+    unmoved_s: float
+    """The same by the server's clock, known from one look: since the oldest segment waits, the last one was
+    archived, or the server was started, whichever came last. 0 where it cannot be seen."""
+    is_unset: bool
+    """Whether the settings name nothing that archives."""
     caught_up_s: float | None
     """Seconds until none waits, at these rates; None: never, or nothing waits."""
 
@@ -84,7 +89,7 @@ class ArchiveWatch:
         if is_late:
             since = self._clear_at
             if since is None:
-                since = archiver.last_at if _is_failing(archiver) else looks[0].at
+                since = archiver.last_at if _is_failing(archiver) else archiver.ready_since or looks[0].at
         return ArchiveState(
             waiting=waiting,
             is_estimated=is_estimated,
@@ -97,6 +102,8 @@ class ArchiveWatch:
             since=since,
             is_least=is_late and self._clear_at is None,
             still_s=0.0 if not waiting or self._moved_s is None else last.seen_s - self._moved_s,
+            unmoved_s=_unmoved_s(last, archiver),
+            is_unset=archiver.is_unset is True,
             caught_up_s=_caught_up_s(waiting, made, done),
         )
 
@@ -110,6 +117,14 @@ def waiting_segments(look: WatchLook, archiver: WatchedArchiver) -> tuple[int | 
     per_file = 2**32 // look.segment_bytes
     last = int(archiver.last_segment[8:16], 16) * per_file + int(archiver.last_segment[16:], 16)
     return max(0, look.lsn // look.segment_bytes - last - 1), True
+
+
+def _unmoved_s(look: WatchLook, archiver: WatchedArchiver) -> float:
+    if not archiver.ready or archiver.ready_since is None:
+        return 0.0
+    # What waited while the server was down is no fault of an archiver that has just been started.
+    known = (archiver.ready_since, archiver.last_at, look.started_at)
+    return max(0.0, look.at - max(moment for moment in known if moment is not None))
 
 
 def _is_failing(archiver: WatchedArchiver) -> bool:

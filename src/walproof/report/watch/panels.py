@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from walproof.advise.replica.cause import NamedCause
+from walproof.advise.watch.concern import Severity
 from walproof.advise.watch.wal import SETTLED_ARCHIVE_S, holder_words, segments_wait
 from walproof.analysis.replication import KEEPING_UP_S, LagSplit, Pace, Stage
 from walproof.analysis.watch.archive import ArchiveState
@@ -133,7 +134,8 @@ def _archive(view: ServerView) -> Iterator[Panel]:
         figure = f"about {figure}"
     words = [_archive_rates(state, view.seen.seen_s)] if state.made_per_s is not None else []
     if concern is not None:
-        verb = "failing" if state.is_failing else "falling behind"
+        stopped = "failing" if state.is_failing else "stuck"
+        verb = stopped if concern.severity is Severity.CRITICAL else "falling behind"
         if state.since is not None:
             before = "since before" if state.is_least and not state.is_failing else "since"
             words.append(f"{verb} {before} {clock_time(state.since)}")
