@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,8 +12,14 @@ import pytest
 
 from tests.golden.unpack import unpack
 from walproof.analysis.recovery_costs import SHIPPED, Disk, predict
-from walproof.analysis.recovery_progress import RecoveryCourse, recovery_course, recovery_progress
+from walproof.analysis.recovery_progress import (
+    RecoveryCourse,
+    RecoveryProgress,
+    recovery_course,
+    recovery_progress,
+)
 from walproof.facts.recovering import RecoveryPhase, RecoverySight
+from walproof.report.wal.recovery_progress import progress_json, progress_line
 from walproof.units import Lsn
 from walproof.wal.recovery import analyse
 from walproof.wal.segment import segment_name
@@ -97,6 +106,44 @@ def test_the_checkpoint_and_the_end() -> None:
     progress = recovery_progress(COURSE, [*seen, *checkpoint, over])
     assert progress.left is not None
     assert (progress.left.seconds, progress.stalled_s) == (0.0, 0.0)
+
+
+def in_checkpoint(until_s: float, course: RecoveryCourse = COURSE) -> RecoveryProgress:
+    """Of a checkpoint that began at 50.25 s, for which 5 s are predicted."""
+    begun = RecoverySight(50.25, RecoveryPhase.CHECKPOINT, None, 50.25, (1,))
+    late = RecoverySight(50.25 + until_s, RecoveryPhase.CHECKPOINT, None, 50.25 + until_s, (2,))
+    return recovery_progress(course, [*sights(1.0, 50.0, every_s=0.25), begun, late])
+
+
+def test_a_checkpoint_that_takes_longer_than_predicted_has_the_rest_of_its_range() -> None:
+    progress = in_checkpoint(5.5)
+    assert progress.left is not None
+    assert (progress.left.seconds, progress.left.low) == (0.0, 0.0)
+    assert 0.5 < progress.left.high < 5.0
+    line = progress_line(progress, COURSE)
+    assert re.search(r"end of recovery; ready any moment now, within \d\.\d+ s$", line)
+    nearly = progress_line(in_checkpoint(4.5), COURSE)
+    assert re.search(r"; ready in \d+ ms \(0 s to \d\.\d+ s\)$", nearly)
+
+
+def test_no_empty_range_is_said_of_a_server_that_is_not_ready() -> None:
+    progress = in_checkpoint(60.0)
+    assert progress.left is None
+    assert progress_line(progress, COURSE).endswith("; ready any moment now, longer than expected")
+    told = json.loads(progress_json(progress, COURSE, 0.0))
+    assert (told["phase"], told["done"], told["left_s"], told["left_high_s"]) == (
+        "checkpoint", 1.0, None, None,
+    )  # fmt: skip
+
+
+def test_the_last_segment_without_a_checkpoint_has_no_empty_range_either() -> None:
+    course = replace(COURSE, checkpoint_s=0.0)
+    segment = segment_name(Lsn(199 * MB), 1, MB)
+    seen = [*sights(1.0, 49.0), RecoverySight(90.0, RecoveryPhase.REDO, segment, 92.0, (1,))]
+    seen.append(replace(seen[-1], at_s=99.0))
+    progress = recovery_progress(course, seen)
+    assert progress.left is None
+    assert progress_line(progress, course).endswith("; ready any moment now, longer than expected")
 
 
 def test_what_does_not_advance_is_stalled() -> None:

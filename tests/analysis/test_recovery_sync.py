@@ -85,5 +85,8 @@ def test_what_is_said_of_a_sync() -> None:
         "before redo for 6 s: 50 % of the sync, 500 of 1,000 files; redo in 5 s ("
     )
     assert progress_line(recovery_progress(None, seen), None) == "before redo for 6 s"
+    late = [sight(0.0, 0), sight(900.0, 999), sight(1900.0, None)]
+    line = progress_line(recovery_progress(None, late, course()), None)
+    assert "; redo any moment now, longer than expected; nothing has advanced" in line
     replaying = RecoverySight(6.0, RecoveryPhase.REDO, "000000010000000000000003", 7.0, ())
     assert recovery_progress(None, [*seen, replaying], course()).sync is None

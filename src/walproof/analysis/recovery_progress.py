@@ -67,8 +67,8 @@ class RecoveryProgress:
     wal_bytes_per_s: float | None
     """WAL that was replayed, over the time of looking; None before a second segment was seen."""
     left: Span | None
-    """Seconds until the server is ready; None where they are not known. Before redo a sync that is not known
-    comes on top."""
+    """Seconds until the server is ready; None where they are not known, or where it is not ready after the
+    longest time that was forecast. Before redo a sync that is not known comes on top."""
     stalled_s: float
     """Seconds in which nothing was seen to advance."""
     sync: SyncProgress | None = None
@@ -109,7 +109,7 @@ def recovery_progress(
     (first_s, first), (begun_s, now) = _measured(sights, starts)
     rate = (now - first) / (begun_s - first_s) if begun_s > first_s else None
     done, left = _left(course, sights, starts)
-    if sync is not None:
+    if sync is not None and left is not None:
         ahead = sync.left
         left = Span(left.seconds + ahead.seconds, left.low + ahead.low, left.high + ahead.high)
     return RecoveryProgress(last.phase, last.running_s, at, done, rate, left, _stalled_s(sights), sync)
@@ -141,8 +141,8 @@ def _measured(
 
 def _left(
     course: RecoveryCourse, sights: Sequence[RecoverySight], starts: Sequence[tuple[float, int]]
-) -> tuple[float, Span]:
-    """Share of redo that is over, and the seconds that are left."""
+) -> tuple[float, Span | None]:
+    """Share of redo that is over, and the seconds that are left; None when all that was forecast is over."""
     last = sights[-1]
     if last.phase is RecoveryPhase.OVER:
         return 1.0, Span(0.0, 0.0, 0.0)
@@ -152,11 +152,11 @@ def _left(
         return 0.0, _span(total + course.checkpoint_s, band)
     if last.phase is RecoveryPhase.CHECKPOINT:
         begun_s = next(sight.at_s for sight in sights if sight.phase is RecoveryPhase.CHECKPOINT)
-        return 1.0, _span(max(0.0, course.checkpoint_s * speed - (last.at_s - begun_s)), band)
+        return 1.0, _rest(_span(course.checkpoint_s * speed, band), last.at_s - begun_s)
     begun_s, begin = starts[-1]
     upper = _at(course, seconds, begin + course.segment_size)
     over = min(_at(course, seconds, begin) + (last.at_s - begun_s) / speed, upper)
-    left = _span((total - over + course.checkpoint_s) * speed, band)
+    left = _rest(_span((total - over + course.checkpoint_s) * speed, band), 0.0)
     # By the place alone: what is estimated of the speed would let the share go back.
     return (_at(course, course.warm_s, begin) / course.warm_s[-1] if course.warm_s[-1] > 0 else 1.0), left
 
@@ -196,6 +196,12 @@ def _at(course: RecoveryCourse, seconds: Sequence[float], location: int) -> floa
 
 def _span(seconds: float, band: float) -> Span:
     return Span(seconds, seconds / band, seconds * band)
+
+
+def _rest(span: Span, passed_s: float) -> Span | None:
+    # The range is that of the whole: what was forecast too short is not surer because most of it has passed.
+    rest = Span(*(max(0.0, seconds - passed_s) for seconds in (span.seconds, span.low, span.high)))
+    return rest if rest.high > 0 else None
 
 
 def _stalled_s(sights: Sequence[RecoverySight]) -> float:

@@ -12,6 +12,8 @@ from walproof.units import format_bytes, format_duration
 
 _QUIET_S = 10.0
 """So long nothing may advance before a line says so."""
+_NO_TIME_S = 1e-3
+"""Shorter times that are left count as none."""
 
 
 def progress_line(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
@@ -32,7 +34,7 @@ def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> s
             return _sync_words(progress, f" for {running}" if running else "")
         case RecoveryPhase.CHECKPOINT:
             said = "redo is over, checkpoint at the end of recovery"
-            return said if progress.left is None else f"{said}; ready in {_span(progress.left)}"
+            return said if course is None else f"{said}; ready {_soon(progress.left)}"
         case RecoveryPhase.REDO:
             return _redo_words(progress, course)
 
@@ -46,27 +48,37 @@ def _sync_words(progress: RecoveryProgress, running: str) -> str:
     if sync.at is not None and sync.done is not None:
         said = f"before redo{running}: {percent(sync.done)} of the sync, {sync.at:,} of {sync.files:,} files"
     if progress.left is None:
-        return f"{said}; redo in {_span(sync.left)}"
-    return f"{said}; ready in {_span(progress.left)}"
+        return f"{said}; redo {_soon(sync.left)}"
+    return f"{said}; ready {_soon(progress.left)}"
 
 
 def _redo_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
-    if course is None or progress.at is None or progress.done is None or progress.left is None:
+    if course is None or progress.at is None or progress.done is None:
         since = "" if progress.running_s is None else f" for {format_duration(progress.running_s)}"
         return f"redo{since}; its end is not known"
     replayed = format_bytes(progress.at - course.start)
     said = f"redo {percent(progress.done)}: at {progress.at}, {replayed} of {_distance(course)} of WAL"
     if progress.wal_bytes_per_s is not None:
         said += f", {format_bytes(progress.wal_bytes_per_s)}/s"
-    return f"{said}; ready in {_span(progress.left)}"
+    return f"{said}; ready {_soon(progress.left)}"
 
 
 def _distance(course: RecoveryCourse) -> str:
     return format_bytes(course.end - course.start)
 
 
+def _soon(span: Span | None) -> str:
+    """When, also where the forecast has no time left."""
+    if span is None or span.high < _NO_TIME_S:
+        return "any moment now, longer than expected"
+    if span.seconds < _NO_TIME_S:
+        return f"any moment now, within {format_duration(span.high)}"
+    return f"in {_span(span)}"
+
+
 def _span(span: Span) -> str:
-    return f"{format_duration(span.seconds)} ({format_duration(span.low)} to {format_duration(span.high)})"
+    low = "0 s" if span.low < _NO_TIME_S else format_duration(span.low)
+    return f"{format_duration(span.seconds)} ({low} to {format_duration(span.high)})"
 
 
 def progress_json(progress: RecoveryProgress, course: RecoveryCourse | None, at: float) -> str:
