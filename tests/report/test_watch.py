@@ -15,9 +15,9 @@ from rich.console import Console
 from tests.schemas import assert_valid
 from tests.watching import BEGAN, MB, SEGMENT, Server, assessed, assessor, clock, concerns, gone, slot, view
 from walproof.advise.watch.concern import Thresholds
-from walproof.facts.watch import Span, StreamPhase, StreamState, SyncForecast, WalCauses
+from walproof.facts.watch import Span, StreamPhase, StreamState, SyncForecast, WalCauses, WatchedCheckpoint
 from walproof.report.watch.check import Nagios, check, failed
-from walproof.report.watch.json import watch_line
+from walproof.report.watch.json import watch_data, watch_line
 from walproof.report.watch.page import watch_page
 from walproof.report.watch.panels import panels
 from walproof.report.watch.plain import plain_text
@@ -176,6 +176,28 @@ def test_rates_say_over_how_many_seconds_they_were_taken() -> None:
     assert "300/min made, 0/min archived, over 30 s" in panel(longer, "archive")
     assert [concern.key for concern in longer.concerns] == ["archiver"]
     assert panel(view(Server(), seconds=5), "archive").endswith("; less than one segment of WAL in 5 s")
+
+
+@pytest.mark.parametrize(
+    ("written", "age_s", "words"),
+    [
+        (320, 355, "none needed: next to nothing written since the last; 320 B of WAL"),
+        (320, 100, "by time in 3 min 20 s"),
+        (9000, 355, "running or due"),  # An image of a page: it may be running.
+        (12 * MB, 355, "running or due"),
+    ],
+)
+def test_an_idle_server_needs_no_checkpoint(written: int, age_s: int, words: str) -> None:
+    """PostgreSQL skips one that is due by time where nothing important was written since the last."""
+    found = assessor()
+    for second in (0, 2):
+        look = Server(wal_bytes_per_s=0).look(second)
+        begun = WatchedCheckpoint(look.lsn - written, BEGAN + 2 - age_s, 1)
+        found.see([replace(look, checkpoint=begun)])
+    shown = ServerView(found.assess(2.0, BEGAN + 2), ())
+    assert panel(shown, "next checkpoint").startswith(words)
+    needless = watch_data(shown)["checkpoint"]["is_needless"]
+    assert needless is words.startswith("none needed")
 
 
 def test_a_rate_of_the_wal_is_printed_once() -> None:

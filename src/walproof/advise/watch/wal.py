@@ -153,7 +153,7 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
         yield Concern(
             "archiver",
             Severity.CRITICAL,
-            "The archiver is stuck: segments wait, and no call ends.",
+            "The archiver is stuck: segments wait, and no call succeeds.",
             (f"none was archived for {format_duration(still_s)}, and no failure was counted", waits),
             (
                 "See what archive_command or archive_library does: a mount or a network that hangs, or a "

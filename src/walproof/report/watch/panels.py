@@ -165,7 +165,9 @@ def _checkpoint(view: ServerView) -> Iterator[Panel]:
     state = view.seen.checkpoint
     if state is None:
         return
-    if state.next_s is None:
+    if state.is_needless:
+        figure = "none needed: next to nothing written since the last"
+    elif state.next_s is None:
         figure = "running or due"
     else:
         figure = f"{'by size' if state.is_by_size else 'by time'} in {format_duration(state.next_s)}"
