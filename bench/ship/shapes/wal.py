@@ -275,6 +275,7 @@ class Problem(TypedDict):
     command: str | None
     meaning: str
     advice: str | None
+    later_backup: str | None
 
 
 class Archive(TypedDict):

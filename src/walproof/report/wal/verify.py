@@ -138,8 +138,10 @@ def problem_lines(problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
         if len(group) > _PROBLEMS_MOST:
             yield f"    and {len(group) - _PROBLEMS_MOST:,} more of this kind; --json has all", style
         yield f"    {about.meaning}", "dim" if is_note else ""
-        if about.advice:
-            yield f"    -> {about.advice}", ""
+        # What has to be done at one of the places comes before what would do at another.
+        advice = next((one.advice for one in group if one.later_backup is None), group[0].advice)
+        if advice:
+            yield f"    -> {advice}", ""
 
 
 def _facts(problem: Problem) -> Iterator[str]:
@@ -151,5 +153,7 @@ def _facts(problem: Problem) -> Iterator[str]:
         yield f"at {problem.lsn}{end}{offset}"
     if problem.expected is not None:
         yield f"expected {problem.expected}, got {problem.got}"
+    if problem.later_backup is not None:
+        yield f"backup {problem.later_backup} begins after it: only older backups need this WAL"
     if problem.command is not None:
         yield f"-> {problem.command}"

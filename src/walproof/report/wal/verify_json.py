@@ -120,7 +120,8 @@ def _problem(problem: Problem) -> dict[str, Any]:
         "got": problem.got,
         "command": problem.command,
         "meaning": about.meaning,
-        "advice": about.advice or None,
+        "advice": problem.advice or None,
+        "later_backup": problem.later_backup,
     }
 
 

@@ -25,6 +25,8 @@ class Kind:
     severity: ProblemSeverity
     meaning: str
     advice: str
+    advice_if_older: str = ""
+    """Instead, where a usable backup begins after the fault: only older backups need this WAL."""
 
 
 _COPY = (
@@ -35,6 +37,14 @@ _AGAIN = (
     "Replace the file by another copy (the server's pg_wal, a standby's, a second repository), or take a new "
     "base backup."
 )
+_COPY_OLDER = (
+    "Look for another copy: the server's pg_wal, a standby's, a second repository. Without one, older "
+    "backups cannot be restored past this place."
+)
+_AGAIN_OLDER = (
+    "Replace the file by another copy (the server's pg_wal, a standby's, a second repository). Without one, "
+    "older backups cannot be restored past this place."
+)
 _FROM_PG_WAL = "Copy it from pg_wal of a server on that timeline."
 _SIZE = (
     "PostgreSQL refuses a segment of another size: a restore ends before it, and some records earlier if "
@@ -43,7 +53,7 @@ _SIZE = (
 _ERROR, _NOTE = ProblemSeverity.error, ProblemSeverity.note
 
 _KINDS = (
-    Kind("missing", _ERROR, "No restore gets past these segments.", _COPY),
+    Kind("missing", _ERROR, "No restore gets past these segments.", _COPY, _COPY_OLDER),
     Kind(
         "not archived",
         _ERROR,
@@ -51,10 +61,16 @@ _KINDS = (
         "Copy them into the archive now, before checkpoints remove them; then find out what became of the "
         "archive's own copies.",
     ),
-    Kind("damaged", _ERROR, "A restore that reaches this place ends there.", _AGAIN),
-    Kind("truncated", _ERROR, _SIZE, _AGAIN),
-    Kind("too long", _ERROR, _SIZE, _AGAIN),
-    Kind("unpack", _ERROR, "restore_command will fail at this file: a restore ends before it.", _AGAIN),
+    Kind("damaged", _ERROR, "A restore that reaches this place ends there.", _AGAIN, _AGAIN_OLDER),
+    Kind("truncated", _ERROR, _SIZE, _AGAIN, _AGAIN_OLDER),
+    Kind("too long", _ERROR, _SIZE, _AGAIN, _AGAIN_OLDER),
+    Kind(
+        "unpack",
+        _ERROR,
+        "restore_command will fail at this file: a restore ends before it.",
+        _AGAIN,
+        _AGAIN_OLDER,
+    ),
     Kind(
         "unreadable",
         _ERROR,
@@ -68,8 +84,14 @@ _KINDS = (
         "Give the pass of pgBackRest's repository (PGBACKREST_REPO1_CIPHER_PASS, or PGBACKREST_CONFIG with "
         "repo1-cipher-pass); what other tools encrypt, verify with them, or restore it to a folder first.",
     ),
-    Kind("empty", _ERROR, "The file has the size of a segment and holds no WAL.", _AGAIN),
-    Kind("misplaced", _ERROR, "The file holds WAL of another location: a restore ends before it.", _AGAIN),
+    Kind("empty", _ERROR, "The file has the size of a segment and holds no WAL.", _AGAIN, _AGAIN_OLDER),
+    Kind(
+        "misplaced",
+        _ERROR,
+        "The file holds WAL of another location: a restore ends before it.",
+        _AGAIN,
+        _AGAIN_OLDER,
+    ),
     Kind(
         "other system",
         _ERROR,
@@ -87,6 +109,7 @@ _KINDS = (
         _ERROR,
         "The content is not what was archived (SHA-1 in the file's name), though its records are in order.",
         _AGAIN,
+        _AGAIN_OLDER,
     ),
     Kind(
         "duplicate",
@@ -120,6 +143,7 @@ _KINDS = (
         _ERROR,
         "The backup cannot be made consistent: WAL that it needs is missing.",
         "Take a new base backup; keep this one only if the WAL can be found.",
+        "Keep this one only if the WAL can be found.",
     ),
     Kind(
         "backup unreadable",
@@ -127,7 +151,9 @@ _KINDS = (
         "The description of the backup is wrong, so the backup is not counted.",
         "Verify the backup with the tool that made it (pg_verifybackup for a backup_manifest).",
     ),
-    Kind("not there", _ERROR, "The tool's catalogue names these files, but they are gone.", _COPY),
+    Kind(
+        "not there", _ERROR, "The tool's catalogue names these files, but they are gone.", _COPY, _COPY_OLDER
+    ),
     Kind("unfinished", _NOTE, "The last segment is not full, as while it is being written.", ""),
     Kind(
         "changing",
@@ -175,8 +201,16 @@ class Problem:
     got: str | None = None
     command: str | None = None
     """What puts it right, for a shell."""
+    later_backup: str | None = None
+    """The first usable backup that begins after it, where that changes what to do."""
 
     @property
     def severity(self) -> ProblemSeverity:
         """The severity of its kind."""
         return KINDS[self.kind].severity
+
+    @property
+    def advice(self) -> str:
+        """What to do about it; empty for most notes."""
+        about = KINDS[self.kind]
+        return about.advice if self.later_backup is None else about.advice_if_older

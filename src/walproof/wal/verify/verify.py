@@ -30,7 +30,7 @@ from walproof.wal.verify.names import segment_file
 from walproof.wal.verify.problems import Problem, ProblemSeverity
 from walproof.wal.verify.reading import ArchiveReading, Since, Verifier, read_archive, verify_here
 from walproof.wal.verify.timelines import read_timelines
-from walproof.wal.verify.windows import ArchiveRange, RestoreWindow, ranges, windows
+from walproof.wal.verify.windows import ArchiveRange, RestoreWindow, ranges, windows, with_later_backups
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,7 @@ def _verified(
         *reading.problems, *timelines.problems, *unarchived_histories(reading, timelines),
         *chains.problems, *problems, *unusable, *_not_there(archive, reading, chains.problems),
     ]  # fmt: skip
+    problems = _ordered(condensed(everything))
     names = sorted(
         (number, segment_name(reading.start_of(number), timeline, reading.segment_size))
         for timeline, segments in reading.segments.items()
@@ -166,7 +167,7 @@ def _verified(
         backups=described,
         windows=restorable,
         ranges=ranges(chains),
-        problems=tuple(_ordered(condensed(everything))),
+        problems=tuple(with_later_backups(problems, restorable, timelines, reading.segment_size)),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from walproof.units import Lsn
+from walproof.wal.segment import segment_start
 from walproof.wal.verify.backups import ArchivedBackup
 from walproof.wal.verify.chain import Chains, Ending, SegmentRun, gap, partial_ends
-from walproof.wal.verify.problems import Problem
+from walproof.wal.verify.problems import KINDS, Problem
 from walproof.wal.verify.reading import ArchiveReading
 from walproof.wal.verify.timelines import Timelines
 
@@ -122,6 +123,37 @@ def _windows(
         ]
         if all(timelines.switch(window.timeline, other) < window.end for other in others):
             yield window
+
+
+def with_later_backups(
+    problems: Iterable[Problem], found: Sequence[RestoreWindow], timelines: Timelines, segment_size: int
+) -> Iterator[Problem]:
+    """The problems, with the first usable backup that begins after each, where that changes what to do."""
+    # A label does not say that its backup is still kept, so nobody may rely on it.
+    usable = sorted(
+        {window.backup for window in found if window.backup.tool != "label"},
+        key=lambda backup: (backup.start, backup.name),
+    )
+    for problem in problems:
+        later = None
+        if KINDS[problem.kind].advice_if_older and (place := _end(problem, segment_size)) is not None:
+            timeline, end = place
+            following = (backup for backup in usable if backup.start >= end)
+            later = next(
+                (backup.name for backup in following if timeline in timelines.path(backup.timeline)), None
+            )
+        yield problem if later is None else replace(problem, later_backup=later)
+
+
+def _end(problem: Problem, size: int) -> tuple[int, int] | None:
+    """(timeline, end) of a fault: backups begin after the whole segment that it is in."""
+    name = problem.last_segment or problem.segment
+    if name is None:
+        if problem.timeline is None or problem.end_lsn is None:
+            return None
+        return problem.timeline, problem.end_lsn
+    timeline = int(name[:8], 16) if problem.timeline is None else problem.timeline
+    return timeline, max(int(problem.end_lsn or 0), segment_start(name, size) + size)
 
 
 class _Way:
