@@ -27,6 +27,24 @@ def test_the_plan_says_how_it_is_known_what_acts_at_checkpoints(tmp_path: Path) 
     assert "no simulation knows it" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("tps=0.95", "and tps at least 0.95 of the defaults'"),
+        ("latency_ms_p99=0.9", "and latency_ms_p99 at most 0.9 of the defaults'"),
+    ],
+)
+def test_the_plan_says_on_which_side_of_its_limit_a_second_metric_stays(
+    tmp_path: Path, given: str, words: str
+) -> None:
+    done = walproof(
+        "tune", "--load", str(shop(tmp_path)), "--objective", "wal_bytes_per_txn", "--no-worse", given,
+        "--dry-run", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert words in done.stdout
+
+
 def test_a_conf_with_folders_and_alter_system_is_read_as_a_whole(tmp_path: Path) -> None:
     """As Debian lays it out: conf.d beside the file, ALTER SYSTEM's lines in the data directory."""
     (tmp_path / "conf.d").mkdir()

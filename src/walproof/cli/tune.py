@@ -61,7 +61,8 @@ class TuneOptions:
         str | None,
         typer.Option(
             "--no-worse", metavar="METRIC=RATIO",
-            help="Limit on a second metric, relative to the defaults: latency_ms_p99=1.1.",
+            help="Worst ratio of a second metric to the defaults': latency_ms_p99=1.1 is at most 1.1 of it, "
+            "tps=0.95 at least 0.95.",
         ),
     ] = None  # fmt: skip
     rate: Annotated[

@@ -60,8 +60,7 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
     better = "more" if plan.objective.larger_is_better else "less"
     lines += ["", "objective", f"  {plan.objective.metric}, {better} is better"]
     if plan.objective.limit is not None:
-        metric, ratio = plan.objective.limit
-        lines.append(f"  and {metric} at most {ratio:g} of the defaults'")
+        lines.append(f"  and {plan.objective.limit[0]} {plan.objective.limit_words}")
     points = 1
     for factor in plan.factors:
         points *= len(factor.choices)

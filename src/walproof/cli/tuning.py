@@ -29,6 +29,7 @@ from walproof.errors import SettingError, StudyError
 from walproof.facts.codec import to_json
 from walproof.facts.tuning import (
     DEFAULT,
+    LARGER_IS_BETTER,
     Candidate,
     CandidatePrediction,
     Objective,
@@ -46,7 +47,6 @@ from walproof.lab.load_file import read_load, slug, with_workload
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
 from walproof.lab.tune.conduct import Conductor
 from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
-from walproof.lab.tune.steps import TIME_AWAY
 from walproof.platforms.registry import platform as platform_named
 from walproof.postgres.build import accepts
 from walproof.postgres.install import find
@@ -77,13 +77,6 @@ _COPY_BYTES_PER_S = 300e6
 _MEMORY_SHARE = 0.75
 _ANSWERING = (Purpose.RECORD, Purpose.CONFIRM, Purpose.LINES, Purpose.FINAL, Purpose.CRASH, Purpose.FLUSH)
 """Steps that change predictions or verdicts; the race itself is read from the store."""
-_OBJECTIVES = {
-    "tps": True,
-    "latency_ms_p99": False,
-    "wal_bytes_per_txn": False,
-    TIME_AWAY: False,
-}
-"""Metric -> whether more of it is better."""
 
 
 @dataclass
@@ -334,9 +327,10 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
 
 def _objective(given: TuneOptions, workload: Mapping[str, object]) -> Objective:
     for metric in (given.objective, *([given.no_worse.partition("=")[0]] if given.no_worse else [])):
-        if metric not in _OBJECTIVES:
+        if metric not in LARGER_IS_BETTER:
             raise SettingError(
-                f'a tuning cannot be for "{metric}"', hint=f"An objective is one of {', '.join(_OBJECTIVES)}."
+                f'a tuning cannot be for "{metric}"',
+                hint=f"An objective is one of {', '.join(LARGER_IS_BETTER)}.",
             )
     if given.objective == "latency_ms_p99" and workload.get("rate") is None:
         raise StudyError(
@@ -359,10 +353,11 @@ def _objective(given: TuneOptions, workload: Mapping[str, object]) -> Objective:
             ratio = 0.0
         if ratio <= 0:
             raise SettingError(
-                f'--no-worse is "{given.no_worse}"', hint="Write METRIC=RATIO: latency_ms_p99=1.1."
+                f'--no-worse is "{given.no_worse}"',
+                hint="Write METRIC=RATIO: latency_ms_p99=1.1 or tps=0.95.",
             )
         limit = (metric, ratio)
-    return Objective(given.objective, _OBJECTIVES[given.objective], limit)
+    return Objective(given.objective, LARGER_IS_BETTER[given.objective], limit)
 
 
 def _window(

@@ -6,6 +6,7 @@ are kept, resumed and shown like those of any other study; the tuning holds the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -72,6 +73,15 @@ class Promises:
     """Most memory that the server may take; None: most of the machine's."""
 
 
+LARGER_IS_BETTER: Mapping[str, bool] = {
+    "tps": True,
+    "latency_ms_p99": False,
+    "wal_bytes_per_txn": False,
+    "recovery_s": False,
+}
+"""Metrics that a tuning can be for, or keep within a limit, and whether more of each is better."""
+
+
 @dataclass(frozen=True, slots=True)
 class Objective:
     """The metric to improve."""
@@ -81,6 +91,25 @@ class Objective:
     larger_is_better: bool
     limit: tuple[str, float] | None = None
     """A second metric, and the worst ratio to the default that is allowed."""
+
+    @property
+    def is_limit_least(self) -> bool:
+        """Whether the limit is the least that is allowed, as more of the second metric is better."""
+        return self.limit is not None and LARGER_IS_BETTER[self.limit[0]]
+
+    @property
+    def limit_words(self) -> str:
+        """``at most 1.1 of the defaults'``; empty without a limit."""
+        if self.limit is None:
+            return ""
+        return f"at {'least' if self.is_limit_least else 'most'} {self.limit[1]:g} of the defaults'"
+
+    def beyond(self, log_ratio: float) -> float:
+        """How far the second metric's log ratio to the default is beyond its limit; below 0 within it."""
+        if self.limit is None:
+            return -math.inf
+        over = log_ratio - math.log(self.limit[1])
+        return -over if self.is_limit_least else over
 
 
 class Purpose(Enum):

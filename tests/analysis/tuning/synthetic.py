@@ -32,7 +32,7 @@ def plan_of(factors: tuple[Factor, ...], *, trials: int, seed: int, **others: ob
         {},
         others.pop("starts", ()),  # type: ignore[arg-type]
         Promises(DurabilityClass.NONE),
-        Objective("tps", True),
+        others.pop("objective", Objective("tps", True)),  # type: ignore[arg-type]
         20.0 * trials,
         seed,
         **others,  # type: ignore[arg-type]

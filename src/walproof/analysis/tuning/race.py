@@ -86,17 +86,14 @@ def second_limit(facts: TuningFacts) -> Callable[[Candidate], float | None]:
 
     The answer is a logarithm, below 0 within the limit; None for the default, and where it is not known.
     """
-    limit = facts.plan.objective.limit
-    if limit is None:
+    objective = facts.plan.objective
+    if objective.limit is None:
         return lambda candidate: None
     blocks = Blocks(limit_values(facts))
 
     def beyond(candidate: Candidate) -> float | None:
         found = blocks.estimate(candidate, DEFAULT)
-        if found is None:
-            return None
-        # A limit below 1 belongs to a metric of which more is better: it must not fall below the limit.
-        return found.mean - math.log(limit[1]) if limit[1] >= 1 else math.log(limit[1]) - found.mean
+        return None if found is None else objective.beyond(found.mean)
 
     return beyond
 

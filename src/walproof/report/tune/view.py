@@ -176,10 +176,9 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             earned = "; ".join(f"{line.setting} ({line.verdict.value})" for line in gone)
             found.append(f"Tried and left out: {earned}.")
     if outcome.second is not None and facts.plan.objective.limit is not None:
-        metric, limit = facts.plan.objective.limit
         found.append(
-            f"{metric} is {ratio(outcome.second, outcome.second_interval)} of the defaults'; "
-            f"{limit:g}x was allowed."
+            f"{facts.plan.objective.limit[0]} is {ratio(outcome.second, outcome.second_interval)} of the "
+            f"defaults'; {facts.plan.objective.limit_words} was allowed."
         )
     left_s = facts.plan.budget_s - facts.spent_s
     if answer.why_default is not None and left_s > _NOTABLE_SHARE * facts.plan.budget_s:
