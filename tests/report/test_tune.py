@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from io import StringIO
 
@@ -244,6 +245,49 @@ def test_where_nothing_does_anything_the_defaults_are_best(own_judge: RecordedJu
     assert shown.lines is None
     assert shown.summary[0].startswith("The defaults are best on this machine: ")
     assert json.loads(to_json(shown))["defaults_are_best"] is True
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "limit", "words"),
+    [
+        (
+            1.3,
+            0.01,
+            ("latency_ms_p99", 1.1),
+            "not keep the limit of --no-worse (latency_ms_p99 at most 1.1",
+        ),
+        (1.05, 0.001, ("latency_ms_p99", 1.1), "allowed is at most 1.1 of the defaults'."),
+        (1.05, 0.2, ("latency_ms_p99", 1.1), "of the defaults', and it is not proven to be within that."),
+        (0.98, 0.001, ("tps", 0.95), "allowed is at least 0.95 of the defaults'."),
+    ],
+)
+def test_a_second_metric_is_held_against_its_limit(
+    view: TuneView, own_judge: RecordedJudge, ratio: float, noise: float, limit: tuple[str, float], words: str
+) -> None:
+    """Every second round is above, every other below, so that the mean is the ratio."""
+    conf = view.answer.conf
+    plan = replace(view.facts.plan, objective=replace(view.facts.plan.objective, limit=limit))
+    measured = tuple(
+        replace(
+            trial,
+            limit_value=10.0 * ratio * math.exp(noise * (-1) ** trial.round)
+            if trial.candidate == conf
+            else 10.0,
+        )
+        for trial in view.facts.measured
+    )
+    facts = replace(view.facts, plan=plan, measured=measured)
+    found = answer(facts, own_judge, own_judge)
+    shown = tune_view(facts, found, view.asked, platform("conf"))
+    said = " ".join(shown.summary)
+    assert words in said
+    assert ("not proven" in said) == ("not proven" in words)
+    if ratio > limit[1] > 1:
+        assert (found.conf, shown.lines) == (DEFAULT, None)
+        assert "latency_ms_p99 with that configuration is 1.3" in said
+    else:
+        assert found.conf == conf
+        assert f"{limit[0]} with what is advised is " in said
 
 
 def test_a_promise_that_is_broken_at_its_own_speed_is_said(view: TuneView, own_judge: RecordedJudge) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from walproof.advise.tune.judge import RecordedJudge
-from walproof.analysis.tuning.lines import ConfLine, TuningOutcome, outcome
+from walproof.analysis.tuning.lines import ConfLine, TuningOutcome, is_beyond, outcome
 from walproof.analysis.tuning.space import Space
 from walproof.facts.tuning import (
     DEFAULT,
@@ -104,6 +104,12 @@ def _why_default(facts: TuningFacts, found: TuningOutcome) -> str | None:
         return "the budget had no room to try anything else"
     if found.winner == DEFAULT:
         return "no configuration was better than the defaults by more than the noise"
+    objective = facts.plan.objective
+    if objective.limit is not None and is_beyond(facts, found.second):
+        return (
+            f"the best configuration did not keep the limit of --no-worse ({objective.limit[0]} "
+            f"{objective.limit_words})"
+        )
     if not found.is_final and not any(step.purpose is Purpose.CONFIRM for step in facts.steps):
         return "the budget ended before the best configuration could be confirmed on fresh servers"
     return "on fresh servers the best configuration was not better than the defaults by more than the noise"

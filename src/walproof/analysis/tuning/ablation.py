@@ -165,7 +165,7 @@ def chain(
 ) -> tuple[Candidate, ...]:
     """The winner, then ever shorter confs: each drops one more line, the weakest that is not proven.
 
-    A line without which a promise is broken stays, whatever its gain.
+    A line without which a promise or the second metric's limit is broken stays, whatever its gain.
     """
     confs = [winner]
     for test in sorted(tests, key=lambda line_test: (line_test.loss, line_test.setting)):
@@ -182,11 +182,17 @@ def spaced(confs: tuple[Candidate, ...], most: int) -> tuple[Candidate, ...]:
     return tuple(confs[round(at * (len(confs) - 1) / (most - 1))] for at in range(most))
 
 
-def shortest(facts: TuningFacts, step: Step, guessed: Mapping[Candidate, float]) -> Candidate:
+def shortest(
+    facts: TuningFacts,
+    step: Step,
+    guessed: Mapping[Candidate, float],
+    keeps: Callable[[Candidate], bool] = lambda candidate: True,
+) -> Candidate:
     """The last conf of a measured chain before the first that is worse than the margin allows.
 
     ``guessed`` has each shorter conf's log ratio to the winner as everything measured lets it guess. Where
     noise is large the few rounds of the chain would give back lines that all other trials speak for.
+    ``keeps``: whether a conf's second metric is within its limit; others are passed over.
     """
     winner, *shorter = step.candidates
     found = compare(objective_values(facts, [step.number]), [(conf, winner) for conf in shorter])
@@ -194,7 +200,8 @@ def shortest(facts: TuningFacts, step: Step, guessed: Mapping[Candidate, float])
     for conf, contrast in zip(shorter, found, strict=True):
         if not is_close(contrast, facts.plan.margin) or guessed[conf] <= math.log1p(-facts.plan.margin):
             break
-        short = conf
+        if keeps(conf):
+            short = conf
     return short
 
 

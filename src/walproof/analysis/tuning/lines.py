@@ -2,7 +2,8 @@
 
 Gains are ratios by which the objective is better: 1.2 is 20 % more throughput, or latency divided by 1.2.
 The final step, by whose trials nothing was chosen, decides whether anything is advised. Its first question is
-whether the chosen conf is better than the default; if not, the defaults are best on this machine.
+whether the chosen conf is better than the default, and keeps the limit of the second metric; if not, the
+defaults are best on this machine.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ class TuningOutcome:
     winner: Candidate
     """The configuration before lines were dropped."""
     defaults_are_best: bool
-    """Whether nothing was shown to be better than the default."""
+    """Whether nothing was shown to be better than the default, or only what is beyond the second metric's
+    limit."""
     is_final: bool
     """Whether the final step was measured; if not, this is the best so far."""
     gain: float | None
@@ -133,8 +135,10 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         seconds = limit_values(facts, [step.number])
         second = compare(seconds, [(short, DEFAULT)])[0] if seconds.logs else None
     interval = compared.interval(level) if compared is not None else None
-    is_better = short != DEFAULT and (
-        interval is not None and interval.low > 1 if final is not None else not _is_over(facts)
+    is_better = (
+        short != DEFAULT
+        and (interval is not None and interval.low > 1 if final is not None else not _is_over(facts))
+        and not is_beyond(facts, _ratio(second))
     )
     return TuningOutcome(
         advised=short if is_better else DEFAULT,
@@ -152,6 +156,11 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         second=_ratio(second),
         second_interval=second.interval(level) if second else None,
     )
+
+
+def is_beyond(facts: TuningFacts, second: float | None) -> bool:
+    """Whether a measured ratio of the second metric to the default's is beyond its limit."""
+    return second is not None and facts.plan.objective.beyond(math.log(second)) > 0
 
 
 def expected(

@@ -64,7 +64,7 @@ def replay(facts: TuningFacts) -> Race:
     values = searching_values(facts)
     space = Space(facts.plan)
     racing = [candidate for candidate in values.candidates if candidate not in failed]
-    beyond = second_limit(facts)
+    beyond = second_limit(facts, searching_steps(facts))
     able = [
         candidate for candidate in racing if space.holds(candidate) and (beyond(candidate) or 0) <= 0
     ] or [DEFAULT]
@@ -81,21 +81,43 @@ def _is_below(found: Estimate | None) -> bool:
     return interval is not None and interval.high < 1
 
 
-def second_limit(facts: TuningFacts) -> Callable[[Candidate], float | None]:
-    """How far a candidate's second metric is beyond its limit.
+def second_limit(
+    facts: TuningFacts, steps: Sequence[int] | None = None
+) -> Callable[[Candidate], float | None]:
+    """How far a candidate's second metric is beyond its limit, by the named steps or by all.
 
     The answer is a logarithm, below 0 within the limit; None for the default, and where it is not known.
     """
     objective = facts.plan.objective
     if objective.limit is None:
         return lambda candidate: None
-    blocks = Blocks(limit_values(facts))
+    blocks = Blocks(limit_values(facts, steps))
 
     def beyond(candidate: Candidate) -> float | None:
         found = blocks.estimate(candidate, DEFAULT)
         return None if found is None else objective.beyond(found.mean)
 
     return beyond
+
+
+def keeps_second(facts: TuningFacts, space: Space, steps: Sequence[int]) -> Callable[[Candidate], bool]:
+    """Whether a candidate's second metric is within its limit, by the named steps.
+
+    Of a candidate that they did not measure it is guessed from what they measured of others.
+    """
+    objective = facts.plan.objective
+    if objective.limit is None:
+        return lambda candidate: True
+    beyond = second_limit(facts, steps)
+    model = Model(space, limit_values(facts, steps))
+
+    def keeps(candidate: Candidate) -> bool:
+        by = beyond(candidate)
+        if by is None:
+            by = objective.beyond(model.guess([candidate]).means.tolist()[0])
+        return candidate == DEFAULT or by <= 0
+
+    return keeps
 
 
 def batch(
@@ -163,8 +185,12 @@ def simplified(
 
 def searching_values(facts: TuningFacts) -> Values:
     """Everything that was measured to choose the winner."""
-    purposes = (Purpose.SCREEN, Purpose.SEARCH)
-    return objective_values(facts, [step.number for step in facts.steps if step.purpose in purposes])
+    return objective_values(facts, searching_steps(facts))
+
+
+def searching_steps(facts: TuningFacts) -> list[int]:
+    """Numbers of the steps that choose the winner."""
+    return [step.number for step in facts.steps if step.purpose in (Purpose.SCREEN, Purpose.SEARCH)]
 
 
 def _failed(facts: TuningFacts) -> set[Candidate]:

@@ -87,7 +87,7 @@ class TuneSearch:
         """The configuration whose lines are tested: the incumbent, without the lines that say too little.
 
         These are lines whose guessed gain is within its uncertainty, and the weakest of more than
-        ``most_lines``.
+        ``most_lines``. Lines that keep a promise or the second metric's limit stay.
         """
         for purpose in (Purpose.LINES, Purpose.CONFIRM):
             step = race.latest(facts, purpose)
@@ -96,18 +96,28 @@ class TuneSearch:
         incumbent = race.replay(facts).incumbent
         space = Space(facts.plan)
         model = Model(space, race.searching_values(facts))
-        return race.simplified(space, model, incumbent, self.admits, facts.plan.most_lines)
+        keeps = race.keeps_second(facts, space, race.searching_steps(facts))
+        return race.simplified(
+            space,
+            model,
+            incumbent,
+            lambda candidate: self.admits(candidate) and keeps(candidate),
+            facts.plan.most_lines,
+        )
 
     def short(self, facts: TuningFacts) -> Candidate:
         """The winner without the lines that were dropped."""
+        final = race.latest(facts, Purpose.FINAL)
+        if final is not None:
+            return final.candidates[1]
         step = ablation.chain_step(facts)
         if step is None:
             return self.winner(facts)
         winner, *shorter = step.candidates
-        chosen = (Purpose.SCREEN, Purpose.SEARCH, Purpose.CONFIRM, Purpose.LINES)
-        numbers = [taken.number for taken in facts.steps if taken.purpose in chosen]
-        guess = Model(Space(facts.plan), objective_values(facts, numbers)).guess(shorter, winner)
-        return ablation.shortest(facts, step, dict(zip(shorter, guess.means.tolist(), strict=True)))
+        space, numbers = Space(facts.plan), _choosing(facts)
+        guess = Model(space, objective_values(facts, numbers)).guess(shorter, winner)
+        guessed = dict(zip(shorter, guess.means.tolist(), strict=True))
+        return ablation.shortest(facts, step, guessed, race.keeps_second(facts, space, numbers))
 
     def own(self, facts: TuningFacts, space: Space) -> Candidate | None:
         """The user's own configuration; None without one, or if it breaks a promise."""
@@ -189,7 +199,10 @@ class TuneSearch:
                     )  # fmt: skip
             return None
         tests = ablation.line_tests(facts, space, done[0], winner, self.admits)
-        confs = ablation.chain(space, winner, tests, self.admits)
+        keeps = race.keeps_second(facts, space, _choosing(facts))
+        confs = ablation.chain(
+            space, winner, tests, lambda candidate: self.admits(candidate) and keeps(candidate)
+        )
         if len(confs) < 2 or trials < 4:
             return None
         confs = ablation.spaced(confs, max(2, trials // CHAIN_ROUNDS))
@@ -280,6 +293,12 @@ class TuneSearch:
         if space is not None and others and all(space.is_toggled(other, first) for other in others):
             design = "toggled"
         return Step(number, purpose, tuple(candidates), rounds, _seed(facts, purpose.value), design, why)
+
+
+def _choosing(facts: TuningFacts) -> list[int]:
+    """Numbers of the steps that choose what is advised: all before the final one."""
+    purposes = (Purpose.SCREEN, Purpose.SEARCH, Purpose.CONFIRM, Purpose.LINES)
+    return [step.number for step in facts.steps if step.purpose in purposes]
 
 
 def _acts_at_checkpoints(candidate: Candidate) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from walproof.advise.tune.answer import LineCosts, TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck, WalCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
-from walproof.analysis.tuning.lines import LineVerdict
+from walproof.analysis.tuning.lines import LineVerdict, is_beyond
 from walproof.facts.tuning import DEFAULT, Candidate, Promises, RuledOut, TuningFacts
 from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
 from walproof.report.blocks import Block, Listing, Paragraph, Section
@@ -175,11 +176,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         if gone:
             earned = "; ".join(f"{line.setting} ({line.verdict.value})" for line in gone)
             found.append(f"Tried and left out: {earned}.")
-    if outcome.second is not None and facts.plan.objective.limit is not None:
-        found.append(
-            f"{facts.plan.objective.limit[0]} is {ratio(outcome.second, outcome.second_interval)} of the "
-            f"defaults'; {facts.plan.objective.limit_words} was allowed."
-        )
+    if (text := _second_sentence(facts, answer)) is not None:
+        found.append(text)
     left_s = facts.plan.budget_s - facts.spent_s
     if answer.why_default is not None and left_s > _NOTABLE_SHARE * facts.plan.budget_s:
         found.append(
@@ -215,6 +213,24 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             )
         )
     return found
+
+
+def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
+    """What the second metric was with the best configuration, and whether that is proven to be allowed."""
+    outcome, objective = answer.outcome, facts.plan.objective
+    if outcome.second is None or objective.limit is None:
+        return None
+    interval = outcome.second_interval
+    which = "what is advised" if answer.why_default is None else "that configuration"
+    text = (
+        f"{objective.limit[0]} with {which} is {ratio(outcome.second, interval)} of the defaults'; allowed "
+        f"is {objective.limit_words}"
+    )
+    ends = () if interval is None else (interval.low, interval.high)
+    is_proven = ends != () and all(objective.beyond(math.log(end)) <= 0 for end in ends)
+    if not is_proven and not is_beyond(facts, outcome.second):
+        text += ", and it is not proven to be within that"
+    return f"{text}."
 
 
 def _broken(limits: Sequence[RuledOut]) -> str:
