@@ -290,6 +290,26 @@ def test_a_second_metric_is_held_against_its_limit(
         assert f"{limit[0]} with what is advised is " in said
 
 
+@pytest.mark.parametrize(("gain", "why"), [(1.02, "the budget ended before"), (0.99, "on fresh servers the")])
+def test_a_budget_that_ends_after_the_confirmation_says_what_is_lacking(
+    own_judge: RecordedJudge, gain: float, why: str
+) -> None:
+    """Four noisy rounds of a configuration that measured a little better, or worse."""
+    conf = Candidate.of({"commit_delay": "100"})
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
+    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
+    for number in range(1, 5):
+        measured += [
+            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
+            TrialAnswer(2, number, conf, 1000.0 * gain * math.exp(0.1 * (-1) ** number), seconds=20.0),
+        ]
+    facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
+    found = answer(facts, own_judge, own_judge)
+    assert found.conf == DEFAULT
+    assert found.why_default is not None
+    assert found.why_default.startswith(why)
+
+
 def test_a_promise_that_is_broken_at_its_own_speed_is_said(view: TuneView, own_judge: RecordedJudge) -> None:
     broken = own_judge(DEFAULT)[1]
     assert broken == ()

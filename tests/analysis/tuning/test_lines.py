@@ -244,6 +244,53 @@ def test_a_whole_tuning_of_a_flat_machine_says_so() -> None:
     assert sum(found) >= 5
 
 
+def test_a_flat_machine_gets_no_advice_from_a_budget_without_a_final_step() -> None:
+    """What the race chose is not advised for the race's reasons: that was so in 18 of these 80 tunings."""
+    table = synthetic.synthetic(FACTORS, flat, noise=0.03)
+    advised = without = 0
+    for trials in (15, 25):
+        for seed in range(40):
+            *_, facts = tuned(table, plan_of(FACTORS, trials=trials, seed=seed), TuneSearch(table.judge))
+            found = outcome(facts, table.judge)
+            without += found.winner != DEFAULT and not found.is_final
+            advised += not found.defaults_are_best
+    assert without >= 12
+    assert advised <= 2
+
+
+def confirmed(table: Table, seed: int, trials: int) -> TuningFacts:
+    """A tuning up to the confirmation of WINNER."""
+    facts = TuningFacts(plan_of(FACTORS, trials=trials, seed=seed), trial_s=table.trial_s)
+    for step in (
+        Step(1, Purpose.RECORD, (DEFAULT,), 1, seed),
+        Step(2, Purpose.CONFIRM, (DEFAULT, WINNER), 4, 1000 + seed),
+    ):
+        facts = table.carry_out(facts, step)
+    return facts
+
+
+def test_a_small_budget_that_confirms_a_clear_gain_advises_it() -> None:
+    table = synthetic.synthetic(FACTORS, one_useful, noise=0.02)
+    found = [outcome(confirmed(table, seed, 10), table.judge) for seed in range(20)]
+    assert not any(result.is_final for result in found)
+    assert sum(result.advised == WINNER for result in found) >= 18
+
+
+def test_the_best_so_far_is_shown_while_there_is_more_to_come() -> None:
+    """The same trials: in the middle of a tuning the best so far, at its end no advice without a proof."""
+    table = synthetic.synthetic(FACTORS, flat, noise=0.03)
+    shown = 0
+    for seed in range(20):
+        meanwhile, ended = (outcome(confirmed(table, seed, trials), table.judge) for trials in (150, 10))
+        assert (meanwhile.gain, meanwhile.interval) == (ended.gain, ended.interval)
+        assert meanwhile.gain is not None
+        assert meanwhile.interval is not None
+        assert meanwhile.advised == (WINNER if meanwhile.gain > 1 else DEFAULT)
+        assert ended.advised == (WINNER if meanwhile.interval.low > 1 else DEFAULT)
+        shown += meanwhile.advised != ended.advised
+    assert shown >= 5
+
+
 def test_a_line_that_a_promise_needs_stays() -> None:
     """Without the larger size the limit is broken, though the size gives nothing."""
     table = synthetic.synthetic(

@@ -110,7 +110,8 @@ def _why_default(facts: TuningFacts, found: TuningOutcome) -> str | None:
             f"the best configuration did not keep the limit of --no-worse ({objective.limit[0]} "
             f"{objective.limit_words})"
         )
-    if not found.is_final and not any(step.purpose is Purpose.CONFIRM for step in facts.steps):
+    is_tried = any(step.purpose is Purpose.CONFIRM for step in facts.steps)
+    if not found.is_final and (not is_tried or found.gain is None or found.gain > 1):
         return "the budget ended before the best configuration could be confirmed on fresh servers"
     return "on fresh servers the best configuration was not better than the defaults by more than the noise"
 

@@ -1,7 +1,8 @@
 """What a tuning has found: what it advises, what each line gives, and what one start is expected to do.
 
 Gains are ratios by which the objective is better: 1.2 is 20 % more throughput, or latency divided by 1.2.
-The final step, by whose trials nothing was chosen, decides whether anything is advised. Its first question is
+The final step, by whose trials nothing was chosen, decides whether anything is advised; without one the last
+fresh comparison of the conf with the default does. Its first question is
 whether the chosen conf is better than the default, and keeps the limit of the second metric; if not, the
 defaults are best on this machine.
 """
@@ -21,6 +22,10 @@ from walproof.analysis.tuning.search import TuneSearch
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import compare, limit_values, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, TuningFacts
+
+_CONCLUDING = (Purpose.FINAL, Purpose.LINES, Purpose.CONFIRM)
+"""Steps of fresh trials by which a gain over the default is proven, the best first. The race is none of them:
+it chose the winner."""
 
 
 class LineVerdict(Enum):
@@ -135,9 +140,11 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         seconds = limit_values(facts, [step.number])
         second = compare(seconds, [(short, DEFAULT)])[0] if seconds.logs else None
     interval = compared.interval(level) if compared is not None else None
+    is_proven = step is not None and step.purpose in _CONCLUDING and interval is not None and interval.low > 1
     is_better = (
         short != DEFAULT
-        and (interval is not None and interval.low > 1 if final is not None else not _is_over(facts))
+        # While there is more to come the best so far is shown, proven or not.
+        and (is_proven or (final is None and not _is_concluded(facts, search)))
         and not is_beyond(facts, _ratio(second))
     )
     return TuningOutcome(
@@ -276,21 +283,20 @@ def _gain(test: ablation.LineTest, level: float) -> tuple[float | None, Interval
 
 def _compared_with_default(facts: TuningFacts, short: Candidate) -> Step | None:
     """The last step with both the conf and the default in its rounds."""
-    purposes = (Purpose.FINAL, Purpose.LINES, Purpose.CONFIRM, Purpose.SEARCH)
-    for purpose in purposes:
+    for purpose in (*_CONCLUDING, Purpose.SEARCH):
         for step in reversed(facts.steps):
             if step.purpose is purpose and short != DEFAULT and {short, DEFAULT} <= set(step.candidates):
                 return step
     return None
 
 
-def _is_over(facts: TuningFacts) -> bool:
-    """Whether the winner was measured once more against the default and was not better."""
-    step = race.latest(facts, Purpose.CONFIRM)
-    if step is None:
-        return False
-    (found,) = compare(objective_values(facts, [step.number]), [(step.candidates[1], DEFAULT)])
-    return found.mean is not None and found.mean <= 0
+def _is_concluded(facts: TuningFacts, search: TuneSearch) -> bool:
+    """Whether no step is to come that compares what is advised with the default.
+
+    A tuning that was stopped on request is not: its answer is the best so far.
+    """
+    step = search.ask(facts)
+    return step is None or step.purpose in (Purpose.CRASH, Purpose.FLUSH)
 
 
 def _ratio(found: Contrast | None) -> float | None:
