@@ -290,6 +290,30 @@ def test_a_second_metric_is_held_against_its_limit(
         assert f"{limit[0]} with what is advised is " in said
 
 
+def test_what_measured_no_better_is_named_as_it_was_measured(
+    view: TuneView, own_judge: RecordedJudge
+) -> None:
+    """The final step's gain is that of the short conf, not of the longer winner."""
+    short = Candidate.of({"commit_delay": "100"})
+    winner = Candidate.of({"commit_delay": "100", "wal_compression": "lz4"})
+    outcome = replace(
+        view.answer.outcome, advised=DEFAULT, defaults_are_best=True, short=short, winner=winner, gain=1.01
+    )
+    found = replace(view.answer, outcome=outcome, why_default="of the noise")
+    told = tune_view(view.facts, found, view.asked, platform("conf"))
+    assert any(said.startswith("The best configuration tried, commit_delay=100, m") for said in told.summary)
+    assert json.loads(to_json(told))["short"] == short.conf
+    assert_valid("tune", json.loads(to_json(told)))
+    # An answer that was kept before the short conf was.
+    kept = json.loads(to_fact_json(KeptAnswer(found, view.asked, "conf")))
+    del kept["answer"]["outcome"]["short"]
+    earlier = from_json(KeptAnswer, json.dumps(kept))
+    assert earlier.answer.outcome.short is None
+    told = tune_view(view.facts, earlier.answer, view.asked, platform("conf"))
+    assert any("tried, commit_delay=100, wal_compression=lz4, m" in said for said in told.summary)
+    assert answer(view.facts, own_judge, own_judge).outcome.short == view.answer.conf
+
+
 @pytest.mark.parametrize(("gain", "why"), [(1.02, "the budget ended before"), (0.99, "on fresh servers the")])
 def test_a_budget_that_ends_after_the_confirmation_says_what_is_lacking(
     own_judge: RecordedJudge, gain: float, why: str

@@ -153,6 +153,7 @@ class Tuned(TypedDict):
     seed: int
     conf: Conf
     winner: Conf
+    short: Conf | None
     defaults_are_best: bool
     why_default: str | None
     is_final: bool

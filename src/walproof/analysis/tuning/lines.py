@@ -115,6 +115,9 @@ class TuningOutcome:
     second: float | None
     """Ratio of the second metric with the short conf to that with the default, as measured."""
     second_interval: Interval | None
+    short: Candidate | None = None
+    """The winner without the lines that were dropped, advised or not; ``gain`` and ``second`` are its own.
+    None in answers that earlier versions kept."""
 
 
 def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOutcome:
@@ -162,6 +165,7 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         expected=expected(facts, final, short, level) if final is not None and is_better else None,
         second=_ratio(second),
         second_interval=second.interval(level) if second else None,
+        short=short,
     )
 
 

@@ -113,6 +113,7 @@ def _answer(answer: TuneAnswer) -> dict[str, Any]:
     return {
         "conf": answer.conf.conf,
         "winner": outcome.winner.conf,
+        "short": None if outcome.short is None else outcome.short.conf,
         "defaults_are_best": outcome.defaults_are_best,
         "why_default": answer.why_default,
         "is_final": outcome.is_final,

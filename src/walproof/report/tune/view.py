@@ -146,7 +146,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         found.append(f"The defaults are best on this machine: {answer.why_default}.")
         if outcome.gain is not None and outcome.winner != DEFAULT:
             found.append(
-                f"The best configuration tried, {name_of(outcome.winner)}, measured "
+                f"The best configuration tried, {name_of(outcome.short or outcome.winner)}, measured "
                 f"{ratio(outcome.gain, outcome.interval)} as good."
             )
     else:
