@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import pearsonr
 
 from tests.analysis.inference.simulated import Scenario, outcome
-from walproof.analysis.inference.spread import Pooling, satterthwaite, spreads
+from walproof.analysis.inference.spread import SCREEN, Pooling, satterthwaite, spreads
 
 PAIRS = [(1, 0), (2, 0), (3, 0)]
 
@@ -79,6 +80,38 @@ def test_variants_that_vary_differently_are_judged_alone() -> None:
         assert spread.variance == pytest.approx(np.var(logs[row] - logs[0], ddof=1))
 
 
+def test_two_variants_that_vary_differently_are_judged_alone() -> None:
+    """By the correlation of the sum and the difference of their ratios, over rounds that have both."""
+    pairs = [(1, 0), (2, 0)]
+    pooled = []
+    for seed in range(40):
+        logs = made(3, 6, [1.0, 1.0, 2.0], seed=seed)
+        logs[1, 4] = np.nan
+        one, other = (logs[1:] - logs[0])[:, [0, 1, 2, 3, 5]]
+        p = float(pearsonr(one + other, one - other).pvalue)
+        found = spreads(logs, pairs)
+        assert found[0] is not None
+        assert (found[0].pooling is Pooling.OWN) == (p < SCREEN)
+        pooled.append(p >= SCREEN)
+    assert 0 < sum(pooled) < 40
+
+
+def test_two_rounds_cannot_show_that_two_variants_vary_differently() -> None:
+    logs = made(3, 2, [1.0, 1.0, 50.0], seed=1)
+    (one, other) = spreads(logs, [(1, 0), (2, 0)])
+    assert one == other
+    assert one is not None
+    assert one.pooling is not Pooling.OWN
+
+
+def test_ratios_that_move_as_one_do_not_contradict_each_other() -> None:
+    """Two variants whose ratios differ by a factor alone, to the digit."""
+    logs = made(3, 5, seed=2)
+    logs[2] = logs[1] + 1.0
+    (one, other) = spreads(logs, [(1, 0), (2, 0)])
+    assert one == other
+
+
 def test_different_baselines_share_one_variance() -> None:
     """Four variants on two installs: eight rows, four comparisons."""
     logs = made(8, 4, seed=1)
@@ -88,7 +121,7 @@ def test_different_baselines_share_one_variance() -> None:
 
 
 def test_too_few_rounds_and_unused_rows() -> None:
-    logs = made(5, 3, seed=7)
+    logs = made(5, 3, seed=4)
     logs[3, 1:] = np.nan
     logs[4] = 1e9
     found = spreads(logs, PAIRS)
@@ -124,6 +157,7 @@ def test_satterthwaite_by_hand() -> None:
         (Scenario("equal", 7, 3), 0.958, 0.95, 0.96, 0.76),
         (Scenario("heavy", 4, 4, shape="heavy"), 0.96, 0.94, 0.965, 0.85),
         (Scenario("drift and failures", 5, 5, drift=0.05, missing=0.1), 0.955, 0.94, 0.96, 0.87),
+        (Scenario("one of two restless", 3, 8, factors=((2, 3.0),)), 0.95, 0.95, 0.955, 1.0),
         (Scenario("restless baseline", 4, 5, factors=((0, 3.0),)), 0.945, 0.93, 0.955, 0.95),
     ],
     ids=lambda value: value.name if isinstance(value, Scenario) else "",

@@ -16,7 +16,8 @@ Two ways in which variants contradict it are looked for, each by a test at SCREE
   n - 1 degrees of freedom, and what the variants do, from theirs; the degrees of freedom of such a sum are
   Satterthwaite's (1946).
 - the variants vary differently among one another (Bartlett 1937). Then each ratio is judged from its rounds
-  alone, as a paired t interval does.
+  alone, as a paired t interval does. Of two variants the fit leaves the same residuals but for the sign,
+  which say nothing of that; theirs is the test of correlated variances (Pitman 1939; Morgan 1939).
 
 The screen is far from 0.05 because missing a difference costs coverage and seeing one that is not there costs
 only width. ``bench/sure/rules.py`` has this rule beside others, ``bench/sure/coverage.py`` measures it as it
@@ -137,7 +138,7 @@ def _of_one_baseline(ratios: Logs, fit: _Fit) -> Spread | None:
     import numpy as np
 
     among = _fit(_in_use(ratios))
-    if among.degrees <= 0 or (len(ratios) > 2 and _contradict(among)):
+    if among.degrees <= 0 or (_differ(ratios) if len(ratios) == 2 else _contradict(among)):
         return None
     # The mean of the ratios' variances holds the baseline's: what is left of it without the variants' part
     # is the mean ratio's, which has the degrees of freedom of one row.
@@ -222,6 +223,29 @@ def _contradict(fit: _Fit) -> bool:
     statistic = total * math.log(mean) - float((degrees * np.log(squares)).sum())
     statistic /= 1 + (float((1 / degrees).sum()) - 1 / total) / (3 * (count - 1))
     return bool(chdtrc(count - 1, statistic) < SCREEN)
+
+
+def _differ(ratios: Logs) -> bool:
+    """Whether two rows vary differently, by the test of Pitman and Morgan.
+
+    Their sum and their difference are correlated exactly where their variances differ, whatever the rows have
+    in common. Two rounds leave the test no degree of freedom: nothing can contradict there.
+    """
+    import numpy as np
+    from scipy.special import betainc
+
+    both = ratios[:, np.isfinite(ratios).all(axis=0)]
+    degrees = both.shape[1] - 2
+    if degrees < 1:
+        return False
+    one, other = both - both.mean(axis=1, keepdims=True)
+    total, apart = one + other, one - other
+    squares = float((total**2).sum()), float((apart**2).sum())
+    if min(squares) < _ROUNDING:
+        return False
+    share = min(1.0, float((total * apart).sum()) ** 2 / (squares[0] * squares[1]))
+    # The p value of a correlation whose square that is.
+    return bool(betainc(degrees / 2, 0.5, 1 - share) < SCREEN)
 
 
 def _exceeds(variance: float, degrees: float, expected: float, others: float) -> bool:
