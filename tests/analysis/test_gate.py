@@ -11,6 +11,7 @@ import pytest
 
 from tests.analysis.facts import DEFAULT, INSTALL, OLDER, fail, make_plan, make_trials, make_workload
 from tests.analysis.slices import start, toggled_plan
+from walproof.advise.gate import say_answer, say_help, say_look
 from walproof.analysis.gate import FALSE_RATE, FIRST_ROUNDS, GateRule, Judgement, Outcome, judge
 from walproof.facts import Cell, Gate, Plan, Trial, Variant
 from walproof.facts.gate import parse_promises
@@ -166,6 +167,59 @@ def test_what_cannot_be_measured_ends_undecided_and_says_why() -> None:
     assert judge(make_plan(), (), is_finished=True) is None
 
 
+IMAGES = "wal_fpi_stat.insert"
+
+
+def counted(plan: Plan, of_baseline: Sequence[float], of_other: Sequence[float]) -> list[Trial]:
+    """Rounds in which both sides have these counts, one after the other."""
+    values = {"default": of_baseline, "other": of_other}
+    trials = make_trials(plan, len(of_other), lambda cell: 100.0)
+    return [
+        replace(trial, metrics={**trial.metrics, IMAGES: values[trial.variant][trial.round - 1]})
+        for trial in trials
+    ]
+
+
+def test_a_count_that_is_zero_in_some_trials_has_no_ratio() -> None:
+    """Rounds of zero were dropped, and what was left of them called twice as many without a doubt."""
+    plan = gated(make_plan((DEFAULT, OTHER)), f"{IMAGES} > 1.05x", rounds=8)
+    for of_baseline, of_other in (([1.0] * 8, [0.0, 2.0] * 4), ([0.0, 2.0] * 4, [1.0] * 8)):
+        found = decided(plan, counted(plan, of_baseline, of_other))
+        (judged,) = found.judged
+        assert (judged.outcome, judged.ratio, judged.interval) == (Outcome.UNDECIDED, None, None)
+        assert judged.reason == "2 of 8 trials have 0 of it: no ratio"
+        assert (found.done, found.is_over) == (FIRST_ROUNDS, True)
+
+
+@pytest.mark.parametrize("of_baseline", [0.0, 3.0])
+def test_what_is_always_zero_is_above_no_limit(of_baseline: float) -> None:
+    above = gated(make_plan((DEFAULT, OTHER)), f"{IMAGES} > 1.05x", rounds=8)
+    trials = counted(above, [of_baseline] * 8, [0.0] * 8)
+    (judged,) = decided(above, trials).judged
+    assert (judged.outcome, judged.ratio, judged.rounds) == (Outcome.HOLDS, None, FIRST_ROUNDS)
+    below = gated(make_plan((DEFAULT, OTHER)), f"{IMAGES} < 0.95x", rounds=8)
+    (judged,) = decided(below, trials).judged
+    assert judged.outcome is Outcome.UNDECIDED
+    assert "no trial has" not in (judged.reason or "")
+    alone = [trial for trial in trials if trial.variant == "other"]
+    missing = [replace(trial, metrics={}) for trial in trials if trial.variant == "default"]
+    (judged,) = decided(above, [*alone, *missing]).judged
+    assert (judged.outcome, judged.rounds) == (Outcome.UNDECIDED, 0)
+    assert judged.reason == "4 of 4 trials have 0 of it: no ratio"
+
+
+def test_slices_that_write_no_wal_are_zeros() -> None:
+    toggled = toggled_plan("default", "other", passes=8, starts=2)
+    plan = gated(toggled, "wal_bytes_per_txn > 1.02x", rounds=2)
+    trials = [start(plan, number, random.Random(number)) for number in (1, 2)]
+    still = [
+        replace(trial, slices=tuple(replace(slice_, lsn_end=slice_.lsn_begin) for slice_ in trial.slices))
+        for trial in trials
+    ]
+    (judged,) = decided(plan, still).judged
+    assert (judged.outcome, judged.reason) == (Outcome.HOLDS, "4 of 4 trials have 0 of it: no ratio")
+
+
 def test_installs_and_versions_of_a_workload_are_compared() -> None:
     """Each with the one that it is to be compared with, in the direction that is typed."""
     builds = gated(make_plan((DEFAULT,), installs=(OLDER, INSTALL)), "tps < 0.97x")
@@ -195,3 +249,16 @@ def test_slices_decide_as_rounds_do() -> None:
         trials = [start(gate, number, rng, effects={name: effect}) for number in range(1, 7)]
         assert decided(gate, trials).outcome is expected
     assert plan.toggles_all
+
+
+def test_words_of_a_promise_without_a_ratio() -> None:
+    """What the look says, and no advice of more rounds, which would change nothing."""
+    plan = gated(make_plan((DEFAULT, OTHER)), f"{IMAGES} > 1.05x", rounds=8)
+    trials = counted(plan, [1.0] * 8, [0.0, 2.0] * 4)
+    found = decided(plan, trials)
+    assert say_look(plan, found, trials)[1] == (
+        "  wal_fpi_stat.insert > 1.05x  other: 2 of 8 trials have 0 of it: no ratio, undecided"
+    )
+    assert say_answer(plan, found)[1].endswith("for other: 2 of 8 trials have 0 of it: no ratio.")
+    (line,) = say_help(plan, found, trials)
+    assert "above 0 in every trial" in line

@@ -29,8 +29,7 @@ def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
     number = found.looks.index(found.done) + 1
     lines = [f"look {number} of at most {len(found.looks)}, after {found.done} {_noun(plan)}s:"]
     for judged in found.judged:
-        known = "nothing measured" if judged.ratio is None else say_ratio(judged.ratio, judged.interval)
-        line = f"  {judged.promise.text}  {subject(plan, judged)}: {known}, {judged.outcome.value}"
+        line = f"  {judged.promise.text}  {subject(plan, judged)}: {_known(judged)}, {judged.outcome.value}"
         if number == 1 and not found.is_over and judged.outcome is Outcome.UNDECIDED:
             line += _expected(judged)
         lines.append(line)
@@ -40,6 +39,13 @@ def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
         wait = format_duration(each * (after - found.done))
         lines.append(f"  the next look is after {after} {_noun(plan)}s, in about {wait}")
     return tuple(lines)
+
+
+def _known(judged: Judged) -> str:
+    if judged.ratio is not None:
+        return say_ratio(judged.ratio, judged.interval)
+    # With rounds and no ratio, trials have 0.
+    return judged.reason if judged.rounds and judged.reason else "nothing measured"
 
 
 def subject(plan: Plan, judged: Judged) -> str:
@@ -79,6 +85,8 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
     undecided = [judged for judged in found.judged if judged.outcome is Outcome.UNDECIDED]
     if found.outcome is not Outcome.UNDECIDED or not found.done:
         return ()
+    if any(judged.ratio is None and judged.rounds for judged in undecided):
+        return ("The gate: of a metric that is above 0 in every trial a promise can be decided.",)
     lines = [_more_rounds(plan, found, undecided, trials)]
     of_wal = [judged.promise.metric for judged in undecided if judged.promise.metric.startswith("wal_")]
     if of_wal and any(workload.duration_s is not None for workload in plan.workloads):

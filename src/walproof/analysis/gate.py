@@ -9,6 +9,9 @@ looks and all comparisons:
 - the whole interval on the allowed side: it holds;
 - the limit within the interval: undecided, and more rounds follow, up to the budget.
 
+A metric of which trials have 0 has no ratios: a promise about it is undecided, and no round can change that,
+except that a metric that is 0 in every trial of the new side is above no limit.
+
 Errors. Broken needs proof that the limit is crossed, and so does holding that it is not: where a ratio lies
 exactly at its limit, each of the two is concluded by mistake in at most ``FALSE_RATE / comparisons`` of the
 gates. A gate is broken when one promise is, so by Bonferroni's inequality at most ``FALSE_RATE`` of the gates
@@ -32,7 +35,9 @@ from walproof.analysis.inference.two_stage import SeenComparison, width_after
 from walproof.analysis.interval import LEVEL, Interval
 from walproof.analysis.toggled import by_variant
 from walproof.analysis.within import PILOT_STARTS
+from walproof.analysis.zeros import Zeros, zeros_of
 from walproof.facts import Cell, Gate, Plan, Promise, Trial, TrialState
+from walproof.facts.gate import Side
 
 FALSE_RATE = 0.03
 """Share of gates that keep all limits and may be called broken."""
@@ -63,7 +68,7 @@ class Judged:
     rounds: int
     """Rounds that have both values at that look."""
     reason: str | None
-    """Why it is undecided."""
+    """Why it is undecided, or holds without a ratio."""
     half_width_then: float | None = None
     """Half-width of the interval at the last planned look, as a share, if the spread stays as seen; None:
     unknown."""
@@ -109,7 +114,7 @@ def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgemen
         ahead = _Ahead(planned[-1] - number, 1 - limits[-1].p)
         state = _looked(plan, gate, trials, number, limit, state, ahead)
         done = number
-        if _together(state) is not Outcome.UNDECIDED or any(judged.rounds == 0 for judged in state):
+        if _together(state) is not Outcome.UNDECIDED or any(_is_hopeless(judged) for judged in state):
             is_over = True
             break
     outcome, seen = _together(state), by_variant(plan, trials)
@@ -218,6 +223,7 @@ def _looked(
 ) -> list[Judged]:
     """The state after the look at round ``number``; what was decided before stays so."""
     part = [trial for trial in trials if trial.round <= number]
+    seen = by_variant(plan, part)
     found: dict[tuple[str, Cell, Cell], Effect] = {}
     for metric in dict.fromkeys(
         judged.promise.metric for judged in state if judged.outcome is Outcome.UNDECIDED
@@ -228,6 +234,10 @@ def _looked(
     for judged in state:
         if judged.outcome is not Outcome.UNDECIDED:
             after.append(judged)
+            continue
+        zeros = zeros_of(judged.cell, judged.baseline, seen, judged.promise.metric)
+        if zeros is not None:
+            after.append(_without_ratio(judged, zeros))
             continue
         effect = found[judged.promise.metric, judged.cell, judged.baseline]
         after.append(
@@ -244,6 +254,25 @@ def _looked(
             )
         )
     return after
+
+
+def _without_ratio(judged: Judged, zeros: Zeros) -> Judged:
+    """Judged by what can be said of zeros: nothing above its limit is among them."""
+    holds = zeros.is_cell_zero and zeros.rounds > 0 and judged.promise.side is Side.ABOVE
+    return replace(
+        judged,
+        outcome=Outcome.HOLDS if holds else Outcome.UNDECIDED,
+        ratio=None,
+        interval=None,
+        rounds=zeros.rounds,
+        reason=f"{zeros.zeros} of {zeros.trials} trials have 0 of it: no ratio",
+        half_width_then=None,
+    )
+
+
+def _is_hopeless(judged: Judged) -> bool:
+    """Whether no further round can decide it."""
+    return judged.rounds == 0 or (judged.outcome is Outcome.UNDECIDED and judged.reason is not None)
 
 
 def _outcome(promise: Promise, interval: Interval | None) -> Outcome:
@@ -263,7 +292,7 @@ def _together(state: Sequence[Judged]) -> Outcome:
 
 def _with_reason(judged: Judged, outcome: Outcome, trials: Sequence[Trial]) -> Judged:
     """The promise with the reason why it is undecided."""
-    if judged.outcome is not Outcome.UNDECIDED:
+    if judged.outcome is not Outcome.UNDECIDED or judged.reason is not None:
         return judged
     if judged.rounds == 0:
         failed = [

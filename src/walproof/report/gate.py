@@ -91,11 +91,12 @@ def _blocks(run: Run, trials: Sequence[Trial], found: Judgement) -> tuple[Block,
         + f": at most {percent(found.false_rate)} of gates whose ratios keep all limits are called broken. "
         "A promise is broken, or holds, when its whole interval is on that side of the limit."
     )
-    undecided = [
+    reasons = [
         Paragraph(
-            f"{judged.promise.text}, {subject(plan, judged)}: undecided, {judged.reason}.", terminal=True
+            f"{judged.promise.text}, {subject(plan, judged)}: {judged.outcome.value}, {judged.reason}.",
+            terminal=True,
         )
         for judged in found.judged
-        if judged.outcome is Outcome.UNDECIDED
+        if judged.reason is not None
     ]
-    return (Table(headline(found), columns, rows, note), *undecided)
+    return (Table(headline(found), columns, rows, note), *reasons)

@@ -35,7 +35,8 @@ def promise_ratios(plan: Plan, trials: Sequence[Trial], found: Judgement) -> Rat
 
 def _row(plan: Plan, judged: Judged, effects: Mapping[tuple[Cell, Cell], Effect], done: int) -> RatioRow:
     known = effects[judged.cell, judged.baseline]
-    said = "no look yet" if judged.ratio is None else ratio(judged.ratio, judged.interval)
+    without = "no ratio" if done else "no look yet"
+    said = without if judged.ratio is None else ratio(judged.ratio, judged.interval)
     return RatioRow(
         label=_label(plan, judged),
         durability=None,
