@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from walproof.advise.wording import say_percent, say_ratio, say_ratio_in_brackets
@@ -27,6 +29,11 @@ def test_percent(share: float, text: str) -> None:
         (0.5, 0.2, 1.2, "0.20x to 1.20x"),
         (1.11, 0.03, 45.67, "0.03x to 46x"),
         (6.0, 2.5, 14.4, "2.50x to 14x"),
+        (1.1, 0.0, math.inf, "not known yet"),
+        (1.1, 0.0, 5.0, "not known yet"),
+        (1.1, 0.2, math.inf, "not known yet"),
+        (1.1, 1e-60, 1e60, "not known yet"),
+        (0.004, 0.002, 0.009, "0.00x to 0.01x"),
         (4.0, 4.0, 4.0, "4.00x (4.00 to 4.00)"),
     ],
 )
@@ -47,3 +54,4 @@ def test_ratio_without_interval() -> None:
 
 def test_ratio_in_brackets() -> None:
     assert say_ratio_in_brackets(0.99, Interval(0.97, 1.02, 0.95, "t")) == "0.99x, 0.97 to 1.02"
+    assert say_ratio_in_brackets(1.0, Interval(0.0, math.inf, 0.95, "t")) == "not known yet"

@@ -262,3 +262,12 @@ def test_words_of_a_promise_without_a_ratio() -> None:
     assert say_answer(plan, found)[1].endswith("for other: 2 of 8 trials have 0 of it: no ratio.")
     (line,) = say_help(plan, found, trials)
     assert "above 0 in every trial" in line
+
+
+def test_an_early_look_says_no_figures_that_mean_nothing() -> None:
+    """At a level of a first look of many, four rounds that vary by 20 % reach from 0 to infinity."""
+    plan = gated(make_plan((DEFAULT, OTHER)), "tps < 0.97x", rounds=200)
+    trials = make_trials(plan, FIRST_ROUNDS, lambda cell: 100.0, noise=0.2)
+    found = judge(plan, trials, is_finished=False)
+    assert found is not None
+    assert say_look(plan, found, trials)[1].startswith("  tps < 0.97x  other: not known yet, undecided")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from walproof.advise.case import Case, pair_numbers
 from walproof.advise.finding import Finding, FindingKind
-from walproof.advise.wording import is_vague, say_percent, say_ratio, say_ratio_in_brackets
+from walproof.advise.wording import (
+    NOT_KNOWN,
+    is_unknown,
+    is_vague,
+    say_percent,
+    say_ratio,
+    say_ratio_in_brackets,
+)
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.precision import rounds_for
 from walproof.facts import Design
@@ -27,8 +34,9 @@ def throughput(case: Case) -> Finding | None:
         sentence = f"{ratio} the {noun} of {case.plan.baseline} in the only round, so without an interval"
     elif effect.conclusion is Conclusion.NO_DIFFERENCE and effect.interval:
         inside = say_ratio_in_brackets(effect.ratio, effect.interval)
-        answer = "not known yet" if is_vague(effect.interval) else "no measurable difference"
-        sentence = f"{answer} ({inside}){_blind_spot(effect)}"
+        answer = NOT_KNOWN if is_vague(effect.interval) else "no measurable difference"
+        figures = "" if is_unknown(effect.interval) else f" ({inside})"
+        sentence = f"{answer}{figures}{_blind_spot(effect)}"
     elif effect.conclusion is Conclusion.IN_DOUBT:
         sentence = (
             f"{ratio} the {noun} of {case.plan.baseline}, but of {effect.comparisons} comparisons "

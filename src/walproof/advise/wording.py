@@ -9,10 +9,23 @@ from walproof.analysis.interval import Interval
 VAGUE = 2.0
 """An interval whose ends differ by more than this factor has no centre that is worth a figure."""
 
+NOT_KNOWN = "not known yet"
+"""Instead of an interval that says nothing."""
+_NOTHING = 1e6
+"""An interval that holds 1 and whose ends differ by this factor says nothing."""
+
 
 def is_vague(interval: Interval) -> bool:
     """Whether next to nothing is known, because the ends are a factor of VAGUE or more apart."""
     return interval.low <= 0 or interval.high / interval.low > VAGUE
+
+
+def is_unknown(interval: Interval) -> bool:
+    """Whether an end is 0 or infinite, or so far away that its figures would only be long."""
+    # A gate's first look asks for so high a level that few rounds reach beyond what a float holds.
+    if interval.low <= 0 or math.isinf(interval.high):
+        return True
+    return interval.contains(1.0) and interval.high / interval.low >= _NOTHING
 
 
 def say_percent(share: float) -> str:
@@ -24,7 +37,8 @@ def say_percent(share: float) -> str:
 
 
 def say_ratio(ratio: float, interval: Interval | None) -> str:
-    """``3.9x (3.7 to 4.1)``; without an interval ``3.9x``; for a vague one its ends, ``0.29x to 1.70x``."""
+    """``3.9x (3.7 to 4.1)``; without an interval ``3.9x``; for a vague one its ends, ``0.29x to 1.70x``, or
+    ``not known yet``."""
     if interval is None:
         return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x"
     if is_vague(interval):
@@ -39,6 +53,8 @@ def say_ratio_in_brackets(ratio: float, interval: Interval) -> str:
 
 
 def _say_ends(interval: Interval) -> str:
+    if is_unknown(interval):
+        return NOT_KNOWN
     return " to ".join(f"{end:.2f}x" if end < 10 else f"{end:.0f}x" for end in (interval.low, interval.high))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.advise.finding import Finding, FindingKind
-from walproof.advise.wording import is_vague
+from walproof.advise.wording import is_unknown, is_vague
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.summary import Analysis
 from walproof.facts import Cell, Plan, Run, Trial
@@ -161,7 +161,8 @@ def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> l
             if effect.conclusion is Conclusion.NO_DIFFERENCE and effect.interval is not None:
                 vague = is_vague(effect.interval)
                 said = "Not known yet against" if vague else "No measurable difference from"
-                sentences.append(f"{said} {against}: {ratio(effect.ratio, effect.interval)}.")
+                figures = "" if is_unknown(effect.interval) else f": {ratio(effect.ratio, effect.interval)}"
+                sentences.append(f"{said} {against}{figures}.")
             else:
                 sentences.append(f"{ratio(effect.ratio, effect.interval)} the throughput of {against}.")
     middle = cells.median(Cell(install, workload, variant), "tps")
