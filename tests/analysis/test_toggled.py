@@ -15,7 +15,7 @@ from walproof.analysis.effect import Conclusion, Effect, effects
 from walproof.analysis.precision import rounds_for
 from walproof.analysis.summary import analyse
 from walproof.analysis.toggled import by_variant
-from walproof.analysis.within import Within
+from walproof.analysis.within import Within, outlook
 from walproof.facts import Design, Plan, Trial, TrialState
 
 PLAN = toggled_plan("default", "same", "off")
@@ -56,6 +56,44 @@ def test_starts_that_contradict_each_other_are_the_units() -> None:
     assert effect.half_width > 0.2, "three starts that differ by 20 % are not known within less"
     assert effect.conclusion is Conclusion.NO_DIFFERENCE
     assert rounds_for(effect, 0.05) is None
+
+
+def test_starts_that_contradict_each_other_are_planned_for_by_how_much_they_differ() -> None:
+    """Two such starts have an interval of one degree of freedom; a run for +- 3 % ended with it."""
+    plan = replace(toggled_plan("default", "same"), rounds=400, half_width=0.03)
+    rng = random.Random(3)
+    shifts = (-0.1, 0.1, 0.0, 0.05)
+    trials = [
+        start(plan, number, rng, own_effects={"same": shift}, noise=0.02, stalls=0)
+        for number, shift in enumerate(shifts, 1)
+    ]
+    effect = _effect(plan, trials[:2], "same")
+    toggled = effect.toggled
+    assert toggled is not None
+    assert toggled.contradicting
+    assert effect.half_width is not None
+    assert effect.half_width > 1
+    rule = Within(plan, 0.03, "tps")
+    assert not rule(trials[:2])
+    ((_, total),) = rule.rounds(trials[:2])
+    assert total > 10
+    width = toggled.half_width_after(total)
+    before = toggled.half_width_after(total - 1)
+    assert width is not None
+    assert before is not None
+    assert width <= 0.03 < before
+    assert toggled.half_width_after(2) == pytest.approx(effect.half_width)
+    assert toggled.starts_for(100.0) == 1, "one more at least"
+    assert toggled.half_width_after(2, 1 - 1e-12) == math.inf
+    # The budget still bounds what is run, and what is expected then is said.
+    spent = sum(trial.ended_at - trial.started_at for trial in trials[:3])
+    short = replace(plan, budget_s=1.7 * spent)
+    found = outlook(short, trials[:3], "tps")
+    assert found is not None
+    assert found.wanted_more is not None
+    assert found.wanted_more > found.rounds_more
+    assert found.rounds_more <= 3
+    assert found.half_width_then < (found.widest.half_width or 0)
 
 
 def test_the_same_start_is_one_trial_of_each_variant() -> None:

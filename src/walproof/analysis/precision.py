@@ -27,10 +27,12 @@ def rounds_for(effect: Effect, half_width: float) -> int | None:
     """More rounds until the effect's interval reaches no farther than ``half_width`` from its ratio.
 
     Takes the spread seen so far for the true one, so after few rounds it is a rough figure. None for
-    fewer than two rounds. For a toggled variant, more starts.
+    fewer than two rounds. For a toggled variant, more starts; None where they contradict each other.
     """
     if effect.interval is None or effect.spread is None:
         return None
+    if effect.toggled is not None and effect.toggled.contradicting:
+        return None  # by how much they differ is too rough for a figure
     if effect.toggled is not None:
         return effect.toggled.starts_for(half_width, effect.interval.level)
     seen = SeenComparison(effect.spread, effect.n)

@@ -21,6 +21,7 @@ from statistics import fmean, median, stdev
 
 from walproof.analysis.components import Components, components
 from walproof.analysis.inference.spread import Pooling, Spread
+from walproof.analysis.inference.two_stage import SeenComparison, rounds_within, width_after
 from walproof.analysis.interval import LEVEL, Interval, mean_interval, mean_p_value, t_quantile
 from walproof.analysis.sliced import levels
 from walproof.facts import Cell, Design, Plan, Slice, Trial, TrialState
@@ -83,22 +84,34 @@ class Toggled:
     def half_width_after(self, starts: int, level: float = LEVEL) -> float | None:
         """Half-width as a share of the ratio, after that many starts of this length; None as in
         ``starts_for``."""
-        if not self.group_spread or self.contradicting:
+        if self.contradicting:
+            seen = self._seen
+            return None if seen is None else width_after(seen, starts, level)
+        if not self.group_spread:
             return None
         return math.expm1(self._reach(starts * self.groups / self.starts, level))
 
     def starts_for(self, half_width: float, level: float = LEVEL) -> int | None:
         """More starts of this length until the interval reaches no farther than ``half_width``.
 
-        None if nothing is known about the spread, or if starts contradict each other: then more starts have
-        to show by how much.
+        None if nothing is known about the spread. Starts that contradict each other are planned for by how
+        much they differ, which few of them hardly know: one more at least has to show it.
         """
-        if not self.group_spread or self.contradicting:
+        if self.contradicting:
+            seen = self._seen
+            return None if seen is None else max(1, rounds_within(seen, half_width, level) - self.starts)
+        if not self.group_spread:
             return None
         each, reach, starts = self.groups / self.starts, math.log1p(half_width), self.starts
         while self._reach(starts * each, level) > reach * (1 + 1e-9):
             starts += 1 if starts < _COUNTED else starts // _COUNTED
         return starts - self.starts
+
+    @property
+    def _seen(self) -> SeenComparison | None:
+        """The starts, as units."""
+        spread = self.spread(self.starts)
+        return None if spread is None else SeenComparison(spread, self.starts)
 
     def _reach(self, groups: float, level: float) -> float:
         assert self.group_spread is not None

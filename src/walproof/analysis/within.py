@@ -77,6 +77,7 @@ class Within:
             # A variant whose server never starts does not hold the run up; after a start it gets another try.
             return begun + (then.n == 1)
         if then.toggled is not None:
+            # None: groups that do not vary at all need no more.
             return begun + (then.toggled.starts_for(self.half_width, self.level) or 0)
         return (
             begun - then.n + rounds_within(SeenComparison(then.spread, then.n), self.half_width, self.level)

@@ -15,6 +15,9 @@ from statistics import NormalDist
 from walproof.analysis.inference.spread import Spread
 from walproof.analysis.interval import t_quantile
 
+_LARGEST = 700.0
+"""Of logarithms; beyond it a float overflows."""
+
 
 @dataclass(frozen=True, slots=True)
 class SeenComparison:
@@ -28,7 +31,8 @@ class SeenComparison:
 def width_after(seen: SeenComparison, rounds: int, level: float = 0.95) -> float:
     """Half-width, as a share of the ratio, after ``rounds`` rounds in all, if the spread stays as seen."""
     degrees = seen.spread.degrees / (seen.rounds - 1) * (rounds - 1)
-    return math.expm1(t_quantile(level, degrees) * math.sqrt(seen.spread.variance / rounds))
+    reach = t_quantile(level, degrees) * math.sqrt(seen.spread.variance / rounds)
+    return math.expm1(reach) if reach < _LARGEST else math.inf
 
 
 def rounds_within(seen: SeenComparison, half_width: float, level: float = 0.95) -> int:
