@@ -231,6 +231,8 @@ def test_where_nothing_differs_the_defaults_are_best() -> None:
     assert len(advised) <= 6
     for result in found:
         if result.defaults_are_best:
+            # There is no conf for a line to be in.
+            assert not any(line.in_conf for line in result.lines)
             assert result.advised == DEFAULT
             assert result.expected is None
 

@@ -49,7 +49,7 @@ class ConfLine:
     value: str
     verdict: LineVerdict
     in_conf: bool
-    """Whether the short conf has the line."""
+    """Whether the advised conf has the line."""
     gain: float | None
     """Ratio of the reference to the reference without the line; None if not measured."""
     interval: Interval | None
@@ -150,8 +150,9 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         and (is_proven or (final is None and not _is_concluded(facts, search)))
         and not is_beyond(facts, _ratio(second))
     )
+    advised = short if is_better else DEFAULT
     return TuningOutcome(
-        advised=short if is_better else DEFAULT,
+        advised=advised,
         winner=winner,
         defaults_are_best=not is_better,
         is_final=final is not None,
@@ -161,7 +162,7 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         to_winner_interval=to_winner.interval(level) if to_winner else None,
         to_own=_ratio(to_own),
         to_own_interval=to_own.interval(level) if to_own else None,
-        lines=_lines(facts, search, winner, short, level),
+        lines=_lines(facts, search, winner, (short, advised), level),
         expected=expected(facts, final, short, level) if final is not None and is_better else None,
         second=_ratio(second),
         second_interval=second.interval(level) if second else None,
@@ -213,8 +214,14 @@ def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval
 
 
 def _lines(
-    facts: TuningFacts, search: TuneSearch, winner: Candidate, short: Candidate, level: float
+    facts: TuningFacts,
+    search: TuneSearch,
+    winner: Candidate,
+    confs: tuple[Candidate, Candidate],
+    level: float,
 ) -> tuple[ConfLine, ...]:
+    """``confs``: the short conf, and what is advised, which is the default where that is best."""
+    short, advised = confs
     space = Space(facts.plan)
     first = next((taken for taken in facts.steps if taken.purpose is Purpose.LINES), None)
     final = race.latest(facts, Purpose.FINAL)
@@ -224,7 +231,7 @@ def _lines(
     in_winner = ablation.line_tests(facts, space, first, winner, search.admits) if first else untested
     in_short = ablation.line_tests(facts, space, final, short, search.admits) if final else ()
     last = {(test.setting, test.value): test for test in in_short if test.left_out is not None}
-    in_conf = set(short.settings)
+    in_conf = set(advised.settings)
     return tuple(
         _line(
             test,
