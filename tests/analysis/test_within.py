@@ -90,7 +90,7 @@ def _ordered(trials: Sequence[Trial], like: Sequence[Trial]) -> list[Trial]:
 
 def test_outlook_says_what_is_wanted_and_what_there_is_time_for() -> None:
     plan = replace(make_plan(), rounds=50, half_width=0.02)
-    trials = make_trials(plan, 3, truth, noise=0.03)
+    trials = make_trials(plan, 3, truth, noise=0.03, seed=6)
     assert outlook(plan, until(trials, 2), "tps") is None
     found = outlook(plan, trials, "tps")
     assert found is not None
