@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,15 +12,15 @@ from xml.etree import ElementTree
 import pytest
 import typer
 
-from tests.analysis.facts import DEFAULT, make_plan, make_trials, make_workload
-from tests.analysis.slices import taking_turns
+from tests.analysis.facts import DEFAULT, fail, make_plan, make_trials, make_workload
+from tests.analysis.slices import start, taking_turns, toggled_plan
 from tests.report.facts import durability
-from walproof.advise.gate import say_help
+from walproof.advise.gate import not_measured, say_help
 from walproof.analysis.gate import Outcome, judge
 from walproof.cli import gate as gate_cli
 from walproof.cli.gate import Undecided, conclude
 from walproof.cli.status import ExitStatus
-from walproof.errors import ReportError, StudyError
+from walproof.errors import AnalysisError, ReportError, StudyError
 from walproof.facts import Gate, Variant
 from walproof.facts.gate import parse_promises
 from walproof.report.figures.figure import Figure
@@ -78,6 +79,56 @@ def test_three_outcomes_and_their_statuses(
         left = ExitStatus(exit_.exit_code)
     assert left is status
     conclude(None, Given())
+
+
+def failed_view(*promises: str) -> ReportView:
+    """All trials of the change failed."""
+    plan = make_plan((DEFAULT, Variant("other", {})))
+    plan = replace(plan, rounds=2, gate=Gate(parse_promises(promises)))
+    trials = make_trials(plan, 2, lambda cell: 100.0)
+    trials = fail(trials, lambda trial: trial.variant == "other", "syntax error\nLINE 1")
+    return build_view(replace(durability().run, plan=plan, finished_at=1.8e9), trials)
+
+
+@pytest.mark.parametrize("undecided", Undecided)
+def test_a_gate_whose_trials_failed_is_an_error_whatever_undecided_says(
+    undecided: Undecided, tmp_path: Path
+) -> None:
+    given = Given(undecided=undecided, junit=tmp_path / "gate.xml")
+    with pytest.raises(AnalysisError) as caught:
+        conclude(failed_view("tps < 0.97x"), given)
+    assert caught.value.message == "the gate could not be measured: 2 of 2 trials of other failed"
+    assert caught.value.detail == "tps < 0.97x for other: syntax error\nLINE 1"
+    assert caught.value.hint == "Mend what made them fail, and repeat the command."
+    root = ElementTree.parse(tmp_path / "gate.xml").getroot()
+    assert (root.get("errors"), root.get("skipped")) == ("1", "0")
+    error = root.find("testsuite/testcase/error")
+    assert error is not None
+    assert "2 of 2 trials of other failed: syntax error" in (error.get("message") or "")
+
+
+def test_what_is_shown_to_be_broken_stays_broken_where_other_trials_failed() -> None:
+    plan = make_plan((DEFAULT, Variant("slow", {}), Variant("other", {})))
+    plan = replace(plan, rounds=4, gate=Gate(parse_promises(["tps < 0.97x"])))
+    trials = make_trials(plan, 4, lambda cell: 50.0 if cell.variant == "slow" else 100.0, noise=0.001)
+    trials = fail(trials, lambda trial: trial.variant == "other")
+    found = build_view(replace(durability().run, plan=plan, finished_at=1.8e9), trials)
+    with pytest.raises(typer.Exit) as caught:
+        conclude(found, Given())
+    assert caught.value.exit_code == ExitStatus.BROKEN
+    root = ElementTree.fromstring(to_junit(found, undecided_ok=True))
+    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("1", "1", "0")
+
+
+def test_a_start_that_failed_is_of_both_sides() -> None:
+    plan = toggled_plan("default", "other")
+    plan = replace(plan, gate=Gate(parse_promises(["tps < 0.97x"])))
+    starts = fail([start(plan, number, random.Random(1)) for number in (1, 2)], lambda _: True)
+    found = judge(plan, starts, is_finished=True)
+    assert found is not None
+    error = not_measured(plan, found, starts)
+    assert error is not None
+    assert error.message.endswith("2 of 2 starts of other and 2 of 2 starts of default failed")
 
 
 @pytest.mark.parametrize("outcome", Outcome)

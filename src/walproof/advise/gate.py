@@ -8,7 +8,10 @@ from itertools import pairwise
 
 from walproof.advise.wording import say_percent, say_ratio
 from walproof.analysis.gate import Judged, Judgement, Outcome
+from walproof.analysis.unmeasured import FailedSide, Unmeasured, unmeasured
+from walproof.errors import AnalysisError
 from walproof.facts import Plan, Trial
+from walproof.sentences import say_list
 from walproof.units import format_duration
 
 _ROUNDS_SENSIBLE = 1000
@@ -78,6 +81,40 @@ def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
             if judged.outcome is Outcome.UNDECIDED
         ),
     )
+
+
+def not_measured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> AnalysisError | None:
+    """The error of a gate that failed trials left without an answer; None for one that was measured.
+
+    A promise that is shown to be broken is an answer, whatever became of the others.
+    """
+    lost = () if found.outcome is Outcome.BROKEN else unmeasured(plan, found, trials)
+    if not lost:
+        return None
+    return AnalysisError(
+        f"the gate could not be measured: {say_failed(plan, lost[0])}",
+        detail="\n".join(
+            f"{item.judged.promise.text} for {subject(plan, item.judged)}: {item.sides[0].reason}"
+            for item in lost
+        ),
+        hint="Mend what made them fail, and repeat the command.",
+    )
+
+
+def say_failed(plan: Plan, lost: Unmeasured) -> str:
+    """``2 of 2 trials of this version failed``: the sides that did."""
+    noun = "start" if plan.slices_all else "trial"
+
+    def side(failed: FailedSide) -> str:
+        judged = lost.judged
+        name = failed.cell.variant
+        if judged.cell.workload != judged.baseline.workload:
+            name = failed.cell.workload
+        elif judged.cell.install != judged.baseline.install:
+            name = f"PostgreSQL {failed.cell.install}"
+        return f"{failed.failed} of {failed.trials} {noun}{'' if failed.trials == 1 else 's'} of {name}"
+
+    return f"{say_list([side(failed) for failed in lost.sides])} failed"
 
 
 def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:

@@ -103,10 +103,11 @@ def check(given: GateOptions) -> None:
 def conclude(view: ReportView | None, given: GateOptions) -> None:
     """Write the gate's files and leave with its status; nothing without a gate.
 
-    Raises typer.Exit, StoreError.
+    Raises typer.Exit, ReportError; AnalysisError for a gate that failed trials left without an answer.
     """
     if view is None or view.gate is None:
         return
+    from walproof.advise.gate import not_measured
     from walproof.analysis.gate import Outcome
     from walproof.report.gate import summary
     from walproof.report.junit import to_junit
@@ -116,6 +117,9 @@ def conclude(view: ReportView | None, given: GateOptions) -> None:
         _write(given.junit, to_junit(view, undecided_ok=is_ok), "w")
     if given.summary is not None:
         _write(given.summary, summary(view), "a")
+    # What could not be measured says nothing of the promise, so no option lets it pass.
+    if (error := not_measured(view.run.plan, view.gate, view.trials)) is not None:
+        raise error
     match view.gate.outcome:
         case Outcome.BROKEN:
             raise typer.Exit(ExitStatus.BROKEN)

@@ -1,7 +1,8 @@
 """A gate as JUnit XML, which forges and build servers read: a test case for each promise and comparison.
 
 The form is the one that the Ant task ``junitreport`` made common: ``testsuites`` > ``testsuite`` >
-``testcase``, with ``failure`` for what is broken, and ``error`` (or ``skipped``) for what is undecided.
+``testcase``, with ``failure`` for what is broken, ``error`` (or ``skipped``) for what is undecided, and
+``error`` for what failed trials left without an answer.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import time
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from walproof.advise.gate import subject
+from walproof.advise.gate import say_failed, subject
 from walproof.analysis.gate import Judged, Outcome
+from walproof.analysis.unmeasured import unmeasured
 from walproof.report.numbers import ratio
 from walproof.report.plaintext import one_line
 
@@ -21,17 +23,18 @@ if TYPE_CHECKING:
 
 def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
     """The document, with its declaration. ``undecided_ok``: an undecided promise counts as skipped, not as an
-    error."""
+    error, unless its trials failed."""
     assert view.gate is not None
     run, found = view.run, view.gate
     counts = {outcome: sum(judged.outcome is outcome for judged in found.judged) for outcome in Outcome}
-    undecided = counts[Outcome.UNDECIDED]
+    lost = {item.judged: item for item in unmeasured(run.plan, found, view.trials)}
+    skipped = counts[Outcome.UNDECIDED] - len(lost) if undecided_ok else 0
     spent = sum(trial.ended_at - trial.started_at for trial in view.trials)
     totals = {
         "tests": str(len(found.judged)),
         "failures": str(counts[Outcome.BROKEN]),
-        "errors": "0" if undecided_ok else str(undecided),
-        "skipped": str(undecided) if undecided_ok else "0",
+        "errors": str(counts[Outcome.UNDECIDED] - skipped),
+        "skipped": str(skipped),
         "time": f"{spent:.3f}",
     }
     root = ElementTree.Element("testsuites", {"name": "walproof", **totals})
@@ -58,7 +61,12 @@ def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
                 "time": f"{spent / len(found.judged):.3f}",
             },
         )
-        _outcome(case, judged, undecided_ok=undecided_ok)
+        if judged in lost:
+            reason = lost[judged].sides[0].reason
+            said = one_line(f"could not be measured: {say_failed(run.plan, lost[judged])}: {reason}")
+            ElementTree.SubElement(case, "error", {"type": "failed trials", "message": said})
+        else:
+            _outcome(case, judged, undecided_ok=undecided_ok)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

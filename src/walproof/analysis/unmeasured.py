@@ -1,0 +1,51 @@
+"""What a gate could not judge because trials failed: an error, and no answer of any sort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.analysis.gate import Judged, Judgement, Outcome
+from walproof.analysis.toggled import by_variant
+from walproof.facts import Cell, Plan, Trial, TrialState
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSide:
+    """One side of a comparison, as far as it failed."""
+
+    cell: Cell
+    failed: int
+    trials: int
+    """All of them, failed ones included."""
+    reason: str
+    """Of the first that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmeasured:
+    """A promise for a comparison that has no usable round."""
+
+    judged: Judged
+    sides: tuple[FailedSide, ...]
+    """Those with failed trials; one at least."""
+
+
+def unmeasured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[Unmeasured, ...]:
+    """The promises that failed trials left without a usable round, in their order."""
+    seen = by_variant(plan, trials)
+    lost = []
+    for judged in found.judged:
+        if judged.outcome is not Outcome.UNDECIDED or judged.rounds > 0:
+            continue
+        sides = [_side(cell, seen) for cell in (judged.cell, judged.baseline)]
+        failed = tuple(side for side in sides if side is not None)
+        if failed:
+            lost.append(Unmeasured(judged, failed))
+    return tuple(lost)
+
+
+def _side(cell: Cell, trials: Sequence[Trial]) -> FailedSide | None:
+    own = [trial for trial in trials if trial.cell == cell]
+    failed = [trial for trial in own if trial.state is TrialState.FAILED]
+    return FailedSide(cell, len(failed), len(own), failed[0].reason or "no reason stored") if failed else None
