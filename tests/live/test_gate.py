@@ -84,6 +84,19 @@ def test_versions_of_a_load_take_turns(tmp_path: Path) -> None:
         assert counts == {"this version": 4, "the other version": 4}
 
 
+def test_a_version_whose_script_fails_is_an_error_with_undecided_ok(tmp_path: Path) -> None:
+    (tmp_path / "old.sql").write_text("SELECT 1;\n")
+    (tmp_path / "new.sql").write_text("SELECT absent FROM nowhere;\n")
+    done = walproof(
+        "compare", "--script", "new.sql", "--script-against", "old.sql", *SMALL, "--transactions", "50",
+        "--rounds", "2", "--fail-if", WAL, "--undecided", "ok", "--junit", "gate.xml", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == ExitStatus.ERROR, done.stderr
+    assert "error: the gate could not be measured: 2 of 2 trials of this version failed\n" in done.stderr
+    assert 'relation "nowhere" does not exist' in done.stderr
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("errors") == "1"
+
+
 def test_builds_take_turns(tmp_path: Path) -> None:
     """A start has a server of each, and each pass a slice of each."""
     done = walproof(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
+from walproof.cli.status import ExitStatus
 from walproof.facts import Install, TrialState
 from walproof.facts.store import Store
 
@@ -71,6 +72,20 @@ def test_a_variant_whose_server_does_not_start_is_a_stored_failure(tmp_path: Pat
     shown = walproof("show", "last", cwd=tmp_path)
     assert "/etc/passwd" in shown.stdout
     assert "2 of 6 trials failed" in shown.stdout
+
+
+def test_a_comparison_without_a_finished_trial_is_an_error_and_stays_stored(tmp_path: Path) -> None:
+    (tmp_path / "bad.sql").write_text("SELECT absent FROM nowhere;\n")
+    done = walproof(
+        "compare", "--set", "commit_delay=0", "--script", "bad.sql", "--pg", "embedded", "--clients", "2",
+        "--scale", "1", "--passes", "3", "--rounds", "1", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == ExitStatus.ERROR, done.stderr
+    assert "walproof: error: the only trial failed\ndetail: " in done.stderr
+    assert 'relation "nowhere" does not exist' in done.stderr
+    assert "1 of 1 trials failed" in done.stdout
+    shown = walproof("show", "last", cwd=tmp_path)
+    assert (shown.returncode, "1 of 1 trials failed" in shown.stdout) == (ExitStatus.DONE, True)
 
 
 def test_results_in_every_form(tmp_path: Path) -> None:

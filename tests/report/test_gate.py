@@ -99,7 +99,7 @@ def test_a_gate_whose_trials_failed_is_an_error_whatever_undecided_says(
         conclude(failed_view("tps < 0.97x"), given)
     assert caught.value.message == "the gate could not be measured: 2 of 2 trials of other failed"
     assert caught.value.detail == "tps < 0.97x for other: syntax error\nLINE 1"
-    assert caught.value.hint == "Mend what made them fail, and repeat the command."
+    assert caught.value.hint == "Mend what made it fail, and repeat the command."
     root = ElementTree.parse(tmp_path / "gate.xml").getroot()
     assert (root.get("errors"), root.get("skipped")) == ("1", "0")
     error = root.find("testsuite/testcase/error")

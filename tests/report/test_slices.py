@@ -6,7 +6,7 @@ import json
 import random
 from dataclasses import replace
 
-from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan
+from tests.analysis.facts import DEFAULT, INSTALL, OLDER, fail, make_plan
 from tests.analysis.slices import start, taking_turns, toggled_plan
 from tests.facts.plans import ENVIRONMENT
 from tests.report.facts import durability
@@ -59,6 +59,14 @@ def test_a_report_of_slices() -> None:
     assert [effect["design"] for effect in document["analysis"]["effects"]] == ["toggled", "toggled"]
     assert document["analysis"]["places"][0]["checkpoints"] == 0
     assert [over["variant"] for over in document["analysis"]["carry_overs"]] == ["same", "off"]
+
+
+def test_a_start_that_failed_is_counted_once_and_is_what_to_mend() -> None:
+    """Three variants share it; no further start would say anything of the spread."""
+    starts = fail([start(PLAN, number, random.Random(1)) for number in (1, 2)], lambda _: True, "no table")
+    view = _view(PLAN, list(starts))
+    assert " 2 of 2 trials failed and are left out." in (_table(view, "w").note or "")
+    assert view.what_would_help == ("Mend what made 2 of 2 trials fail: no table.",)
 
 
 def test_a_variant_that_leaves_something_is_named() -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from walproof.advise.wording import say_percent, say_ratio
 from walproof.analysis.gate import Judged, Judgement, Outcome
-from walproof.analysis.unmeasured import FailedSide, Unmeasured, unmeasured
+from walproof.analysis.unmeasured import MEND, FailedSide, Unmeasured, unmeasured
 from walproof.errors import AnalysisError
 from walproof.facts import Plan, Trial
 from walproof.sentences import say_list
@@ -97,7 +97,7 @@ def not_measured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> Analy
             f"{item.judged.promise.text} for {subject(plan, item.judged)}: {item.sides[0].reason}"
             for item in lost
         ),
-        hint="Mend what made them fail, and repeat the command.",
+        hint=MEND,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a gate could not judge because trials failed: an error, and no answer of any sort."""
+"""What could not be measured because trials failed: an error, and no answer of any sort."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from walproof.analysis.gate import Judged, Judgement, Outcome
 from walproof.analysis.toggled import by_variant
+from walproof.errors import AnalysisError
 from walproof.facts import Cell, Plan, Trial, TrialState
+
+MEND = "Mend what made it fail, and repeat the command."
+"""Hint of such an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,18 @@ def unmeasured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[U
         if failed:
             lost.append(Unmeasured(judged, failed))
     return tuple(lost)
+
+
+def require_finished_trial(trials: Sequence[Trial]) -> None:
+    """Raise AnalysisError where all trials failed; a run that was stopped before the first has none."""
+    if not trials or any(trial.state is TrialState.DONE for trial in trials):
+        return
+    count = len(trials)
+    raise AnalysisError(
+        "the only trial failed" if count == 1 else f"all {count} trials failed",
+        detail=trials[0].reason,
+        hint=MEND,
+    )
 
 
 def _side(cell: Cell, trials: Sequence[Trial]) -> FailedSide | None:

@@ -94,7 +94,11 @@ def present(
     json: bool,
     show: Callable[[Run, Store], None] | None = None,
 ) -> ReportView:
-    """Print a run's result, as ``show`` does where there is one, and write its HTML report. Returns it."""
+    """Print a run's result, as ``show`` does where there is one, and write its HTML report. Returns it.
+
+    Raises AnalysisError, after all that, where every trial failed; of a gate ``cli.gate.conclude`` says so.
+    """
+    from walproof.analysis.unmeasured import require_finished_trial
     from walproof.report.html import to_html
     from walproof.report.json import to_json
     from walproof.report.terminal import print_terminal
@@ -111,6 +115,8 @@ def present(
             print_terminal(view, result_console())
     with reader_may_leave():
         sys.stderr.write(f"report: {path}\n")
+    if view.gate is None:
+        require_finished_trial(view.trials)
     return view
 
 

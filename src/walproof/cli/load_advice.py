@@ -205,9 +205,11 @@ def _show_again(name: str, given: LoadAdviceOptions) -> None:
 
 
 def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass, *, json: bool) -> None:
-    """The recipe on stdout, without the steps that gained nothing."""
+    """The recipe on stdout, without the steps that gained nothing. Raises AnalysisError where nothing was
+    measured: a recipe would look as if it had been."""
     from walproof.advise.loading import advise_load
     from walproof.analysis.summary import analyse
+    from walproof.analysis.unmeasured import require_finished_trial
     from walproof.facts import Load, LoadMethod
     from walproof.lab.kinds.loading.advice import STEPS
     from walproof.report.kinds.loading.script import Recipe, load_script
@@ -215,7 +217,9 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
     from walproof.workload.loading.steps import around
 
     load = run.plan.kind_as(Load)
-    analysis = analyse(run.plan, store.trials(run.id), LOAD_METRIC)
+    trials = store.trials(run.id)
+    require_finished_trial(trials)
+    analysis = analyse(run.plan, trials, LOAD_METRIC)
     (advice,) = advise_load(run.plan, analysis, may_lose)
     dropped = set(advice.left_out)
     gone = {step for name, steps in STEPS.items() if name in dropped for step in steps}

@@ -10,7 +10,7 @@ from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.wording import is_unknown, is_vague
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.summary import Analysis
-from walproof.facts import Cell, Plan, Run, Trial
+from walproof.facts import Cell, Plan, Run, Trial, TrialState
 from walproof.report.cells import Cells
 from walproof.report.numbers import counted, number, p_value, percent, ratio
 from walproof.report.pooling import say_pooling
@@ -241,7 +241,7 @@ def _extent(run: Run, analysis: Analysis) -> str:
 
 
 def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> tuple[str, ...]:
-    """More rounds for each half-width, with the time they take."""
+    """More rounds for each half-width, with the time they take; before them, what made trials fail."""
     if not analysis.precision or not analysis.rounds:
         return ()
     round_s = _round_seconds(plan, trials)
@@ -252,6 +252,9 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
         known = [(n.more, p.cell) for p in analysis.precision if (n := p.needed[index]).more is not None]
         if not known and any(effect.interval is not None for effect in analysis.effects):
             return (f"More {noun}s: the present ones contradict each other.",)
+        if not known and analysis.failed:
+            reason = next(trial.reason for trial in trials if trial.state is TrialState.FAILED)
+            return (f"Mend what made {analysis.failed} of {analysis.trials} trials fail: {reason}.",)
         if not known:
             return (f"A second {noun}: one {noun} says nothing about the spread.",)
         more, most = max((more or 0, cell) for more, cell in known)

@@ -16,12 +16,12 @@ class Cells:
     def __init__(self, plan: Plan, trials: Sequence[Trial]) -> None:
         self.plan = plan
         self._finished: dict[Cell, list[Trial]] = {cell: [] for cell in plan.cells}
-        self._failed: dict[Cell, int] = dict.fromkeys(plan.cells, 0)
+        self._failed: dict[Cell, list[Trial]] = {cell: [] for cell in plan.cells}
         for trial in trials:
             if trial.state is TrialState.DONE:
                 self._finished.setdefault(trial.cell, []).append(trial)
             else:
-                self._failed[trial.cell] = self._failed.get(trial.cell, 0) + 1
+                self._failed.setdefault(trial.cell, []).append(trial)
 
     def groups(self) -> tuple[tuple[str, str], ...]:
         """Each (install, workload) of the plan, in order: the subject of one table or chart panel."""
@@ -46,9 +46,9 @@ class Cells:
         """Trials that ended well, in run order."""
         return self._finished.get(cell, [])
 
-    def failed(self, cell: Cell) -> int:
-        """How many trials of the cell failed."""
-        return self._failed.get(cell, 0)
+    def failed(self, cell: Cell) -> Sequence[Trial]:
+        """Trials that did not, in run order."""
+        return self._failed.get(cell, [])
 
     def values(self, cell: Cell, metric: str) -> list[float]:
         """The metric of each finished trial that has it."""

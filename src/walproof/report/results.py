@@ -162,7 +162,7 @@ def _row(cells: Cells, analysis: Analysis, cell: Cell) -> tuple[TableCell, ...]:
             compared += " ="
         elif effect.conclusion is Conclusion.IN_DOUBT:
             compared += " ?"
-    failed = cells.failed(cell)
+    failed = len(cells.failed(cell))
     done = len(cells.finished(cell))
     trials = f"{done} of {done + failed}" if failed else str(done)
 
@@ -217,7 +217,9 @@ def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
     ):
         note += " ? marks a difference that so many comparisons show by chance."
     group_cells = [Cell(install, workload, v.name) for v in cells.plan.variants]
-    failed, done = sum(map(cells.failed, group_cells)), sum(len(cells.finished(cell)) for cell in group_cells)
+    # A start that several variants share is one trial.
+    failed = len({trial.number for cell in group_cells for trial in cells.failed(cell)})
+    done = len({trial.number for cell in group_cells for trial in cells.finished(cell)})
     if failed:
         note += f" {failed} of {failed + done} trials failed and {'is' if failed == 1 else 'are'} left out."
     return note
