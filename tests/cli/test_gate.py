@@ -70,6 +70,24 @@ def test_a_gate_on_two_files_names_them(tmp_path: Path) -> None:
     assert (done.returncode, "set the same" in done.stderr) == (ExitStatus.ERROR, True)
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [("max_wal_sise = 3", "Did you mean max_wal_size"), ("max_wal_size = many", "hint: ")],
+)
+def test_a_file_that_no_server_would_start_with_is_no_side_of_a_gate(
+    tmp_path: Path, line: str, hint: str
+) -> None:
+    (tmp_path / "a.conf").write_text("commit_delay = 1\n")
+    (tmp_path / "b.conf").write_text(f"commit_delay = 2\nport = 1\n{line}\n")
+    files = ("--conf", "a.conf", "--conf", "b.conf", "--dry-run")
+    done = walproof(*GATE, *files, cwd=tmp_path)
+    assert done.returncode == ExitStatus.ERROR, done.stdout
+    assert f'"b.conf" has a line that PostgreSQL refuses: {line}\ndetail: ' in done.stderr
+    assert hint in done.stderr
+    done = walproof("compare", "--pg", "embedded", *files, cwd=tmp_path)
+    assert (done.returncode, line.split()[0] in done.stderr) == (ExitStatus.DONE, True), done.stderr
+
+
 def test_a_study_may_run_on_somebodys_own_configuration(tmp_path: Path) -> None:
     """What is typed counts after the file, and the file after what the study says of every variant."""
     (tmp_path / "own.conf").write_text("shared_buffers = 256MB\nmax_wal_size = 2GB\nport = 1\n")

@@ -179,8 +179,9 @@ def compare(given: CompareOptions) -> None:
     (workload,) = tables["workload"]
     name = workload.get("name", f"scale {given.scale}") if against is None else THIS_VERSION
     chosen = chosen_installs(tuple(given.pg or map(str, tables.get("pg", ()))))
-    configurations = read_and_say(given.conf, chosen) if given.conf else None
-    if configurations is not None and not given.fail_if:
+    is_judged = bool(given.fail_if)
+    configurations = read_and_say(given.conf, chosen, is_judged=is_judged) if given.conf else None
+    if configurations is not None and not is_judged:
         # A gate on a change that changes nothing holds.
         configurations.require_differences()
     study = ad_hoc(

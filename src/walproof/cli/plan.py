@@ -93,12 +93,14 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_and_say(files: Sequence[Path], chosen: Sequence[Install]) -> Configurations:
-    """Read files that were named with ``--conf``, and say which of their lines count for nothing here. Raises
-    SettingError, StudyError."""
+def read_and_say(files: Sequence[Path], chosen: Sequence[Install], *, is_judged: bool) -> Configurations:
+    """Read files that were named with ``--conf``, and say which of their lines count for nothing here.
+
+    ``is_judged``: for a gate. Raises SettingError, StudyError.
+    """
     from walproof.lab.configurations import read_configurations
 
-    found = read_configurations(files, chosen)
+    found = read_configurations(files, chosen, is_judged=is_judged)
     for note in found.notes:
         sys.stderr.write(f"{note}\n")
     return found

@@ -92,7 +92,7 @@ def run(given: RunOptions) -> None:
     folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)
     chosen = chosen_installs(asked.pg or studyfile.pg)
     if given.conf is not None:
-        own = read_and_say([given.conf], chosen)
+        own = read_and_say([given.conf], chosen, is_judged=bool(given.fail_if))
         asked = replace(asked, base={**own.base, **asked.base})
         studyfile = studyfile.model_copy(
             update={"description": " ".join((studyfile.description.strip(), *own.notes))}

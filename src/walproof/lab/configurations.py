@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from walproof.errors import StudyError
+from walproof.errors import SettingError, StudyError
 from walproof.facts import Install
 from walproof.postgres.build import accepts
 from walproof.settings.catalogue import normalise
@@ -46,14 +46,22 @@ class Configurations:
                 )
 
 
-def read_configurations(files: Sequence[Path], chosen: Sequence[Install]) -> Configurations:
-    """Read the files for these installs. Raises SettingError; StudyError for a file that is named twice."""
+def read_configurations(
+    files: Sequence[Path], chosen: Sequence[Install], *, is_judged: bool = False
+) -> Configurations:
+    """Read the files for these installs. Raises SettingError; StudyError for a file that is named twice.
+
+    ``is_judged``: a line that PostgreSQL does not know or take is an error instead of a note: no server
+    would start with the file that is said to hold.
+    """
     names = _names(files)
     read: dict[str, Mapping[str, str]] = {}
     notes: list[str] = []
     for name, file in zip(names, files, strict=True):
         found = files_of(file)
-        read[name], left_out = _usable(found.settings, chosen)
+        read[name], left_out, refused = _usable(found.settings, chosen)
+        if is_judged and refused:
+            raise _refused(file, found.settings, refused)
         notes += _notes(name, left_out)
         if found.counted is not None:
             notes.append(f"{name}: what ALTER SYSTEM has set counts last ({found.counted}).")
@@ -91,14 +99,26 @@ def _shortened(parts: Sequence[str]) -> str:
 
 def _usable(
     lines: Mapping[str, str], chosen: Sequence[Install]
-) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """The lines that servers of all installs can have, and why not the others."""
+) -> tuple[Mapping[str, str], Mapping[str, str], Mapping[str, SettingError]]:
+    """The lines that servers of all installs can have, why not the others, and the errors among these."""
     left_out: dict[str, str] = {}
+    refused: dict[str, SettingError] = {}
     for install in chosen:
         found = usable(lines, install.version_num, partial(accepts, install))
         lines = found.settings
         left_out |= found.left_out
-    return lines, left_out
+        refused |= found.refused
+    return lines, left_out, refused
+
+
+def _refused(file: Path, lines: Mapping[str, str], refused: Mapping[str, SettingError]) -> SettingError:
+    """The error of a file that no server would start with; the first line has the hint."""
+    name, first = next(iter(refused.items()))
+    return SettingError(
+        f'"{file}" has a line that PostgreSQL refuses: {name} = {lines[name]}',
+        detail="\n".join(filter(None, (*(error.message for error in refused.values()), first.detail))),
+        hint=first.hint or "Mend the line, or leave it out.",
+    )
 
 
 def _notes(name: str, left_out: Mapping[str, str]) -> list[str]:

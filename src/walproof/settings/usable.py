@@ -22,6 +22,8 @@ class UsableConf:
     settings: Mapping[str, str]
     left_out: Mapping[str, str]
     """Name of each other line -> why."""
+    refused: Mapping[str, SettingError]
+    """Those of them that PostgreSQL itself does not know or take."""
 
 
 def usable(conf: Mapping[str, str], version_num: int, takes: Takes) -> UsableConf:
@@ -29,6 +31,7 @@ def usable(conf: Mapping[str, str], version_num: int, takes: Takes) -> UsableCon
     catalogue = Catalogue.for_version(version_num)
     found: dict[str, str] = {}
     left_out: dict[str, str] = {}
+    refused: dict[str, SettingError] = {}
     for name, value in conf.items():
         if is_custom(name) or name in OWNED or name in _OF_A_SERVER:
             left_out[name] = NOT_ITS_OWN
@@ -37,12 +40,14 @@ def usable(conf: Mapping[str, str], version_num: int, takes: Takes) -> UsableCon
             catalogue.check(name, value)
         except SettingError as error:
             left_out[name] = error.message
+            refused[name] = error
             continue
         if takes(name, value):
             found[name] = value
         else:
             left_out[name] = f"this build of PostgreSQL does not take {value}"
-    return UsableConf(found, left_out)
+            refused[name] = SettingError(left_out[name])
+    return UsableConf(found, left_out, refused)
 
 
 # Others, which do not bear on the speed of a server without libraries, standbys and archive.
