@@ -15,7 +15,7 @@ import typer
 from tests.analysis.facts import DEFAULT, fail, make_plan, make_trials, make_workload
 from tests.analysis.slices import start, taking_turns, toggled_plan
 from tests.report.facts import durability
-from walproof.advise.gate import not_measured, say_help
+from walproof.advise.gate import not_measured, say_answer, say_help
 from walproof.analysis.gate import Outcome, judge
 from walproof.cli import gate as gate_cli
 from walproof.cli.gate import Undecided, conclude
@@ -161,6 +161,41 @@ def test_help_is_a_command_that_can_be_typed() -> None:
     assert found is not None
     assert found.outcome is Outcome.UNDECIDED
     assert "--transactions" in " ".join(say_help(plan, found, trials))
+
+
+@pytest.mark.parametrize("promise", ["tps < 0.97x", "wal_bytes_per_txn > 1.02x"])
+def test_help_after_one_round_is_a_budget_with_room_for_more(promise: str) -> None:
+    """One round says nothing about the spread: neither that rounds would not do, nor which metric would."""
+    plan = make_plan((DEFAULT, Variant("other", {})))
+    plan = replace(plan, rounds=200, budget_s=20.0, gate=Gate(parse_promises([promise])))
+    trials = make_trials(plan, 1, lambda cell: 100.0, metric=promise.split()[0])
+    found = judge(plan, trials, is_finished=True)
+    assert found is not None
+    help_ = say_help(plan, found, trials)
+    assert help_[0] == (
+        "The gate: one round says nothing about the spread; --budget 2min has room for 4 rounds."
+    )
+    assert "vary least" not in " ".join(help_)
+    assert say_answer(plan, found)[0] == "It is undecided after 1 round."
+
+
+def test_help_after_failures_is_what_failed() -> None:
+    (line,) = [line for line in failed_view("tps < 0.97x").what_would_help if line.startswith("The gate")]
+    assert line.startswith("The gate: first mend what failed. 2 of 2 trials of other failed: syntax error")
+
+
+def test_bytes_are_not_proposed_where_the_promise_is_of_bytes() -> None:
+    for metric, is_proposed in (("tps", True), ("wal_bytes_per_txn", False)):
+        plan = make_plan((DEFAULT, Variant("other", {})))
+        plan = replace(plan, rounds=4, gate=Gate(parse_promises([f"{metric} < 1x"])))
+        trials = make_trials(plan, 4, lambda cell: 100.0, noise=1.0, metric=metric)
+        found = judge(plan, trials, is_finished=True)
+        assert found is not None
+        # The ratio lies at the limit: no number of rounds decides it.
+        judged = tuple(replace(item, ratio=item.promise.limit) for item in found.judged)
+        said = say_help(plan, replace(found, judged=judged), trials)[0]
+        assert "no number of rounds" in said
+        assert ("WAL bytes vary least" in said) is is_proposed
 
 
 def test_a_figure_has_each_ratio_beside_its_limit() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from walproof.advise.wording import say_percent, say_ratio
-from walproof.analysis.gate import Judged, Judgement, Outcome
+from walproof.analysis.gate import FIRST_ROUNDS, Judged, Judgement, Outcome
 from walproof.analysis.unmeasured import MEND, FailedSide, Unmeasured, unmeasured
 from walproof.errors import AnalysisError
 from walproof.facts import Plan, Trial
@@ -23,14 +23,14 @@ def say_beginning(plan: Plan) -> str:
     assert plan.gate is not None
     count = len(plan.gate.promises)
     promises = "1 promise" if count == 1 else f"{count} promises"
-    most = f"{plan.rounds} {_noun(plan)}s" if plan.budget_s is None else format_duration(plan.budget_s)
+    most = _counted(plan, plan.rounds) if plan.budget_s is None else format_duration(plan.budget_s)
     return f"a gate of {promises}: measures until it is decided, {most} at most, after what is prepared"
 
 
 def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:
     """Lines after a look: what is known about each promise, and when the next look is."""
     number = found.looks.index(found.done) + 1
-    lines = [f"look {number} of at most {len(found.looks)}, after {found.done} {_noun(plan)}s:"]
+    lines = [f"look {number} of at most {len(found.looks)}, after {_counted(plan, found.done)}:"]
     for judged in found.judged:
         line = f"  {judged.promise.text}  {subject(plan, judged)}: {_known(judged)}, {judged.outcome.value}"
         if number == 1 and not found.is_over and judged.outcome is Outcome.UNDECIDED:
@@ -40,7 +40,7 @@ def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
         after = next(later for earlier, later in pairwise(found.looks) if earlier == found.done)
         each = sum(trial.ended_at - trial.started_at for trial in trials) / found.done
         wait = format_duration(each * (after - found.done))
-        lines.append(f"  the next look is after {after} {_noun(plan)}s, in about {wait}")
+        lines.append(f"  the next look is after {_counted(plan, after)}, in about {wait}")
     return tuple(lines)
 
 
@@ -64,7 +64,7 @@ def subject(plan: Plan, judged: Judged) -> str:
 def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
     """The gate's outcome in sentences."""
     if found.outcome is Outcome.HOLDS:
-        return (f"It holds, known after {found.done} {_noun(plan)}s.",)
+        return (f"It holds, known after {_counted(plan, found.done)}.",)
     if found.outcome is Outcome.BROKEN:
         return tuple(
             f"Broken: {judged.promise.text} for {subject(plan, judged)}, which has "
@@ -72,7 +72,7 @@ def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
             for judged in found.judged
             if judged.outcome is Outcome.BROKEN
         )
-    spent = "" if found.done == 0 else f" after {found.done} {_noun(plan)}s"
+    spent = "" if found.done == 0 else f" after {_counted(plan, found.done)}"
     return (
         f"It is undecided{spent}.",
         *(
@@ -122,6 +122,11 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
     undecided = [judged for judged in found.judged if judged.outcome is Outcome.UNDECIDED]
     if found.outcome is not Outcome.UNDECIDED or not found.done:
         return ()
+    lost = unmeasured(plan, found, trials)
+    if lost:
+        # Rounds would fail as these did.
+        reason = lost[0].sides[0].reason
+        return (f"The gate: first mend what failed. {say_failed(plan, lost[0])}: {reason}.",)
     if any(judged.ratio is None and judged.rounds for judged in undecided):
         return ("The gate: of a metric that is above 0 in every trial a promise can be decided.",)
     lines = [_more_rounds(plan, found, undecided, trials)]
@@ -135,20 +140,32 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
 
 
 def _more_rounds(plan: Plan, found: Judgement, undecided: Sequence[Judged], trials: Sequence[Trial]) -> str:
+    each = sum(trial.ended_at - trial.started_at for trial in trials) / found.done
+    if any(judged.ratio is not None and judged.interval is None for judged in undecided):
+        noun = _noun(plan)
+        more = _budget(plan, found, FIRST_ROUNDS, each)
+        return (
+            f"The gate: one {noun} says nothing about the spread; {more} has room for {FIRST_ROUNDS} {noun}s."
+        )
     wanted = [_rounds_wanted(judged) for judged in undecided]
     known = [rounds for rounds in wanted if rounds is not None]
     if len(known) < len(wanted) or max(known) > _ROUNDS_SENSIBLE:
-        return (
+        said = (
             "The gate: no number of rounds that makes sense would decide it. Limits farther from the ratios "
-            "would, and metrics that vary less: WAL bytes vary least."
+            "would"
         )
-    each = sum(trial.ended_at - trial.started_at for trial in trials) / found.done
+        if any(not judged.promise.metric.startswith("wal_") for judged in undecided):
+            said += ", and metrics that vary less: WAL bytes vary least"
+        return f"{said}."
     # A quarter more: the ratio moves, too.
-    rounds = math.ceil(1.25 * max(known))
-    more = f"--budget {math.ceil(rounds * each / 60)}min"
-    if found.done >= plan.rounds:
-        more = f"--rounds {rounds} {more}"
+    more = _budget(plan, found, math.ceil(1.25 * max(known)), each)
     return f"The gate: {more} will probably decide it, if the ratios stay as they are."
+
+
+def _budget(plan: Plan, found: Judgement, rounds: int, each_s: float) -> str:
+    """Options that have room for so many rounds."""
+    more = f"--budget {math.ceil(rounds * each_s / 60)}min"
+    return f"--rounds {rounds} {more}" if found.done >= plan.rounds else more
 
 
 def _rounds_wanted(judged: Judged) -> int | None:
@@ -175,3 +192,7 @@ def _expected(judged: Judged) -> str:
 
 def _noun(plan: Plan) -> str:
     return "start" if plan.slices_all else "round"
+
+
+def _counted(plan: Plan, count: int) -> str:
+    return f"{count} {_noun(plan)}{'' if count == 1 else 's'}"
