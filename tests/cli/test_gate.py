@@ -54,6 +54,12 @@ def test_a_dry_run_says_what_is_decided_and_how_long_it_may_take(tmp_path: Path)
     assert "--fail-if 'wal_bytes_per_txn > 1.02x'" in done.stdout
 
 
+def test_a_limit_that_no_change_breaks_is_warned_of(tmp_path: Path) -> None:
+    done = walproof(*GATE, "--fail-if", "tps < 1.2x", "--set", "commit_delay=1", "--dry-run", cwd=tmp_path)
+    assert done.returncode == ExitStatus.DONE, done.stderr
+    assert done.stderr == 'warning: an unchanged configuration breaks "tps < 1.2x": its ratio is 1x\n'
+
+
 def test_a_gate_on_two_files_names_them(tmp_path: Path) -> None:
     """Where they set the same, too: a change of a comment breaks nothing, and a gate on it holds."""
     for name, text in (

@@ -63,6 +63,9 @@ def test_no_interval_breaks_and_keeps_a_promise(promise: Promise, low: float, ti
     [
         ("tps", 'has no "<" or ">"', '"tps < 0.97x"'),
         ("tps < -3%", "in percent", 'Write "tps < 0.97x"'),
+        ("tps < 3%", "in percent", 'Write "tps < 0.97x"'),
+        ("tps < +3%", "in percent", 'Write "tps < 1.03x"'),
+        ("tps < 100%", "in percent", "a ratio above 0"),
         ("wal_bytes_per_txn > 2 %", "in percent", 'Write "wal_bytes_per_txn > 1.02x"'),
         ("tps < -100%", "in percent", "a ratio above 0"),
         ("tps < 900", 'without "x"', '"tps < 0.97x"'),
@@ -91,6 +94,14 @@ def test_a_promise_twice_is_a_mistake() -> None:
     assert len(parse_promises(["tps < 0.97x", "tps < 0.9x"])) == 2
     with pytest.raises(StudyError, match="given twice"):
         parse_promises(["tps < 0.97x", "tps<.970x"])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_broken"),
+    [("tps < 1.2x", True), ("tps > 0.9x", True), ("tps < 1x", False), ("tps > 1x", False)],
+)
+def test_a_promise_that_an_unchanged_configuration_breaks(text: str, is_broken: bool) -> None:
+    assert parse_promise(text).is_broken_by_no_change is is_broken
 
 
 def test_slices_have_what_is_said_of_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -84,7 +85,8 @@ class GateOptions(Protocol):
 
 
 def check(given: GateOptions) -> None:
-    """Refuse before the first trial what could only fail after the last. Raises StudyError, ReportError."""
+    """Refuse before the first trial what could only fail after the last, and warn of what nothing but a gain
+    keeps. Raises StudyError, MetricError, ReportError."""
     from walproof.errors import ReportError, StudyError
 
     for flag, path in (("--junit", given.junit), ("--summary", given.summary)):
@@ -98,6 +100,11 @@ def check(given: GateOptions) -> None:
         if path.is_dir() or not path.absolute().parent.is_dir():
             what = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
             raise ReportError(f'{flag} "{path}" {what}', hint="Name a file in an existing folder.")
+    for promise in read_promises(given.fail_if or []):
+        if promise.is_broken_by_no_change:
+            sys.stderr.write(
+                f'warning: an unchanged configuration breaks "{promise.text}": its ratio is 1x\n'
+            )
 
 
 def conclude(view: ReportView | None, given: GateOptions) -> None:

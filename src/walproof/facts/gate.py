@@ -74,6 +74,11 @@ class Promise:
         """Whether none of them does."""
         return low >= self.limit if self.side is Side.BELOW else high <= self.limit
 
+    @property
+    def is_broken_by_no_change(self) -> bool:
+        """Whether a change that changes nothing breaks it."""
+        return self.is_broken_by(1.0, 1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -113,7 +118,9 @@ def _limit(text: str, name: str, side: str, limit: str) -> float:
             return factor
         raise StudyError(f'--fail-if "{text}" has a limit of {limit}', hint="A ratio is above 0.")
     if match := _SHARE.fullmatch(limit):
-        changed = 1 + float(match[1]) / 100
+        share = float(match[1]) / 100
+        # Without a sign it is a loss where less is bad: nobody means "less than 3 % more".
+        changed = 1 - share if side == Side.BELOW.value and match[1][0] not in "+-" else 1 + share
         meant = f'"{name} {side} {changed:.6g}x"' if changed > 0 else "a ratio above 0, such as 0.97x"
         raise StudyError(f'--fail-if "{text}" has a limit in percent', hint=f"Write {meant}.")
     if _NUMBER.fullmatch(limit):
