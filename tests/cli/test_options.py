@@ -26,10 +26,11 @@ from walproof.cli.declaration import (
 from walproof.cli.gate import Undecided
 from walproof.cli.load_advice import LoadAdviceOptions
 from walproof.cli.run import RunOptions, run
-from walproof.errors import SettingError, UnitError
+from walproof.errors import SettingError, StoreError, UnitError
 from walproof.facts import Promise, Side
 from walproof.lab.asked import Overrides
 from walproof.lab.studyfile import WorkloadTable
+from walproof.settings.conninfo import parse, shown_parts
 
 CLASSES = (RunOptions, CompareOptions, LoadAdviceOptions)
 
@@ -66,14 +67,44 @@ def test_a_command_is_written_as_it_could_be_typed() -> None:
         "run",
         RunOptions(
             "durability", quick=True, set_=["a=1", "b=2"], rounds=3, pg=[], seed=0,
-            keep_failures=Path("kept"), store="postgresql://user:word@host/facts", dry_run=True, json=True,
+            keep_failures=Path("kept"), store="own.sqlite", dry_run=True, json=True,
             new=True,
         ),
     )  # fmt: skip
     assert typed == [
         "walproof", "run", "durability", "--quick", "--set", "a=1", "--set", "b=2", "--rounds", "3",
-        "--seed", "0", "--keep-failures", "kept",
+        "--seed", "0", "--keep-failures", "kept", "--store", "own.sqlite",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("sqlite:////srv/own.sqlite", "sqlite:////srv/own.sqlite"),
+        ("postgresql:///?service=facts", "postgresql:///?service=facts"),
+        ("postgresql+psycopg://me@db1:5433/facts", "postgresql://me@db1:5433/facts"),
+        (
+            "postgresql://me:word@db1:5433/facts?sslmode=require",
+            "postgresql:///?user=me&host=db1&port=5433&dbname=facts&sslmode=require",
+        ),
+        (
+            "postgresql://me@db1/facts?sslpassword=word&application_name=a%26b",
+            "postgresql:///?user=me&host=db1&dbname=facts&application_name=a%26b",
+        ),
+        ("postgresql://:word@", "postgresql://"),
+    ],
+)
+def test_a_store_is_repeated_without_its_secrets(given: str, kept: str) -> None:
+    """What is left of an address names the same place, by libpq's rules."""
+    assert command_line("run", RunOptions("durability", store=given))[-2:] == ["--store", kept]
+    if kept.startswith("postgresql:"):
+        assert parse(kept) == shown_parts(given.replace("+psycopg", ""))
+
+
+def test_an_address_that_cannot_be_read_is_not_repeated() -> None:
+    with pytest.raises(StoreError) as caught:
+        command_line("run", RunOptions("durability", store="postgresql://me:a@word@db1/facts"))
+    assert "word" not in str(caught.value)
 
 
 def test_a_comparison_repeats_what_a_later_default_could_change() -> None:
@@ -103,7 +134,7 @@ def test_every_option_is_repeated_by_a_name_that_typer_knows(kind: type[Any]) ->
     never = [option.name for option in options_of(kind) if Repeated.NEVER in option.marks(Repeated)]
     of_gates = {"junit", "summary", "undecided"} & set(values)
     of_hosts = {"ray", "hosts", "insecure", "listen"} & set(values)
-    assert sorted(never) == sorted({"dry_run", "json", "new", "store"} | of_gates | of_hosts)
+    assert sorted(never) == sorted({"dry_run", "json", "new"} | of_gates | of_hosts)
     given: list[object] = []
 
     def take(options: Any) -> None:

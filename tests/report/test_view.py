@@ -211,6 +211,15 @@ def test_run_without_trials_says_so() -> None:
     assert view.next_commands[0].command == "walproof run durability --duration 12s"
 
 
+def test_the_next_command_names_the_place_of_the_results() -> None:
+    facts = small_facts(2)
+    command = ("walproof", "run", "small", "--out", "o u t", "--store", "own.sqlite")
+    view = build_view(replace(facts.run, command=command), facts.trials)
+    assert view.next_commands[-1].command == (
+        f"walproof report {facts.run.id} --open --out 'o u t' --store own.sqlite"
+    )
+
+
 def test_run_of_failed_trials_only_says_so() -> None:
     facts = small_facts(2)
     dead = tuple(

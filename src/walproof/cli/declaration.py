@@ -8,8 +8,9 @@
     def run(given: Options) -> None: ...
 
 A field's annotation says all there is to know about its option: what typer reads (its flag, its help), what
-it changes (`Override`, `WorkloadKey`), and whether the command that repeats a run has it (`Repeated`). The
-parameters that typer looks at, what a study is given, and that command are derived from it.
+it changes (`Override`, `WorkloadKey`), and whether and how the command that repeats a run has it (`Repeated`,
+`RepeatedAs`). The parameters that typer looks at, what a study is given, and that command are derived from
+it.
 """
 
 from __future__ import annotations
@@ -49,6 +50,13 @@ class WorkloadKey:
 
     field: str
     read: Callable[[Any], object] = _as_given
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedAs:
+    """Part of an option's annotation: what the command that repeats a run has in place of its value."""
+
+    say: Callable[[str], str]
 
 
 class Repeated(Enum):
@@ -137,7 +145,7 @@ def command_line(command: str, given: DataclassInstance) -> list[str]:
     """The command that repeats a run: arguments and options in their order, as `Repeated` says.
 
     What has no value (None, False) is left out; True has only its flag; of a list each value has the flag
-    before it.
+    before it. Raises what `RepeatedAs` raises: StoreError.
     """
     words = ["walproof", command]
     for option in options_of(type(given)):
@@ -145,6 +153,8 @@ def command_line(command: str, given: DataclassInstance) -> list[str]:
         repeated = option.marks(Repeated)
         if Repeated.NEVER in repeated or (Repeated.CHANGED in repeated and value == option.default):
             continue
+        for mark in option.marks(RepeatedAs):
+            value = None if value is None else mark.say(value)
         for each in value if isinstance(value, list) else [value]:
             if each is True:
                 words += [str(option.flag)]

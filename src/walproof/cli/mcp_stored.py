@@ -196,5 +196,8 @@ def _lacking(reach: Reach) -> list[str]:
 
 
 def _place(reach: Reach) -> list[str]:
-    """``--out``, where it is not the default; a store's address may hold secrets."""
-    return flags(("--out", None if reach.out == options.DEFAULT_OUT else reach.out))
+    """``--out``, where it is not the default, and ``--store`` without its secrets."""
+    return flags(
+        ("--out", None if reach.out == options.DEFAULT_OUT else reach.out),
+        ("--store", None if reach.store is None else options.repeatable_store(reach.store)),
+    )

@@ -109,6 +109,13 @@ def open_existing_store(out: Path, url: str | None) -> Store:
     return open_store(out, url)
 
 
+def repeatable_store(url: str) -> str:
+    """``--store`` for a command that is printed and kept, without what may be secret. Raises StoreError."""
+    from walproof.facts.place import repeatable
+
+    return repeatable(url)
+
+
 def result_console() -> Console:
     """The console for a result on stdout; without a terminal it is as wide as the tables."""
     from rich.console import Console

@@ -9,7 +9,7 @@ from typing import Annotated, Protocol
 import typer
 
 from walproof.cli import options
-from walproof.cli.declaration import Override, Repeated
+from walproof.cli.declaration import Override, Repeated, RepeatedAs
 from walproof.errors import UnitError
 
 
@@ -157,8 +157,7 @@ Listen = Annotated[
     Repeated.NEVER,
 ]  # fmt: skip
 Out = Annotated[options.Out, Repeated.CHANGED]
-# The URL of a shared store may hold a password.
-StoreUrl = Annotated[options.StoreUrl, Repeated.NEVER]
+StoreUrl = Annotated[options.StoreUrl, RepeatedAs(options.repeatable_store)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop."), Repeated.NEVER]
 Json = Annotated[options.Json, Repeated.NEVER]
 New = Annotated[

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
 from walproof.errors import ConninfoError, StoreAwayError, StoreError
 from walproof.files import make_private, private_folder
-from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown
+from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown, shown_parts
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
 _PATIENCE_S = 10
@@ -62,20 +63,10 @@ class StorePlace:
 
 def find_place(url: str | Path) -> StorePlace:
     """What ``--store`` says; the folder of a file is made. Raises StoreError without any part of a secret."""
-    text = str(url)
-    if (scheme := _POSTGRESQL.match(text)) is not None:
-        conninfo = f"postgresql://{text[scheme.end() :]}"
-        try:
-            parse(conninfo)
-            return StorePlace(f"postgresql ({shown(conninfo)})", None, conninfo)
-        except ConninfoError as error:
-            raise StoreError(f"invalid store: {error.message}", hint=error.hint) from None
-    if text.startswith("sqlite:///"):
-        text = text.removeprefix("sqlite:///")
-    elif "://" in text or seems_conninfo(text):
-        # It is not repeated: it may hold a password.
-        raise StoreError("--store names no file and no postgresql:// URL", hint=_HINT)
-    path = Path(text).absolute()
+    conninfo, file = _read(str(url))
+    if conninfo:
+        return StorePlace(f"postgresql ({shown(conninfo)})", None, conninfo)
+    path = Path(file).absolute()
     try:
         private_folder(path.parent)
         if not path.exists():
@@ -86,6 +77,37 @@ def find_place(url: str | Path) -> StorePlace:
             hint="Name a folder that you can write with --out.",
         ) from error
     return StorePlace(str(path), path, "")
+
+
+def repeatable(url: str) -> str:
+    """``--store`` for a command that is printed and kept: what may be secret in an address is left out.
+
+    libpq then looks for a password in its environment and files. Raises StoreError as `find_place`.
+    """
+    conninfo, _ = _read(url)
+    if not conninfo:
+        return url
+    parts = shown_parts(conninfo)
+    if parts == parse(conninfo):
+        return conninfo
+    pairs = "&".join(f"{name}={quote(value, safe='/,')}" for name, value in parts.items())
+    return f"postgresql:///?{pairs}" if pairs else "postgresql://"
+
+
+def _read(text: str) -> tuple[str, str]:
+    """(address of a PostgreSQL, path of a file), one of which is empty. Raises StoreError."""
+    if (scheme := _POSTGRESQL.match(text)) is not None:
+        conninfo = f"postgresql://{text[scheme.end() :]}"
+        try:
+            parse(conninfo)
+        except ConninfoError as error:
+            raise StoreError(f"invalid store: {error.message}", hint=error.hint) from None
+        return conninfo, ""
+    file = text.removeprefix("sqlite:///")
+    if file == text and ("://" in text or seems_conninfo(text)):
+        # It is not repeated: it may hold a password.
+        raise StoreError("--store names no file and no postgresql:// URL", hint=_HINT)
+    return "", file
 
 
 def open_engine(place: StorePlace) -> sa.Engine:

@@ -302,10 +302,11 @@ def next_commands(run: Run, analysis: Analysis) -> tuple[NextCommand, ...]:
         commands.append(NextCommand(f"measure {_names(notable)} on servers of their own", again))
     if run.finished_at is None:
         commands.append(NextCommand("finish the run", repeat_command(run)))
-    # Results that are not in the default folder are found by naming it again.
+    # Results that are not in the default folder or store are found by naming it again.
     words = ["walproof", "report", run.id, "--open"]
-    if "--out" in run.command:
-        words += run.command[run.command.index("--out") :][:2]
+    for flag in ("--out", "--store"):
+        if flag in run.command:
+            words += run.command[run.command.index(flag) :][:2]
     commands.append(NextCommand("open the report", shlex.join(words)))
     return tuple(commands)
 

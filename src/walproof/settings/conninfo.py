@@ -58,11 +58,12 @@ def parse(text: str) -> dict[str, str]:
 
 def shown(text: str) -> str:
     """The parts of the connection string that may be shown and kept, as pairs. Raises ConninfoError."""
-    return " ".join(
-        f"{name}={_quoted(value)}"
-        for name, value in parse(text).items()
-        if name in SHOWN and _is_plain(value)
-    )
+    return " ".join(f"{name}={_quoted(value)}" for name, value in shown_parts(text).items())
+
+
+def shown_parts(text: str) -> dict[str, str]:
+    """The same, keyword -> value. Raises ConninfoError."""
+    return {name: value for name, value in parse(text).items() if name in SHOWN and _is_plain(value)}
 
 
 def split_table(text: str) -> tuple[str, str]:
