@@ -45,6 +45,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--table", "bad.sql"), "DDL, line 2: syntax error"),
     (("--table", "nothing"), "names no table"),
     ((), "no table is named"),
+    (("--table", "shop.sql:audit", "--file", "audit.csv", "--rows", "500"), "--rows and --file exclude"),
     (("--table", "shop.sql:audit", "--run", "last"), "--run and --table exclude each other"),
     (("--table", "shop.sql:audit", "--filled", "some"), '--filled is "some"'),
     (("--table", "secret=word:t"), "names no table"),
@@ -88,6 +89,21 @@ def test_the_plan_leaves_each_step_out_once(folder: Path) -> None:
     assert "200,000 rows into" in done.stdout
     assert "nothing: copy, 100, 1,000, 10,000, 100,000 rows a batch" in done.stdout
     assert "nothing: copy, 1, 2, 4, 8" in done.stdout
+    assert "--rows 200k" in done.stdout
+
+
+def test_the_plan_counts_the_rows_of_the_file(folder: Path) -> None:
+    """Batches larger than the file are not tried; the command that is kept names no rows."""
+    (folder / "few.csv").write_text("id,said\n" + '1,"two\nlines"\n' * 1500)
+    (folder / "few.sql").write_text("CREATE TABLE few (id int, said text);")
+    done = walproof(
+        "load-advice", "--pg", "embedded", "--table", "few.sql", "--file", "few.csv", "--dry-run", cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert "  1,500 rows into few, /" in done.stdout
+    assert "plain COPY, 1,000 rows a commit" in done.stdout
+    assert "10,000 rows a commit" not in done.stdout
+    assert "--rows" not in done.stdout
 
 
 def test_what_runs_as_superuser_is_said_before_anything_runs(folder: Path) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _WITHIN, _ROUNDS_MOST = 0.10, 12
 """Without --rounds, --within and --budget: short loads, which vary most, are repeated."""
+_ROWS = "200k"
 _CLASSES = {
     "nothing": DurabilityClass.NONE,
     "commits": DurabilityClass.LAST_COMMITS,
@@ -50,7 +51,10 @@ class LoadAdviceOptions:
             "--run", metavar="RUN", help="Measure nothing; print the recipe of a finished run again."
         ),
     ] = None
-    rows: Annotated[str, typer.Option("--rows", metavar="N", help="Rows to generate: 200k, 10M.")] = "200k"
+    rows: Annotated[
+        str | None,
+        typer.Option("--rows", metavar="N", help="Rows to generate: 5000, 10M. Default: 200k."),
+    ] = None
     file: Annotated[
         Path | None,
         typer.Option("--file", metavar="FILE", help="Rows to load instead: CSV with a header, or .parquet."),
@@ -110,14 +114,22 @@ def load_advice(given: LoadAdviceOptions) -> None:
     from walproof.privilege.user import server_user
     from walproof.sqltext import copy_file, statement
     from walproof.workload.loading.excerpt import excerpt
+    from walproof.workload.loading.file_rows import rows_in
 
     if given.run is not None:
         if given.table is not None:
             raise StudyError("--run and --table exclude each other", hint="A finished run has its table.")
         _show_again(given.run, given)
         return
+    if given.file is None and given.rows is None:
+        # It is part of the command that is kept, so that a later default changes nothing.
+        given = replace(given, rows=_ROWS)
     if given.table is None:
         raise StudyError("no table is named", hint="Name a table with --table, or a finished run with --run.")
+    if given.file is not None and given.rows is not None:
+        raise StudyError(
+            "--rows and --file exclude each other", hint="All rows of the file are loaded: leave out --rows."
+        )
     if given.may_lose not in _CLASSES:
         raise StudyError(f'--may-lose is "{given.may_lose}"', hint=f"It is one of {', '.join(_CLASSES)}.")
     if given.pg is not None and len(given.pg) > 1:
@@ -128,19 +140,20 @@ def load_advice(given: LoadAdviceOptions) -> None:
     # What else a dump holds is nobody's business: other tables, who replicates from where, keys of servers.
     ddl = excerpt(ddl, name)
     may_lose = _CLASSES[given.may_lose]
+    if given.file is not None:
+        # What no recipe can name is refused before hours of measuring, not after them.
+        copy_file(str(given.file.absolute()))
     wanted = Wanted(
         table=name,
         ddl=ddl,
-        rows=_count("--rows", given.rows),
+        rows=_count("--rows", given.rows or _ROWS) if given.file is None else rows_in(given.file),
         file=None if given.file is None else str(given.file.absolute()),
         replay=None if given.replay is None else _read(given.replay).strip().rstrip(";"),
         may_lose=may_lose,
         filled=0 if given.filled is None else _count("--filled", given.filled),
         ddl_as_superuser=given.ddl_as_superuser,
     )
-    # What no recipe can hold is refused before hours of measuring, not after them.
-    if wanted.file is not None:
-        copy_file(wanted.file)
+    # The same for what no recipe can hold.
     if wanted.replay is not None:
         statement(wanted.replay)
     folder = options.work_folder(given.on)

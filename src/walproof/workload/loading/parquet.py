@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +19,33 @@ def as_csv(file: Path, folder: Path) -> Path:
 
     Raises WorkloadError: for a file that is none, and for types that CSV does not have (lists, structs).
     """
+    path = folder / f"{file.stem}.csv"
+    with _opened(file) as rows:
+        csv: Any = importlib.import_module("pyarrow.csv")
+        with csv.CSVWriter(path, rows.schema_arrow) as writer:
+            for batch in rows.iter_batches():
+                writer.write_batch(batch)
+    return path
+
+
+def rows_of(file: Path) -> int:
+    """How many rows it holds, by what its end says of them. Raises WorkloadError for a file that is none."""
+    with _opened(file) as rows:
+        return int(rows.metadata.num_rows)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
     if importlib.util.find_spec("pyarrow") is None:
         raise WorkloadError(
             f'file "{file}" is Parquet, which needs pyarrow', hint="pip install 'walproof[arrow]', or a CSV."
         )
     arrow: Any = importlib.import_module("pyarrow")
-    csv: Any = importlib.import_module("pyarrow.csv")
     parquet: Any = importlib.import_module("pyarrow.parquet")
-    path = folder / f"{file.stem}.csv"
     try:
-        with parquet.ParquetFile(file) as rows, csv.CSVWriter(path, rows.schema_arrow) as writer:
-            for batch in rows.iter_batches():
-                writer.write_batch(batch)
+        with parquet.ParquetFile(file) as rows:
+            yield rows
     except (arrow.ArrowException, OSError) as error:
         raise WorkloadError(
             f'could not read Parquet file "{file}"', detail=str(error).splitlines()[0]
         ) from error
-    return path

@@ -12,6 +12,7 @@ from pydantic import Field, PositiveInt
 from walproof.errors import StudyError
 from walproof.facts import Install, Load, LoadFeed, LoadMethod, LoadStep, Workload
 from walproof.lab.studyfile import StudyFile, StudyTable, VariantTable
+from walproof.workload.loading.file_rows import rows_in
 from walproof.workload.loading.steps import unavailable
 
 _READ_BYTES = 1 << 20
@@ -98,17 +99,19 @@ def missing_for(method: LoadMethod, install: Install) -> str | None:
 
 
 def load_of(table: LoadTable, quick: bool, scripts: Path) -> Load:
-    """The plan's load. Raises StudyError when a file cannot be read."""
+    """The plan's load. Raises StudyError when a file cannot be read, WorkloadError without rows."""
     ddl = table.ddl
     if ddl.endswith(".sql") and "\n" not in ddl:
         ddl = _read(scripts / ddl).decode("utf-8", "replace")
     file = None if table.file is None else scripts / table.file
+    digest = None if file is None else digest_of(file)
     return Load(
         table=table.table,
         ddl=ddl,
-        rows=table.quick_rows if quick else table.rows,
+        # All rows of a file are loaded, whatever the study says of rows.
+        rows=(table.quick_rows if quick else table.rows) if file is None else rows_in(file),
         file=None if file is None else str(file.absolute()),
-        file_digest=None if file is None else digest_of(file),
+        file_digest=digest,
         replay=table.replay,
         crash=table.crash,
         filled=table.filled,
