@@ -12,7 +12,7 @@ _READ_BYTES = 1 << 20
 
 
 def rows_in(file: Path) -> int:
-    """Rows of a CSV file with a header, or of a Parquet file. Raises WorkloadError, also where it has none."""
+    """Rows of a CSV file with a header, or of a Parquet file. Raises WorkloadError, also for none."""
     try:
         stat = file.stat()
         rows = _counted(file, stat.st_size, stat.st_mtime_ns)
