@@ -6,13 +6,16 @@ import json
 from dataclasses import replace
 
 from tests.report.facts import make_facts
+from tests.schemas import assert_valid
 from walproof.advise.loading import LoadAdvice, StepGain
 from walproof.analysis.effect import Conclusion
+from walproof.analysis.interval import Interval
 from walproof.facts import Load, LoadMethod, Reference, Run, Trial, TrialState, Variant
 from walproof.report.blocks import Table
 from walproof.report.cells import Cells
 from walproof.report.html import to_html
 from walproof.report.json import to_json
+from walproof.report.kinds.loading.advice_json import load_json
 from walproof.report.kinds.loading.curve import load_curves
 from walproof.report.kinds.loading.script import Recipe, load_script
 from walproof.report.markdown import to_markdown
@@ -122,6 +125,24 @@ def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
     assert "late indexes: 2.00x, a gain" in text
     assert text.index("Not decided, kept") < text.index("triggers off: 1.30x, one round only")
     assert text.index("gained nothing") < text.index("COPY FREEZE: 1.00x, no measurable difference")
+
+
+def test_the_json_describes_the_recipe_and_names_what_was_measured() -> None:
+    """It said "every step" beside a script without any of them, and was surer than the script."""
+    every = Variant("every step", {}, conditions=LoadMethod(steps=("truncate", "freeze", "late indexes")))
+    wide = StepGain("triggers off", 0.9, Interval(0.5, 1.6, 0.95, "t"), Conclusion.NO_DIFFERENCE)
+    nothing = StepGain("COPY FREEZE", 1.0, Interval(0.97, 1.02, 0.95, "t"), Conclusion.NO_DIFFERENCE)
+    advice = LoadAdvice("18.3", every, (), (wide,), True, (nothing,), (), ())
+    recipe = Recipe("t", "x", (), (), (), False, (), steps=("late indexes",))
+    told = json.loads(load_json("run", advice, recipe, (), None))
+    assert told["variant"] == "every step without COPY FREEZE"
+    assert told["load"]["steps"] == ["late indexes"]
+    assert told["measured"]["variant"] == "every step"
+    assert told["measured"]["load"]["steps"] == ["truncate", "freeze", "late indexes"]
+    assert told["steps"]["dropped"][0]["conclusion"] == "no measurable difference"
+    assert told["steps"]["undecided"][0]["conclusion"] == "not known yet"
+    assert "triggers off: 0.50x to 1.60x, not known yet" in told["script"]
+    assert_valid("load-advice", told)
 
 
 def test_what_is_said_to_be_higher_is_what_was_compared() -> None:

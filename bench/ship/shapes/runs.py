@@ -148,6 +148,11 @@ class LoadSteps(TypedDict):
     dropped: list[StepRatio]
 
 
+class MeasuredLoad(TypedDict):
+    variant: str
+    load: Object
+
+
 class LoadRecipe(TypedDict):
     """The recipe of a load: the gain of every step, and the script."""
 
@@ -158,6 +163,7 @@ class LoadRecipe(TypedDict):
     durability_class: str
     load: Object
     settings: Mapping[str, str]
+    measured: MeasuredLoad
     steps: LoadSteps
     instead: list[VariantRatio]
     plain: list[VariantRatio]

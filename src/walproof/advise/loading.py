@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from walproof.advise.wording import is_vague
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.interval import Interval
 from walproof.analysis.summary import Analysis
@@ -47,6 +48,13 @@ class StepGain:
             return self.interval is not None and self.interval.low > 1
         wide = self.interval is not None and self.interval.high > _NOTHING
         return self.conclusion is Conclusion.NO_DIFFERENCE and wide
+
+
+def is_unknown(found: StepGain | Effect) -> bool:
+    """Whether its interval holds 1 but is too wide to be told as "no measurable difference"."""
+    if found.conclusion is not Conclusion.NO_DIFFERENCE or found.interval is None:
+        return False
+    return is_vague(found.interval)
 
 
 @dataclass(frozen=True, slots=True)

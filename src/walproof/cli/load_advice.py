@@ -253,6 +253,7 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
         is_frozen=about.is_frozen,
         undo=tuple(statement for statement in about.after if statement != load.replay),
         is_filled=load.filled > 0,
+        steps=steps,
     )
     if json:
         from walproof.report.kinds.loading.advice_json import load_json

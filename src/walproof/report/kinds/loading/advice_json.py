@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from walproof.advise.loading import LoadAdvice, StepGain
+from walproof.advise.loading import LoadAdvice, StepGain, is_unknown
 from walproof.analysis.effect import Effect
 from walproof.facts import LoadMethod
 from walproof.facts.codec import to_data
-from walproof.report.kinds.loading.script import Recipe, load_script
+from walproof.report.kinds.loading.script import NOT_KNOWN, Recipe, load_script
+from walproof.sentences import say_list
 
 
 def load_json(
@@ -18,18 +20,21 @@ def load_json(
 ) -> str:
     """Gains are ratios of complete rows/s with a step to those without it, as in the script's comments.
 
+    ``variant`` and ``load`` are the recipe's; ``measured`` is the load that it is made of.
     Raises SqlError as :func:`walproof.report.kinds.loading.script.load_script`.
     """
     variant = advice.variant
-    method = to_data(variant.conditions_as(LoadMethod))
+    method = variant.conditions_as(LoadMethod)
+    left_out = f" without {say_list(advice.left_out)}" if advice.left_out else ""
     data = {
         "run": run,
         "table": recipe.table,
         "postgresql": advice.install,
-        "variant": variant.name,
+        "variant": f"{variant.name}{left_out}",
         "durability_class": variant.durability.value,
-        "load": {key: value for key, value in method.items() if key != "name"},
+        "load": _method(replace(method, steps=recipe.steps)),
         "settings": dict(settings),
+        "measured": {"variant": variant.name, "load": _method(method)},
         "steps": {
             "kept": [_gain(step) for step in advice.kept],
             "undecided": [_gain(step) for step in advice.undecided],
@@ -41,6 +46,10 @@ def load_json(
         "script": load_script(advice, recipe, settings, file),
     }
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _method(method: LoadMethod) -> dict[str, Any]:
+    return {key: value for key, value in to_data(method).items() if key != "name"}
 
 
 def _gain(step: StepGain) -> dict[str, Any]:
@@ -56,5 +65,5 @@ def _ratio(found: StepGain | Effect) -> dict[str, Any]:
     return {
         "ratio": found.ratio,
         "interval": None if interval is None else [interval.low, interval.high],
-        "conclusion": found.conclusion.value,
+        "conclusion": NOT_KNOWN if is_unknown(found) else found.conclusion.value,
     }

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof import sqltext
-from walproof.advise.loading import LoadAdvice, StepGain
-from walproof.advise.wording import is_vague
+from walproof.advise.loading import LoadAdvice, StepGain, is_unknown
 from walproof.analysis.effect import Conclusion, Effect
-from walproof.analysis.interval import Interval
-from walproof.facts import LoadMethod
+from walproof.facts import LoadMethod, LoadStep
 from walproof.report.numbers import ratio
 from walproof.settings.durability import DurabilityClass
 
 _NEEDS_RESTART = frozenset({"wal_level", "max_wal_senders", "wal_buffers"})
+NOT_KNOWN = "not known yet"
+"""What is concluded of a gain where `is_unknown` holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class Recipe:
     """Statements that restore the table when the load is given up halfway."""
     is_filled: bool = False
     """Whether the table is expected to hold rows already."""
+    steps: tuple[LoadStep, ...] = ()
+    """The chosen steps by name."""
 
 
 def load_script(
@@ -129,13 +131,12 @@ def _settings_lines(settings: Sequence[tuple[str, str]]) -> list[str]:
 def _say_gain(gain: StepGain) -> str:
     if gain.conclusion is Conclusion.TOO_FEW:
         return f"{gain.step}: {ratio(gain.ratio)}, one round only"
-    return f"{gain.step}: {ratio(gain.ratio, gain.interval)}, {_word(gain.conclusion, gain.interval)}"
+    return f"{gain.step}: {ratio(gain.ratio, gain.interval)}, {_word(gain)}"
 
 
 def _say_effect(effect: Effect, advice: LoadAdvice) -> str:
     chosen = "; part of this recipe" if effect.variant == advice.variant.name else ""
-    word = _word(effect.conclusion, effect.interval)
-    return f"{effect.variant}: {ratio(effect.ratio, effect.interval)}, {word}{chosen}"
+    return f"{effect.variant}: {ratio(effect.ratio, effect.interval)}, {_word(effect)}{chosen}"
 
 
 def _say_plain(effect: Effect) -> str:
@@ -145,16 +146,16 @@ def _say_plain(effect: Effect) -> str:
     return f"{effect.variant}: {ratio(1 / effect.ratio, interval)}"
 
 
-def _word(conclusion: Conclusion, interval: Interval | None) -> str:
-    if conclusion is Conclusion.NO_DIFFERENCE and interval is not None and is_vague(interval):
-        return "not known yet"
+def _word(found: StepGain | Effect) -> str:
+    if is_unknown(found):
+        return NOT_KNOWN
     return {
         Conclusion.HIGHER: "a gain",
         Conclusion.LOWER: "a loss",
         Conclusion.IN_DOUBT: "in doubt among so many comparisons",
         Conclusion.NO_DIFFERENCE: "no measurable difference",
         Conclusion.TOO_FEW: "too few rounds",
-    }[conclusion]
+    }[found.conclusion]
 
 
 def _risk(risk: DurabilityClass) -> str:
