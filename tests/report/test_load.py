@@ -91,6 +91,27 @@ def test_the_report_says_who_was_busy_what_was_put_off_and_what_a_crash_left() -
     assert "How large need a batch be" in page
 
 
+def test_the_range_ends_at_the_baseline_where_nobody_is_shown_to_be_faster() -> None:
+    """It named a method whose interval holds 1 as the top."""
+    run, trials = load_facts()
+    (answer,) = build_view(run, trials).answers
+    assert answer.sentences[0] == "From 10.0 complete rows/s (async) to 850 (2 sessions)."
+    swings = {"2 sessions": (0.5, 1.0, 2.0), "UNLOGGED": (2.0, 0.4, 1.1), "COPY, 1000": (2.0, 1.0, 0.5)}
+    unsure = [
+        replace(t, metrics={**t.metrics, "complete_rows_per_s": 600 * swings[t.variant][t.round - 1]})
+        if t.variant in swings
+        else t
+        for t in trials
+    ]
+    (answer,) = build_view(run, unsure).answers
+    assert answer.sentences[0] == "From 10.0 complete rows/s (async) to 500 (COPY)."
+    alike = [t for t in unsure if t.variant in ("COPY", *swings)]
+    (answer,) = build_view(run, alike).answers
+    assert answer.sentences[0] == (
+        "500 complete rows/s (COPY); no other method is shown to be slower or faster."
+    )
+
+
 def test_curves_hold_variants_that_differ_in_one_number() -> None:
     run, trials = load_facts()
     data = load_curves(Cells(run.plan, trials))

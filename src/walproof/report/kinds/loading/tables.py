@@ -197,11 +197,7 @@ def load_answers(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> t
         }
         if not rates:
             continue
-        slowest, fastest = min(rates, key=lambda n: rates[n]), max(rates, key=lambda n: rates[n])
-        sentences.append(
-            f"From {number(rates[slowest])} complete rows/s ({slowest}) to {number(rates[fastest])} "
-            f"({fastest})."
-        )
+        sentences += _range(cells, analysis, install, workload, rates)
         sentences += _gains(cells, analysis, install, workload)
         bound = [
             v.name for v in cells.variants() if busy_of(cells, Cell(install, workload, v.name)) is Busy.CLIENT
@@ -215,6 +211,28 @@ def load_answers(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> t
             )
         found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
     return tuple(found)
+
+
+def _range(
+    cells: Cells, analysis: Analysis, install: str, workload: str, rates: Mapping[str, float]
+) -> list[str]:
+    """From the slowest to the fastest: who is not shown to differ from the baseline is no end of it."""
+    base = cells.plan.baseline
+    if base not in rates:
+        return []
+    shown: dict[Conclusion, list[str]] = {Conclusion.LOWER: [base], Conclusion.HIGHER: [base]}
+    for name in rates:
+        effect = analysis.effect(install, workload, name)
+        if effect is not None and effect.conclusion in shown:
+            shown[effect.conclusion].append(name)
+    slowest = min(shown[Conclusion.LOWER], key=lambda name: rates[name])
+    fastest = max(shown[Conclusion.HIGHER], key=lambda name: rates[name])
+    if slowest == fastest:
+        said = "; no other method is shown to be slower or faster" if len(rates) > 1 else ""
+        return [f"{number(rates[base])} complete rows/s ({base}){said}."]
+    return [
+        f"From {number(rates[slowest])} complete rows/s ({slowest}) to {number(rates[fastest])} ({fastest})."
+    ]
 
 
 def _say_skipped(climb: Climb) -> str:
