@@ -38,6 +38,26 @@ def test_ratio_and_interval() -> None:
     assert with_interval(0.00143, None, 1000, "ms") == "1.43 ms"
 
 
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (0.0065, 0.00401, 0.0121, "0.0040x to 0.012x"),
+        (0.3, 0.04, 1.2, "0.040x to 1.20x"),
+        (0.00523, 0.00501, 0.00546, "0.0052x (0.0050 to 0.0055)"),
+        (0.1, 0.0951, 0.105, "0.10x (0.095 to 0.10)"),
+        (0.00001234, 0.0000121, 0.0000126, "0.000012x (0.000012 to 0.000013)"),
+        (0.5, 0.1, 11.0, "0.10x to 11x"),
+    ],
+)
+def test_a_ratio_near_zero_is_not_rounded_to_zero(value: float, low: float, high: float, text: str) -> None:
+    assert ratio(value, Interval(low, high, 0.95, "t")) == text
+
+
+def test_a_small_ratio_without_an_interval() -> None:
+    assert ratio(0.00404) == "0.0040x"
+    assert ratio(0.1) == "0.10x"
+
+
 def test_other_forms() -> None:
     assert percent(None) == "-"
     assert percent(0.83) == "83 %"
