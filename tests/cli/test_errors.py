@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
+from walproof.facts import Install
 
 BAD_STUDY = """\
 name = "mine"
@@ -67,6 +68,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*COMPARE, "--set", "fsync=off", "--out", "file"), 'could not create folder "file"'),
     ((*COMPARE, "--set", "fsync=off", "--on", "file"), "file"),
     ((*COMPARE, "--set", "fsync=off", "--store", "mysql://h/d"), "store"),
+    (("compare", "--pg", "embedded", "--pg", "embedded"), "an install is named twice"),
     (("runs",), "holds no results"),
     (("show", "last"), "holds no results"),
     (("report", "last"), "holds no results"),
@@ -137,3 +139,10 @@ def test_the_environment_of_a_shared_store_is_read(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "secret" not in done.stderr
     assert os.environ.get("WALPROOF_STORE") is None
+
+
+def test_an_install_under_two_names_compares_nothing(tmp_path: Path, embedded: Install) -> None:
+    done = walproof("compare", "--pg", "embedded", "--pg", embedded.bindir, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "an install is named twice" in done.stderr
+    assert embedded.bindir in done.stderr

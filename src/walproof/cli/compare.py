@@ -167,6 +167,7 @@ def compare(given: CompareOptions) -> None:
     """
     from walproof.cli.execution import carry_out
     from walproof.cli.plan import read_and_say, say_unused_duration
+    from walproof.errors import StudyError
     from walproof.lab.load_file import read_load
     from walproof.lab.study import Version, ad_hoc, chosen_installs, resolve
 
@@ -179,6 +180,9 @@ def compare(given: CompareOptions) -> None:
     (workload,) = tables["workload"]
     name = workload.get("name", f"scale {given.scale}") if against is None else THIS_VERSION
     chosen = chosen_installs(tuple(given.pg or map(str, tables.get("pg", ()))))
+    if len(chosen) < len(given.pg or []):
+        # Also by two names.
+        raise StudyError("an install is named twice", detail=f"Given: {', '.join(given.pg or [])}.")
     is_judged = bool(given.fail_if)
     configurations = read_and_say(given.conf, chosen, is_judged=is_judged) if given.conf else None
     if configurations is not None and not is_judged:
