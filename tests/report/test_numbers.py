@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from walproof.analysis.interval import Interval
@@ -47,6 +49,7 @@ def test_ratio_and_interval() -> None:
         (0.1, 0.0951, 0.105, "0.10x (0.095 to 0.10)"),
         (0.00001234, 0.0000121, 0.0000126, "0.000012x (0.000012 to 0.000013)"),
         (0.5, 0.1, 11.0, "0.10x to 11x"),
+        (0.5, 0.0, math.inf, "not known yet"),
     ],
 )
 def test_a_ratio_near_zero_is_not_rounded_to_zero(value: float, low: float, high: float, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from walproof.advise.wording import is_vague, say_percent, say_ratio
+from walproof.advise.wording import is_unknown, is_vague, say_percent, say_ratio
 from walproof.analysis.interval import Interval
 from walproof.facts.metrics import Shown, metric
 from walproof.units import format_bytes
@@ -48,6 +48,8 @@ def ratio(value: float | None, interval: Interval | None = None) -> str:
     """
     if value is None:
         return UNKNOWN
+    if interval is not None and is_unknown(interval):
+        return say_ratio(value, interval)
     if (value if interval is None else min(value, interval.low)) >= _SMALL:
         return say_ratio(value, interval)
     if interval is None:
