@@ -77,6 +77,8 @@ def test_a_setting_of_the_command_line_is_not_in_the_lines_to_paste() -> None:
     assert "autovacuum" not in view.all_lines.apply
     assert "log_checkpoints" in view.all_lines.apply
     assert "autovacuum = on is left out: the server was started with it" in to_markdown(view)
+    (item,) = [item for item in view.items if item.advice.rule == "autovacuum"]
+    assert item.takes_effect_by == "-"
 
 
 def test_an_archiver_whose_backlog_may_not_be_seen_is_not_fine() -> None:

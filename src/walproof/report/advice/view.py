@@ -194,7 +194,7 @@ def target_of(advised: Advised) -> PlatformTarget:
 def _item(advice: Advice, platform: Platform, target: PlatformTarget) -> Item:
     answers = [(change, platform.refuse(change, target)) for change in advice.changes]
     kept = [change for change, refusal in answers if refusal is None]
-    contexts = dict.fromkeys(_context(change, target) for change in advice.changes)
+    contexts = dict.fromkeys(_context(change, target) for change in kept)
     return Item(
         advice,
         say_list(list(contexts)),
