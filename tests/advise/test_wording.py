@@ -33,7 +33,7 @@ def test_percent(share: float, text: str) -> None:
         (1.1, 0.0, 5.0, "not known yet"),
         (1.1, 0.2, math.inf, "not known yet"),
         (1.1, 1e-60, 1e60, "not known yet"),
-        (0.004, 0.002, 0.009, "0.00x to 0.01x"),
+        (0.004, 0.002, 0.009, "0.0020x to 0.0090x"),
         (4.0, 4.0, 4.0, "4.00x (4.00 to 4.00)"),
     ],
 )

@@ -9,6 +9,8 @@ from walproof.analysis.interval import Interval
 VAGUE = 2.0
 """An interval whose ends differ by more than this factor has no centre that is worth a figure."""
 
+_SMALL = 0.1
+"""Ratios below this would be 0.00 with two decimals."""
 NOT_KNOWN = "not known yet"
 """Instead of an interval that says nothing."""
 _NOTHING = 1e6
@@ -38,8 +40,10 @@ def say_percent(share: float) -> str:
 
 def say_ratio(ratio: float, interval: Interval | None) -> str:
     """``3.9x (3.7 to 4.1)``; without an interval ``3.9x``; for a vague one its ends, ``0.29x to 1.70x``, or
-    ``not known yet``."""
+    ``not known yet``. What is below 0.1 has two significant digits: ``0.0040x to 0.012x``."""
     if interval is None:
+        if ratio < _SMALL:
+            return f"{_part(ratio)}x"
         return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x"
     if is_vague(interval):
         return _say_ends(interval)
@@ -55,12 +59,21 @@ def say_ratio_in_brackets(ratio: float, interval: Interval) -> str:
 def _say_ends(interval: Interval) -> str:
     if is_unknown(interval):
         return NOT_KNOWN
-    return " to ".join(f"{end:.2f}x" if end < 10 else f"{end:.0f}x" for end in (interval.low, interval.high))
+    return f"{_part(interval.low)}x to {_part(interval.high)}x"
 
 
 def _say_parts(ratio: float, interval: Interval) -> tuple[str, str]:
+    if min(ratio, interval.low) < _SMALL:
+        return f"{_part(ratio)}x", f"{_part(interval.low)} to {_part(interval.high)}"
     digits = ratio_digits(interval)
     return f"{ratio:.{digits}f}x", f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
+
+
+def _part(value: float) -> str:
+    """A ratio, or an end of its interval, that stands by itself or beside one that is close to 0."""
+    if 0 < value < _SMALL:
+        return f"{value:.{1 - math.floor(math.log10(value))}f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def ratio_digits(interval: Interval) -> int:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
-from walproof.advise.wording import is_unknown, is_vague, say_percent, say_ratio
+from walproof.advise.wording import say_percent, say_ratio
 from walproof.analysis.interval import Interval
 from walproof.facts.metrics import Shown, metric
 from walproof.units import format_bytes
 
 UNKNOWN = "-"
-_SMALL = 0.1
-"""Ratios below this would be 0.00 with two decimals."""
 
 
 def number(value: float | None) -> str:
@@ -42,28 +39,8 @@ def megabytes(count: float | None) -> str:
 
 
 def ratio(value: float | None, interval: Interval | None = None) -> str:
-    """``5.92x (5.51 to 6.36)``; the ratio alone where there is no interval.
-
-    What is below 0.1 has two significant digits: ``0.0040x to 0.012x``.
-    """
-    if value is None:
-        return UNKNOWN
-    if interval is not None and is_unknown(interval):
-        return say_ratio(value, interval)
-    if (value if interval is None else min(value, interval.low)) >= _SMALL:
-        return say_ratio(value, interval)
-    if interval is None:
-        return f"{_part(value)}x"
-    if is_vague(interval):
-        return f"{_part(interval.low)}x to {_part(interval.high)}x"
-    return f"{_part(value)}x ({_part(interval.low)} to {_part(interval.high)})"
-
-
-def _part(value: float) -> str:
-    """A ratio, or an end of its interval, beside one that is close to 0."""
-    if 0 < value < _SMALL:
-        return f"{value:.{1 - math.floor(math.log10(value))}f}"
-    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+    """``5.92x (5.51 to 6.36)``; the ratio alone where there is no interval."""
+    return UNKNOWN if value is None else say_ratio(value, interval)
 
 
 def percent(share: float | None) -> str:
