@@ -11,7 +11,7 @@ from walproof.analysis.gate import FIRST_ROUNDS, Judged, Judgement, Outcome
 from walproof.analysis.unmeasured import MEND, FailedSide, Unmeasured, unmeasured
 from walproof.errors import AnalysisError
 from walproof.facts import Plan, Trial
-from walproof.sentences import say_list
+from walproof.sentences import say_count, say_list
 from walproof.units import format_duration
 
 _ROUNDS_SENSIBLE = 1000
@@ -21,16 +21,15 @@ _ROUNDS_SENSIBLE = 1000
 def say_beginning(plan: Plan) -> str:
     """How long it may take; said before anything is measured."""
     assert plan.gate is not None
-    count = len(plan.gate.promises)
-    promises = "1 promise" if count == 1 else f"{count} promises"
-    most = _counted(plan, plan.rounds) if plan.budget_s is None else format_duration(plan.budget_s)
+    promises = say_count(len(plan.gate.promises), "promise")
+    most = say_count(plan.rounds, _noun(plan)) if plan.budget_s is None else format_duration(plan.budget_s)
     return f"a gate of {promises}: measures until it is decided, {most} at most, after what is prepared"
 
 
 def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:
     """Lines after a look: what is known about each promise, and when the next look is."""
     number = found.looks.index(found.done) + 1
-    lines = [f"look {number} of at most {len(found.looks)}, after {_counted(plan, found.done)}:"]
+    lines = [f"look {number} of at most {len(found.looks)}, after {say_count(found.done, _noun(plan))}:"]
     for judged in found.judged:
         line = f"  {judged.promise.text}  {subject(plan, judged)}: {_known(judged)}, {judged.outcome.value}"
         if number == 1 and not found.is_over and judged.outcome is Outcome.UNDECIDED:
@@ -40,7 +39,7 @@ def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
         after = next(later for earlier, later in pairwise(found.looks) if earlier == found.done)
         each = sum(trial.ended_at - trial.started_at for trial in trials) / found.done
         wait = format_duration(each * (after - found.done))
-        lines.append(f"  the next look is after {_counted(plan, after)}, in about {wait}")
+        lines.append(f"  the next look is after {say_count(after, _noun(plan))}, in about {wait}")
     return tuple(lines)
 
 
@@ -64,7 +63,7 @@ def subject(plan: Plan, judged: Judged) -> str:
 def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
     """The gate's outcome in sentences."""
     if found.outcome is Outcome.HOLDS:
-        return (f"It holds, known after {_counted(plan, found.done)}.",)
+        return (f"It holds, known after {say_count(found.done, _noun(plan))}.",)
     if found.outcome is Outcome.BROKEN:
         return tuple(
             f"Broken: {judged.promise.text} for {subject(plan, judged)}, which has "
@@ -72,7 +71,7 @@ def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
             for judged in found.judged
             if judged.outcome is Outcome.BROKEN
         )
-    spent = "" if found.done == 0 else f" after {_counted(plan, found.done)}"
+    spent = "" if found.done == 0 else f" after {say_count(found.done, _noun(plan))}"
     return (
         f"It is undecided{spent}.",
         *(
@@ -112,7 +111,7 @@ def say_failed(plan: Plan, lost: Unmeasured) -> str:
             name = failed.cell.workload
         elif judged.cell.install != judged.baseline.install:
             name = f"PostgreSQL {failed.cell.install}"
-        return f"{failed.failed} of {failed.trials} {noun}{'' if failed.trials == 1 else 's'} of {name}"
+        return f"{failed.failed} of {say_count(failed.trials, noun)} of {name}"
 
     return f"{say_list([side(failed) for failed in lost.sides])} failed"
 
@@ -192,7 +191,3 @@ def _expected(judged: Judged) -> str:
 
 def _noun(plan: Plan) -> str:
     return "start" if plan.slices_all else "round"
-
-
-def _counted(plan: Plan, count: int) -> str:
-    return f"{count} {_noun(plan)}{'' if count == 1 else 's'}"

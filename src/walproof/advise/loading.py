@@ -50,7 +50,7 @@ class StepGain:
         return self.conclusion is Conclusion.NO_DIFFERENCE and wide
 
 
-def is_unknown(found: StepGain | Effect) -> bool:
+def is_too_wide(found: StepGain | Effect) -> bool:
     """Whether its interval holds 1 but is too wide to be told as "no measurable difference"."""
     if found.conclusion is not Conclusion.NO_DIFFERENCE or found.interval is None:
         return False

@@ -87,7 +87,8 @@ def _still(case: ServerCase, waiting: int, still_s: float | None) -> Advice:
             "SELECT name, setting FROM pg_settings WHERE name IN ('archive_command', 'archive_library');",
             "SELECT * FROM pg_stat_archiver;",
         ),
-        sure=Sure.MEDIUM if still_s is None else Sure.HIGH,
+        # In a short look a burst after a long silence may only have begun to be archived.
+        sure=Sure.HIGH if still_s is not None and case.window.seconds >= _STILL_S else Sure.MEDIUM,
     )
 
 

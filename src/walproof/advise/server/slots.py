@@ -9,6 +9,7 @@ from walproof.advise.server.case import ServerCase
 from walproof.facts.server import ServerSlot
 from walproof.sentences import say_count, say_list
 from walproof.settings.change import Change
+from walproof.sqltext import literal
 from walproof.units import format_bytes, format_duration
 
 _LEAST_CAP_MB = 8 << 10
@@ -184,14 +185,10 @@ def _size(mb: int) -> str:
 
 
 def _drops(held: Sequence[ServerSlot]) -> tuple[str, ...]:
-    return tuple(f"SELECT pg_drop_replication_slot('{_quoted(slot.name)}');" for slot in held)
+    return tuple(f"SELECT pg_drop_replication_slot({literal(slot.name)});" for slot in held)
 
 
 def _named(slot: ServerSlot) -> str:
     kept = "" if slot.retained_bytes is None else f", {format_bytes(slot.retained_bytes)}"
     since = "" if slot.inactive_s is None else f", for {format_duration(slot.inactive_s)}"
     return f'slot "{slot.name}" ({slot.kind}{kept}{since})'
-
-
-def _quoted(name: str) -> str:
-    return name.replace("'", "''")

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from walproof.advise.loading import LoadAdvice, StepGain, is_unknown
+from walproof.advise.loading import LoadAdvice, StepGain, is_too_wide
+from walproof.advise.wording import NOT_KNOWN
 from walproof.analysis.effect import Effect
 from walproof.facts import LoadMethod
 from walproof.facts.codec import to_data
-from walproof.report.kinds.loading.script import NOT_KNOWN, Recipe, load_script
+from walproof.report.kinds.loading.script import Recipe, load_script
 from walproof.sentences import say_list
 
 
@@ -65,5 +66,5 @@ def _ratio(found: StepGain | Effect) -> dict[str, Any]:
     return {
         "ratio": found.ratio,
         "interval": None if interval is None else [interval.low, interval.high],
-        "conclusion": NOT_KNOWN if is_unknown(found) else found.conclusion.value,
+        "conclusion": NOT_KNOWN if is_too_wide(found) else found.conclusion.value,
     }

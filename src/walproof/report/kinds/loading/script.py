@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof import sqltext
-from walproof.advise.loading import LoadAdvice, StepGain, is_unknown
+from walproof.advise.loading import LoadAdvice, StepGain, is_too_wide
+from walproof.advise.wording import NOT_KNOWN
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.facts import LoadMethod, LoadStep
 from walproof.report.numbers import ratio
 from walproof.settings.durability import DurabilityClass
 
 _NEEDS_RESTART = frozenset({"wal_level", "max_wal_senders", "wal_buffers"})
-NOT_KNOWN = "not known yet"
-"""What is concluded of a gain where `is_unknown` holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def _say_plain(effect: Effect) -> str:
 
 
 def _word(found: StepGain | Effect) -> str:
-    if is_unknown(found):
+    if is_too_wide(found):
         return NOT_KNOWN
     return {
         Conclusion.HIGHER: "a gain",
