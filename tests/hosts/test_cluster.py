@@ -245,6 +245,24 @@ def test_a_study_runs_on_every_host(address: str, shared_store: str, tmp_path: P
     assert all(host in page.read_text() for host in clusters.HOSTS)
 
 
+def test_a_study_all_of_whose_trials_fail_is_an_error(
+    address: str, shared_store: str, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.sql").write_text("SELECT 1 FROM nowhere;\n")
+    anyway = ["--insecure"] if IS_ROOT else []
+    done = walproof(
+        "compare", "--set", "fsync=off", "--pg", "embedded", "--scale", "1", "--script", "bad.sql",
+        "--design", "fresh", "--duration", "1s", "--rounds", "1", "--store", shared_store, "--ray", address,
+        "--json", *anyway, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "ERROR: all 4 trials failed" in done.stderr
+    found = json.loads(done.stdout)
+    assert_valid("hosts", found)
+    assert sorted(found["left_out"]) == sorted(found["runs"]) == sorted(clusters.HOSTS)
+    assert all("all 2 trials failed: " in reason for reason in found["left_out"].values())
+
+
 TUNE = ("tune", "--load", "shop.toml", "--only", "commit_delay,max_wal_size", "--budget", "100s")
 
 

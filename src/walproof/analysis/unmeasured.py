@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from walproof.analysis.gate import Judged, Judgement, Outcome
@@ -51,14 +51,26 @@ def unmeasured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[U
 
 def require_finished_trial(trials: Sequence[Trial]) -> None:
     """Raise AnalysisError where all trials failed; a run that was stopped before the first has none."""
-    if not trials or any(trial.state is TrialState.DONE for trial in trials):
-        return
-    count = len(trials)
-    raise AnalysisError(
-        "the only trial failed" if count == 1 else f"all {count} trials failed",
-        detail=trials[0].reason,
-        hint=MEND,
-    )
+    if all_failed(trials):
+        raise AnalysisError(_all_failed_text(trials), detail=trials[0].reason, hint=MEND)
+
+
+def all_failed(trials: Sequence[Trial]) -> bool:
+    """Whether there are trials, and none of them measured anything."""
+    return bool(trials) and not any(trial.state is TrialState.DONE for trial in trials)
+
+
+def failed_hosts(trials: Mapping[str, Sequence[Trial]]) -> dict[str, str]:
+    """Hosts all of whose trials failed, and why the first did."""
+    return {
+        host: f"{_all_failed_text(of_host)}: {of_host[0].reason}"
+        for host, of_host in trials.items()
+        if all_failed(of_host)
+    }
+
+
+def _all_failed_text(trials: Sequence[Trial]) -> str:
+    return "the only trial failed" if len(trials) == 1 else f"all {len(trials)} trials failed"
 
 
 def _side(cell: Cell, trials: Sequence[Trial]) -> FailedSide | None:

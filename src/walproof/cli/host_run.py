@@ -40,9 +40,10 @@ def carry_out_over_hosts(
 ) -> None:
     """Carry out the plan on every host. The result over hosts goes to stdout and into ``--out``.
 
-    Raises a WalproofError if the hosts or the store cannot be used, or no host finished.
+    Raises a WalproofError if the hosts or the store cannot be used, no host finished, or all trials failed.
     """
     from walproof.analysis.hosts import over_hosts
+    from walproof.analysis.unmeasured import failed_hosts, require_finished_trial
     from walproof.cli.execution import private_out
     from walproof.cli.files import write_file
     from walproof.cli.options import open_store, result_console
@@ -91,9 +92,9 @@ def carry_out_over_hosts(
                 detail="\n".join(f"{host}: {reason}" for host, reason in left_out.items()),
                 hint="What was measured is stored, and the same command continues.",
             )
-        study = over_hosts(
-            plan, {host: store.trials(run) for host, run in runs.items()}, report_kind(plan.kind).metric
-        )
+        trials = {host: store.trials(run) for host, run in runs.items()}
+        left_out |= failed_hosts(trials)
+        study = over_hosts(plan, trials, report_kind(plan.kind).metric)
     finally:
         store.close()
     view = report.hosts_view(plan, study, runs, left_out)
@@ -108,6 +109,7 @@ def carry_out_over_hosts(
         console.print()
         print_sections(view.sections, console)
     sys.stderr.write(f"report: {page}\n")
+    require_finished_trial([trial for of_host in trials.values() for trial in of_host])
 
 
 def shared_url(url: str | None) -> str:

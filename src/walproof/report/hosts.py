@@ -29,7 +29,7 @@ class HostsView:
 def hosts_view(
     plan: Plan, study: HostStudy, runs: Mapping[str, str], left_out: Mapping[str, str]
 ) -> HostsView:
-    """``runs``: the run of each host; ``left_out``: hosts without one, and why."""
+    """``runs``: the run of each host; ``left_out``: hosts without a result, and why."""
     sections = (
         Section("effects", "What the settings do", tuple(effect_blocks(study))),
         Section("levels", "Hosts without the settings", tuple(level_blocks(study))),

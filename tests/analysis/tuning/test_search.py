@@ -372,3 +372,36 @@ def _crashed(facts: TuningFacts) -> list[Candidate]:
     return [
         candidate for step in facts.steps if step.purpose is Purpose.CRASH for candidate in step.candidates
     ]
+
+
+def test_candidates_of_a_toggled_screen_that_failed_are_screened_on_fresh_servers() -> None:
+    toggled = tuple(
+        replace(factor, design="toggled") if factor.setting in ("wal_compression", "commit_delay") else factor
+        for factor in FACTORS
+    )
+    table = synthetic.synthetic(toggled, peaked)
+    facts = TuningFacts(plan_of(toggled, trials=120, seed=1), trial_s=table.trial_s)
+    search = TuneSearch(table.judge)
+    screened = {}
+    for fails in (False, True):
+        after = facts
+        for _ in range(3):
+            step = search.ask(after)
+            assert step is not None
+            done = table.carry_out(after, step)
+            if fails and step.design == "toggled":
+                done = replace(
+                    done,
+                    measured=tuple(
+                        replace(trial, value=None) if trial.step == step.number else trial
+                        for trial in done.measured
+                    ),
+                )
+            after = done
+        assert [step.design for step in after.steps[1:]] == ["toggled", "fresh"]
+        screened[fails] = {name for candidate in after.steps[2].candidates for name in candidate.conf}
+    assert screened[False] == {"max_wal_size", "wal_buffers", "checkpoint_completion_target"}
+    assert screened[True] == {factor.setting for factor in FACTORS}
+    assert not race.replay(after).dropped, (
+        "who failed alone is dropped, and that start was not one candidate's"
+    )

@@ -12,7 +12,7 @@ import pytest
 from tests.analysis.tuning.synthetic import FACTORS, plan_of, synthetic
 from walproof.analysis.tuning import race
 from walproof.analysis.tuning.ablation import shortest
-from walproof.analysis.tuning.lines import outcome
+from walproof.analysis.tuning.lines import LineVerdict, outcome
 from walproof.analysis.tuning.search import TuneSearch
 from walproof.facts.tuning import (
     DEFAULT,
@@ -116,6 +116,17 @@ def test_a_line_that_only_the_second_metric_needs_is_not_dropped(tunings: list[T
     assert sum("wal_compression" in candidate.conf for candidate in advised) >= 6
 
 
+def test_the_report_says_that_a_line_is_kept_for_the_second_metric(tunings: list[TuningFacts]) -> None:
+    found = [outcome(facts, TABLE.judge) for facts in tunings]
+    lines = [line for answer in found for line in answer.lines if line.setting == "wal_compression"]
+    kept = [line for line in lines if line.in_conf]
+    assert kept
+    assert all(line.is_limited == line.in_conf for line in lines)
+    # Its gain may be proven as well.
+    assert {line.verdict for line in kept} <= {LineVerdict.SAFETY, LineVerdict.KEPT}
+    assert sum(line.verdict is LineVerdict.SAFETY for line in kept) > len(kept) / 2
+
+
 def test_what_the_final_step_measures_beyond_the_limit_is_not_advised(tunings: list[TuningFacts]) -> None:
     facts = next(facts for facts in tunings if not outcome(facts, TABLE.judge).defaults_are_best)
     found = outcome(facts, TABLE.judge)
@@ -137,6 +148,14 @@ def test_what_the_final_step_measures_beyond_the_limit_is_not_advised(tunings: l
     assert refused.second > LIMIT[1]
     # What the final step measured chooses no other configuration.
     assert TuneSearch(TABLE.judge).short(slow) == found.advised
+    # And what is not advised is neither crashed nor run on emulated disks.
+    at = slow.steps.index(final)
+    measured = tuple(trial for trial in slow.measured if trial.step <= final.number)
+    spent_s = sum(trial.seconds for trial in measured)
+    ended = replace(slow, steps=slow.steps[: at + 1], measured=measured, spent_s=spent_s)
+    following = TuneSearch(TABLE.judge).ask(ended)
+    assert following is not None
+    assert (following.purpose, following.candidates) == (Purpose.FLUSH, (DEFAULT,))
 
 
 def test_shorter_confs_beyond_the_limit_are_passed_over() -> None:

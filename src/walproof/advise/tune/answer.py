@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from walproof.advise.tune.judge import RecordedJudge
-from walproof.analysis.tuning.lines import ConfLine, TuningOutcome, is_beyond, outcome
+from walproof.analysis.tuning.lines import ConfLine, TuningOutcome, outcome
+from walproof.analysis.tuning.proof import is_beyond
 from walproof.analysis.tuning.space import Space
 from walproof.facts.tuning import (
     DEFAULT,

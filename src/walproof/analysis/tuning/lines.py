@@ -1,10 +1,8 @@
 """What a tuning has found: what it advises, what each line gives, and what one start is expected to do.
 
 Gains are ratios by which the objective is better: 1.2 is 20 % more throughput, or latency divided by 1.2.
-The final step, by whose trials nothing was chosen, decides whether anything is advised; without one the last
-fresh comparison of the conf with the default does. Its first question is
-whether the chosen conf is better than the default, and keeps the limit of the second metric; if not, the
-defaults are best on this machine.
+If the chosen conf is not proven to be better than the default, or is beyond the limit of the second metric,
+the defaults are best on this machine.
 """
 
 from __future__ import annotations
@@ -15,17 +13,21 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import fmean, stdev
 
-from walproof.analysis.contrast import Contrast
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
 from walproof.analysis.tuning import ablation, race
+from walproof.analysis.tuning.proof import (
+    against_default,
+    choosing_steps,
+    compared_with_default,
+    is_beyond,
+    is_proven,
+    ratio,
+    second_against_default,
+)
 from walproof.analysis.tuning.search import TuneSearch
 from walproof.analysis.tuning.space import Space
-from walproof.analysis.tuning.values import compare, limit_values, objective_values
+from walproof.analysis.tuning.values import compare, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, TuningFacts
-
-_CONCLUDING = (Purpose.FINAL, Purpose.LINES, Purpose.CONFIRM)
-"""Steps of fresh trials by which a gain over the default is proven, the best first. The race is none of them:
-it chose the winner."""
 
 
 class LineVerdict(Enum):
@@ -34,7 +36,7 @@ class LineVerdict(Enum):
     KEPT = "kept"
     """Without it the conf is measurably slower."""
     SAFETY = "kept for safety"
-    """Without it a promise is predicted to be broken, whatever its gain."""
+    """Without it a promise is predicted to be broken, or the second metric is beyond its limit."""
     DROPPED = "dropped"
     """Without it the conf is not inferior: the interval of what dropping it costs is within the margin."""
     NOT_PROVEN = "not proven here"
@@ -67,6 +69,8 @@ class ConfLine:
     in_winner: float | None
     """Ratio of the winner to the winner without the line; None if not measured."""
     in_winner_interval: Interval | None
+    is_limited: bool = False
+    """Whether the advised conf has the line because the second metric is beyond its limit without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +132,23 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
     short = search.short(facts) if recorded else DEFAULT
     final = race.latest(facts, Purpose.FINAL)
     compared, to_winner, to_own, second = None, None, None, None
-    step = _compared_with_default(facts, short)
+    step = compared_with_default(facts, short)
     if step is not None:
         values = objective_values(facts, [step.number])
-        pairs = [(candidate, DEFAULT) for candidate in step.candidates if candidate != DEFAULT]
-        found = dict(zip((candidate for candidate, _ in pairs), compare(values, pairs), strict=True))
-        compared = found.get(short)
+        compared = against_default(facts, step)[short]
         if short != winner and winner in step.candidates:
             # The same rounds, and their common spread.
             to_winner = compare(values, [(short, winner), (DEFAULT, winner)])[0]
         own = search.own(facts, Space(facts.plan))
         if own is not None and own not in (short, DEFAULT) and own in step.candidates:
             to_own = compare(values, [(short, own), (DEFAULT, own)])[0]
-        seconds = limit_values(facts, [step.number])
-        second = compare(seconds, [(short, DEFAULT)])[0] if seconds.logs else None
+        second = second_against_default(facts, step, short)
     interval = compared.interval(level) if compared is not None else None
-    is_proven = step is not None and step.purpose in _CONCLUDING and interval is not None and interval.low > 1
     is_better = (
         short != DEFAULT
         # While there is more to come the best so far is shown, proven or not.
-        and (is_proven or (final is None and not _is_concluded(facts, search)))
-        and not is_beyond(facts, _ratio(second))
+        and (is_proven(facts, short, level) or (final is None and not _is_concluded(facts, search)))
+        and not is_beyond(facts, ratio(second))
     )
     advised = short if is_better else DEFAULT
     return TuningOutcome(
@@ -156,23 +156,18 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         winner=winner,
         defaults_are_best=not is_better,
         is_final=final is not None,
-        gain=_ratio(compared),
+        gain=ratio(compared),
         interval=interval,
-        to_winner=_ratio(to_winner),
+        to_winner=ratio(to_winner),
         to_winner_interval=to_winner.interval(level) if to_winner else None,
-        to_own=_ratio(to_own),
+        to_own=ratio(to_own),
         to_own_interval=to_own.interval(level) if to_own else None,
         lines=_lines(facts, search, winner, (short, advised), level),
         expected=expected(facts, final, short, level) if final is not None and is_better else None,
-        second=_ratio(second),
+        second=ratio(second),
         second_interval=second.interval(level) if second else None,
         short=short,
     )
-
-
-def is_beyond(facts: TuningFacts, second: float | None) -> bool:
-    """Whether a measured ratio of the second metric to the default's is beyond its limit."""
-    return second is not None and facts.plan.objective.beyond(math.log(second)) > 0
 
 
 def expected(
@@ -232,12 +227,15 @@ def _lines(
     in_short = ablation.line_tests(facts, space, final, short, search.admits) if final else ()
     last = {(test.setting, test.value): test for test in in_short if test.left_out is not None}
     in_conf = set(advised.settings)
+    keeps = race.keeps_second(facts, space, choosing_steps(facts))
+    limited = {name for name, _ in short.settings if keeps(short) and not keeps(space.without(short, name))}
     return tuple(
         _line(
             test,
             last.get((test.setting, test.value)),
             (winner, short),
             (test.setting, test.value) in in_conf,
+            test.setting in limited,
             facts.plan.margin,
             level,
         )
@@ -250,10 +248,13 @@ def _line(
     last: ablation.LineTest | None,
     confs: tuple[Candidate, Candidate],
     in_conf: bool,
+    is_limited: bool,
     margin: float,
     level: float,
 ) -> ConfLine:
+    """``is_limited``: whether the second metric is beyond its limit without the line."""
     winner, short = confs
+    limits = is_limited and in_conf
     gain, interval = _gain(test, level)
     # With two chances to be proven each has half of the error.
     measured = [each for each in (test, last) if each is not None and each.left_out is not None]
@@ -261,6 +262,8 @@ def _line(
         verdict = LineVerdict.SAFETY
     elif any(each.is_proven(len(measured)) for each in measured):
         verdict = LineVerdict.KEPT
+    elif limits:
+        verdict = LineVerdict.SAFETY
     elif not in_conf and interval is not None and interval.inverse().low > 1 - margin:
         verdict = LineVerdict.DROPPED
     else:
@@ -277,28 +280,20 @@ def _line(
         shown_interval,
         shown.p,
         tuple(1 / pair.ratio for pair in shown.left_out.pairs) if shown.left_out else (),
-        _ratio(added),
+        ratio(added),
         added.interval(level) if added else None,
         winner if last is None else short,
         gain,
         interval,
+        limits,
     )
 
 
 def _gain(test: ablation.LineTest, level: float) -> tuple[float | None, Interval | None]:
     """What the line gives: the inverse of what is left without it."""
     interval = test.left_out.interval(level) if test.left_out else None
-    ratio = _ratio(test.left_out)
-    return 1 / ratio if ratio else None, interval.inverse() if interval else None
-
-
-def _compared_with_default(facts: TuningFacts, short: Candidate) -> Step | None:
-    """The last step with both the conf and the default in its rounds."""
-    for purpose in (*_CONCLUDING, Purpose.SEARCH):
-        for step in reversed(facts.steps):
-            if step.purpose is purpose and short != DEFAULT and {short, DEFAULT} <= set(step.candidates):
-                return step
-    return None
+    left = ratio(test.left_out)
+    return 1 / left if left else None, interval.inverse() if interval else None
 
 
 def _is_concluded(facts: TuningFacts, search: TuneSearch) -> bool:
@@ -308,7 +303,3 @@ def _is_concluded(facts: TuningFacts, search: TuneSearch) -> bool:
     """
     step = search.ask(facts)
     return step is None or step.purpose in (Purpose.CRASH, Purpose.FLUSH)
-
-
-def _ratio(found: Contrast | None) -> float | None:
-    return math.exp(found.mean) if found is not None and found.mean is not None else None

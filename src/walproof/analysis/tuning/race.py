@@ -194,9 +194,20 @@ def searching_steps(facts: TuningFacts) -> list[int]:
 
 
 def _failed(facts: TuningFacts) -> set[Candidate]:
-    worked = {trial.candidate for trial in facts.measured if trial.value is not None}
-    failed = {trial.candidate for trial in facts.measured if trial.value is None and trial.device is None}
-    return failed - worked - {DEFAULT}
+    """Candidates that never worked, except in a toggled screen whose only start failed with all of them."""
+    worked = [trial for trial in facts.measured if trial.value is not None]
+    answered = {trial.step for trial in worked}
+    lost = {
+        step.number
+        for step in facts.steps
+        if step.purpose is Purpose.SCREEN and step.design == "toggled" and step.number not in answered
+    }
+    failed = {
+        trial.candidate
+        for trial in facts.measured
+        if trial.value is None and trial.device is None and trial.step not in lost
+    }
+    return failed - {trial.candidate for trial in worked} - {DEFAULT}
 
 
 def _proposed(

@@ -17,6 +17,7 @@ from walproof.analysis.tuning import ablation, race
 from walproof.analysis.tuning.budget import CRASH_TRIALS, BudgetClock
 from walproof.analysis.tuning.flush import DEVICES, OBJECTIVES
 from walproof.analysis.tuning.model import Model
+from walproof.analysis.tuning.proof import choosing_steps, is_advisable
 from walproof.analysis.tuning.screen import PRIMES, fraction, one_at_a_time
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import mean_log, objective_values
@@ -114,7 +115,7 @@ class TuneSearch:
         if step is None:
             return self.winner(facts)
         winner, *shorter = step.candidates
-        space, numbers = Space(facts.plan), _choosing(facts)
+        space, numbers = Space(facts.plan), choosing_steps(facts)
         guess = Model(space, objective_values(facts, numbers)).guess(shorter, winner)
         guessed = dict(zip(shorter, guess.means.tolist(), strict=True))
         return ablation.shortest(facts, step, guessed, race.keeps_second(facts, space, numbers))
@@ -141,7 +142,9 @@ class TuneSearch:
                 )  # fmt: skip
         if any(step.design == "fresh" for step in done) or trials < 1 + SCREEN_LEAST:
             return None
-        left = [name for name in space.searched if not done or name not in toggled][: PRIMES[-1]]
+        answered = {trial.step for trial in facts.measured if trial.value is not None}
+        screened = toggled if any(step.number in answered for step in done) else []
+        left = [name for name in space.searched if name not in screened][: PRIMES[-1]]
         rows = (
             [candidate for candidate in fraction(space, left, self.admits) if candidate not in starts]
             if left
@@ -199,7 +202,7 @@ class TuneSearch:
                     )  # fmt: skip
             return None
         tests = ablation.line_tests(facts, space, done[0], winner, self.admits)
-        keeps = race.keeps_second(facts, space, _choosing(facts))
+        keeps = race.keeps_second(facts, space, choosing_steps(facts))
         confs = ablation.chain(
             space, winner, tests, lambda candidate: self.admits(candidate) and keeps(candidate)
         )
@@ -233,7 +236,7 @@ class TuneSearch:
 
     def _crash(self, facts: TuningFacts, space: Space) -> Step | None:
         short = self.short(facts)
-        if short == DEFAULT or race.latest(facts, Purpose.CRASH) or not self._is_confirmed(facts):
+        if race.latest(facts, Purpose.CRASH) or not is_advisable(facts, short):
             return None
         clock = BudgetClock.of(facts)
         trials = clock.trials_until(Purpose.CRASH)
@@ -255,7 +258,8 @@ class TuneSearch:
     def _flush(self, facts: TuningFacts, space: Space) -> Step | None:
         if facts.plan.objective.metric not in OBJECTIVES or race.latest(facts, Purpose.FLUSH):
             return None
-        short = self.short(facts) if self._is_confirmed(facts) else DEFAULT
+        short = self.short(facts)
+        advised = short if is_advisable(facts, short) else DEFAULT
         trials = BudgetClock.of(facts).trials_until(Purpose.FLUSH)
         devices = DEVICES[: max(0, trials // FLUSH_ROUNDS - 1)]
         if not devices:
@@ -263,7 +267,7 @@ class TuneSearch:
         return Step(
             len(facts.steps) + 1,
             Purpose.FLUSH,
-            (short,),
+            (advised,),
             FLUSH_ROUNDS,
             _seed(facts, Purpose.FLUSH.value),
             why="what a faster flush would give: the same configuration on emulated disks",
@@ -293,12 +297,6 @@ class TuneSearch:
         if space is not None and others and all(space.is_toggled(other, first) for other in others):
             design = "toggled"
         return Step(number, purpose, tuple(candidates), rounds, _seed(facts, purpose.value), design, why)
-
-
-def _choosing(facts: TuningFacts) -> list[int]:
-    """Numbers of the steps that choose what is advised: all before the final one."""
-    purposes = (Purpose.SCREEN, Purpose.SEARCH, Purpose.CONFIRM, Purpose.LINES)
-    return [step.number for step in facts.steps if step.purpose in purposes]
 
 
 def _acts_at_checkpoints(candidate: Candidate) -> bool:

@@ -11,7 +11,8 @@ from walproof.advise.tune.answer import LineCosts, TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck, WalCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
-from walproof.analysis.tuning.lines import LineVerdict, is_beyond
+from walproof.analysis.tuning.lines import LineVerdict
+from walproof.analysis.tuning.proof import is_beyond
 from walproof.facts.tuning import DEFAULT, Candidate, Promises, RuledOut, TuningFacts
 from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
 from walproof.report.blocks import Block, Listing, Paragraph, Section
@@ -394,6 +395,8 @@ def line_words(costs: LineCosts, winner: Candidate) -> list[str]:
         found.append(
             "without it: " + "; ".join(f"{each.limit.value} {each.predicted}" for each in costs.breaks)
         )
+    if line.is_limited:
+        found.append("without it: beyond the limit of --no-worse, as measured or guessed")
     if line.verdict is LineVerdict.NOT_PROVEN and line.gain is not None:
         found.append("these trials cannot tell whether it gives anything")
     return found
