@@ -29,6 +29,7 @@ from walproof.facts.codec import from_json
 from walproof.facts.codec import to_json as to_fact_json
 from walproof.facts.tuning import (
     DEFAULT,
+    STOPPED,
     Candidate,
     Limit,
     Purpose,
@@ -245,6 +246,22 @@ def test_where_nothing_does_anything_the_defaults_are_best(own_judge: RecordedJu
     assert shown.lines is None
     assert shown.summary[0].startswith("The defaults are best on this machine: ")
     assert json.loads(to_json(shown))["defaults_are_best"] is True
+
+
+def test_time_that_is_left_is_explained_only_where_the_search_ended_by_itself(
+    own_judge: RecordedJudge,
+) -> None:
+    facts = replace(_facts(own_judge, is_flat=True), spent_s=300.0)
+    found = answer(facts, own_judge, own_judge)
+
+    def is_explained(facts: TuningFacts, winner: Candidate) -> bool:
+        told = replace(found, outcome=replace(found.outcome, winner=winner))
+        said = tune_view(facts, told, _asked(facts), platform("conf")).summary
+        return any(text.startswith("The search ended with 45 min 00 s left, because nothing") for text in said)
+
+    assert is_explained(facts, DEFAULT)
+    assert not is_explained(facts, Candidate.of({"commit_delay": "100"})), "fresh servers refused that"
+    assert not is_explained(replace(facts, notes=(f"{STOPPED} during step 3: the best so far.",)), DEFAULT)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ class Candidate(NamedTuple):
 
 DEFAULT = Candidate(())
 """The candidate that sets nothing. Every ratio is to this candidate or to the incumbent."""
+STOPPED = "Stopped on request"
+"""How the note of a tuning begins that somebody ended before it was over."""
 
 
 class Scale(Enum):

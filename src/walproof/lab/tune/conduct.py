@@ -21,7 +21,7 @@ from walproof.errors import StoreError, StudyError
 from walproof.facts import Plan, Run
 from walproof.facts.codec import plan_hash
 from walproof.facts.store import Store
-from walproof.facts.tuning import DEFAULT, Purpose, Search, Step, TuningFacts
+from walproof.facts.tuning import DEFAULT, STOPPED, Purpose, Search, Step, TuningFacts
 from walproof.facts.tuning_answers import tuning_facts
 from walproof.facts.tuning_journal import HostRun, Journal, JournalFile, RecordedFacts, StepTaken
 from walproof.lab.schedule import Progress
@@ -105,7 +105,7 @@ class Conductor:
                 self.progress.step_ended(self.facts(journal), pending.step)
                 if self._was_stopped(journal.steps[-1]):
                     number = pending.step.number
-                    note = f"Stopped on request during step {number}: the answer is the best so far."
+                    note = f"{STOPPED} during step {number}: the answer is the best so far."
                     journal = replace(journal, finished=True, notes=(*journal.notes, note))
                     return self.file.write(journal)
 

@@ -13,7 +13,7 @@ from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.lines import LineVerdict
 from walproof.analysis.tuning.proof import is_beyond
-from walproof.facts.tuning import DEFAULT, Candidate, Promises, RuledOut, TuningFacts
+from walproof.facts.tuning import DEFAULT, STOPPED, Candidate, Promises, RuledOut, TuningFacts
 from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
 from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
@@ -180,7 +180,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
     if (text := _second_sentence(facts, answer)) is not None:
         found.append(text)
     left_s = facts.plan.budget_s - facts.spent_s
-    if answer.why_default is not None and left_s > _NOTABLE_SHARE * facts.plan.budget_s:
+    is_exhausted = outcome.winner == DEFAULT and not any(note.startswith(STOPPED) for note in facts.notes)
+    if answer.why_default is not None and is_exhausted and left_s > _NOTABLE_SHARE * facts.plan.budget_s:
         found.append(
             f"The search ended with {format_duration(left_s)} left, because nothing it could propose was "
             "likely to be better."
