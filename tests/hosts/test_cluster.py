@@ -256,7 +256,7 @@ def test_a_study_all_of_whose_trials_fail_is_an_error(
         "--json", *anyway, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
-    assert "ERROR: all 4 trials failed" in done.stderr
+    assert "walproof: error: all 4 trials failed" in done.stderr
     found = json.loads(done.stdout)
     assert_valid("hosts", found)
     assert sorted(found["left_out"]) == sorted(found["runs"]) == sorted(clusters.HOSTS)
