@@ -13,6 +13,7 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import reader_may_leave
 from walproof.units import format_bytes, format_duration, parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
@@ -89,12 +90,14 @@ def capture(
             "folder": str(to), "began_lsn": str(recording.began.lsn), "ended_lsn": str(recording.ended.lsn),
             "wal_bytes": recording.bytes, "seconds": length_s, "ended_because": recording.ended_because,
         }  # fmt: skip
-        sys.stdout.write(json_module.dumps(result, indent=2) + "\n")
+        said = json_module.dumps(result, indent=2)
     else:
-        sys.stdout.write(
+        said = (
             f"recorded {format_bytes(recording.bytes)} of WAL in {format_duration(length_s)}, "
-            f"{recording.began.lsn} to {recording.ended.lsn}, into {to}\n"
+            f"{recording.began.lsn} to {recording.ended.lsn}, into {to}"
         )
+    with reader_may_leave():
+        sys.stdout.write(f"{said}\n")
     if recording.ended_because not in ("time", "interrupted"):
         reason = "the disk is nearly full" if recording.ended_because == DISK else recording.ended_because
         sys.stderr.write(f"ended early: {reason}; what was received is kept\n")

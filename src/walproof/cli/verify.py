@@ -14,6 +14,7 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import reader_may_leave
 from walproof.errors import UnitError, WalError
 from walproof.units import Lsn, parse_duration_s
 
@@ -95,15 +96,15 @@ def verify(
         from walproof.report.wal.verify_prometheus import verification_prometheus
 
         _write(prometheus, verification_prometheus(found))
-    if json:
-        from walproof.report.wal.verify_json import verification_json
+    with reader_may_leave():
+        if json:
+            from walproof.report.wal.verify_json import verification_json
 
-        sys.stdout.write(verification_json(found))
-    else:
-        from walproof.report.wal.verify import print_verification
+            sys.stdout.write(verification_json(found))
+        else:
+            from walproof.report.wal.verify import print_verification
 
-        print_verification(found, options.result_console())
-    sys.stdout.flush()
+            print_verification(found, options.result_console())
     if not found.is_whole:
         raise typer.Exit(ExitStatus.CHECK_FAILED)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
+from walproof.cli.streams import reader_may_leave
 from walproof.cli.watch_order import SHORTEST_S, WatchOrder
 from walproof.errors import ProbeError
 from walproof.report.watch.check import Checked, check
@@ -46,7 +47,8 @@ def check_once(fleet: Fleet, order: WatchOrder) -> None:
 
 def answer(checked: Checked) -> None:
     """Print it and exit."""
-    sys.stdout.write(checked.text + "\n")
+    with reader_may_leave():
+        sys.stdout.write(checked.text + "\n")
     raise typer.Exit(int(checked.status))
 
 
@@ -83,7 +85,8 @@ def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[Server
                 teller(views)
             is_single = showing.once and order.pair is None
             if not is_single or showing.json or any(view.seen.look is not None for view in views):
-                show(views)
+                with reader_may_leave() if showing.once else nullcontext():
+                    show(views)
             if is_single:
                 check_seen(views)
             passed_s = time.monotonic() - begun_s

@@ -13,6 +13,7 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import reader_may_leave
 from walproof.errors import SettingError, WalError
 from walproof.units import Lsn, parse_bytes
 
@@ -134,16 +135,17 @@ def whatif(
         from walproof.cli.files import write_file
 
         write_file(html, to_html(view, "whatif"))
-    if json:
-        sys.stdout.write(whatif_json(found, answer))
-    else:
-        console = options.result_console()
-        console.print(view.question, style="bold")
-        console.print(view.dateline, style="dim")
-        console.print()
-        print_sections(view.sections, console)
-        if html is not None:
-            console.print(str(html))
+    with reader_may_leave():
+        if json:
+            sys.stdout.write(whatif_json(found, answer))
+        else:
+            console = options.result_console()
+            console.print(view.question, style="bold")
+            console.print(view.dateline, style="dim")
+            console.print()
+            print_sections(view.sections, console)
+            if html is not None:
+                console.print(str(html))
     if answer is not None and not answer.answer.is_within:
         raise typer.Exit(ExitStatus.CHECK_FAILED)
 

@@ -13,6 +13,7 @@ from walproof.facts.server import (
     ServerTable,
 )
 from walproof.observe.asking import Asking
+from walproof.probe.pair_queries import STANDBY_END
 
 TABLES_MOST = 200
 """How many tables are reported: those with the most changed rows."""
@@ -28,17 +29,15 @@ _SETTINGS = """
            source, context, pending_restart, sourcefile,
            coalesce(enumvals, '{}')
     FROM pg_settings"""
-_SLOTS = """
+_END = f"CASE WHEN pg_is_in_recovery() THEN {STANDBY_END} ELSE pg_current_wal_lsn() END"
+_SLOTS = f"""
     SELECT slot_name, slot_type, active, temporary,
-           CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END
-             - least(restart_lsn, coalesce(confirmed_flush_lsn, restart_lsn)),
-           wal_status, {inactive}
+           {_END} - least(restart_lsn, coalesce(confirmed_flush_lsn, restart_lsn)),
+           wal_status, {{inactive}}
     FROM pg_replication_slots"""
 _INACTIVE = "extract(epoch FROM now() - inactive_since)"
-_STANDBYS = """
-    SELECT application_name, state, sync_state,
-           CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END
-             - replay_lsn
+_STANDBYS = f"""
+    SELECT application_name, state, sync_state, {_END} - replay_lsn
     FROM pg_stat_replication WHERE application_name <> 'pg_basebackup'"""
 _TABLES = """
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_table_size(s.relid),

@@ -24,15 +24,16 @@ from walproof.observe.objects import (
     read_tables,
 )
 from walproof.probe.connection import connect_foreign
+from walproof.probe.pair_queries import STANDBY_END
 
 LOOK_S = 10.0
 """Seconds between two looks at all counters."""
 _SAMPLE_S = 0.5
 """Seconds between two samples of what backends wait for."""
 
-_NOW = """
+_NOW = f"""
     SELECT extract(epoch FROM clock_timestamp()),
-           (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END
+           (CASE WHEN pg_is_in_recovery() THEN {STANDBY_END} ELSE pg_current_wal_insert_lsn() END
              - '0/0')::bigint"""
 _REDO = "SELECT (redo_lsn - '0/0')::bigint FROM pg_control_checkpoint()"
 _PG_WAL = "SELECT sum(size)::bigint FROM pg_ls_waldir()"

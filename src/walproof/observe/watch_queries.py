@@ -7,6 +7,8 @@ as seconds.
 
 from __future__ import annotations
 
+from walproof.probe.pair_queries import STANDBY_END
+
 SETTINGS_READ = (
     "archive_mode", "archive_timeout", "autovacuum", "checkpoint_completion_target", "checkpoint_timeout",
     "full_page_writes", "maintenance_io_concurrency", "max_slot_wal_keep_size", "max_wal_senders",
@@ -16,10 +18,9 @@ SETTINGS_READ = (
 """None of them can hold a secret."""
 SETTINGS = "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s)"
 
-NOW = """
+NOW = f"""
     SELECT extract(epoch FROM clock_timestamp())::float8, pg_is_in_recovery(),
-           (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END
-             - '0/0')::int8,
+           (CASE WHEN pg_is_in_recovery() THEN {STANDBY_END} ELSE pg_current_wal_lsn() END - '0/0')::int8,
            extract(epoch FROM pg_postmaster_start_time())::float8"""
 WHO = "SELECT current_setting('server_version'), current_setting('server_version_num')::int"
 SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"

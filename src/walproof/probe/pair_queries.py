@@ -64,7 +64,8 @@ BLOCKERS = """
 # In a cascade the upstream sends what it has received and flushed, or restored and replayed
 # (src/backend/replication/walsender.c, GetStandbyFlushRecPtr).
 _PRIMARY_END = "pg_current_wal_insert_lsn()"
-_STANDBY_END = "greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())"
+STANDBY_END = "greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())"
+"""End of the WAL that a server in recovery has. What it has replayed may lie far below, or stand still."""
 
 
 def upstream(is_in_recovery: bool, lists_wal: bool) -> str:
@@ -72,8 +73,8 @@ def upstream(is_in_recovery: bool, lists_wal: bool) -> str:
 
     A server checks the right to a function before it runs any part of a query, so the query of a role that
     may not list pg_wal does not name it."""
-    end = _STANDBY_END if is_in_recovery else _PRIMARY_END
-    flushed = _STANDBY_END if is_in_recovery else "pg_current_wal_flush_lsn()"
+    end = STANDBY_END if is_in_recovery else _PRIMARY_END
+    flushed = STANDBY_END if is_in_recovery else "pg_current_wal_flush_lsn()"
     oldest = "(SELECT min(substr(name, 9)) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$')"
     return f"""
         SELECT extract(epoch FROM clock_timestamp())::float8, ({end} - '0/0')::int8,
@@ -83,7 +84,7 @@ def upstream(is_in_recovery: bool, lists_wal: bool) -> str:
 
 def tick(is_in_recovery: bool) -> str:
     """End of WAL, and what the walsender, which is a parameter, waits for."""
-    end = _STANDBY_END if is_in_recovery else _PRIMARY_END
+    end = STANDBY_END if is_in_recovery else _PRIMARY_END
     return f"SELECT ({end} - '0/0')::int8, (SELECT {_EVENT} FROM pg_stat_activity WHERE pid = %s::int)"
 
 

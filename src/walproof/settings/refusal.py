@@ -60,6 +60,17 @@ _HINTS = (
 )
 
 
+_TURNED_AWAY = re.compile(
+    r"password authentication failed|no password supplied|authentication failed for user|pg_hba\.conf"
+    r'|(?:role|database) "[^"]*" does not exist|is not permitted to log in|permission denied for database'
+)
+
+
+def is_turned_away(said: str) -> bool:
+    """Whether the server answered, and did not let in who asked: that says nothing of its health."""
+    return _TURNED_AWAY.search(said) is not None
+
+
 def hint_for(said: str, sslmode: str) -> str | None:
     """Advice on a refusal, given the words of libpq or of the server; None if none is known.
 

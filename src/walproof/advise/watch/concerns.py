@@ -56,9 +56,10 @@ class Concerns:
         if seen.no_answer is not None:
             gone = seen.no_answer
             advice = (gone.hint,) if gone.hint else ()
-            yield Concern(
-                "server", Severity.CRITICAL, "The server does not answer.", (gone.reason,), advice, gone.since
-            )
+            severity, sentence = Severity.CRITICAL, "The server does not answer."
+            if is_turned_away(gone.reason):
+                severity, sentence = Severity.WARNING, "The server does not let this session in."
+            yield Concern("server", severity, sentence, (gone.reason,), advice, gone.since)
             return
         yield from room(seen, self._limits)
         yield from slots(seen, self._limits)

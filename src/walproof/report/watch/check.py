@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from walproof.advise.watch.concern import Thresholds
+from walproof.advise.watch.concern import Concern, Thresholds
 from walproof.facts.watch import StreamPhase
 from walproof.report.watch.view import ServerView, splits
+from walproof.settings.refusal import is_turned_away
 
 
 class Nagios(IntEnum):
@@ -39,7 +40,11 @@ def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
     status = Nagios(worst)
     if unknown and status is not Nagios.CRITICAL:
         status = Nagios.UNKNOWN
-    said = [f"{view.name}: {concern.sentence}" for view in views for concern in view.concerns] + unknown
+    # The worst first, whichever server it is of.
+    concerns = sorted(
+        ((view, concern) for view in views for concern in view.concerns), key=lambda found: -found[1].severity
+    )
+    said = [f"{view.name}: {_sentence(concern)}" for view, concern in concerns] + unknown
     if not said:
         said = [f"{len(views)} server{'s' * (len(views) > 1)} watched, no concern", *map(_unseen, views)]
     figures = " ".join(figure for view in views for figure in _figures(view, limits))
@@ -52,7 +57,16 @@ def failed(message: str) -> Checked:
     return Checked(Nagios.UNKNOWN, f"WALPROOF UNKNOWN - {_one_line(message)}")
 
 
+def _sentence(concern: Concern) -> str:
+    """The concern, and of a server that is not seen the reason."""
+    if concern.key != "server":
+        return concern.sentence
+    return f"{concern.sentence.removesuffix('.')}: {'; '.join(concern.evidence)}"
+
+
 def _unknown(view: ServerView) -> Iterator[str]:
+    if view.seen.no_answer is not None and is_turned_away(view.seen.no_answer.reason):
+        yield f"{view.name}: nothing of it is known"
     if view.seen.no_answer is not None or view.seen.look is None or view.seen.look.is_in_recovery:
         return
     if view.target_s is not None and view.clock is None:
