@@ -167,6 +167,32 @@ def test_what_cannot_be_measured_ends_undecided_and_says_why() -> None:
     assert judge(make_plan(), (), is_finished=True) is None
 
 
+@pytest.mark.parametrize(("reached", "is_queue"), [(99.0, False), (60.0, True)])
+def test_latencies_of_a_queue_decide_nothing(reached: float, *, is_queue: bool) -> None:
+    """Where more is offered than a server does, latency is the length of the window on either side."""
+    offered = replace(make_workload(), rate_tps=100.0)
+    plan = gated(make_plan((DEFAULT, OTHER), (offered,)), "latency_ms_p99 > 1.1x")
+    metrics = {"tps": reached, "transactions": 10 * reached}
+    trials = make_trials(plan, 5, lambda cell: 900.0, metric="latency_ms_p99", metrics=metrics)
+    found = decided(plan, trials)
+    (judged,) = found.judged
+    assert judged.ratio == pytest.approx(1.0, rel=0.1)
+    if is_queue:
+        assert (found.outcome, found.done, found.is_over) == (Outcome.UNDECIDED, FIRST_ROUNDS, True)
+        assert judged.reason is not None
+        assert judged.reason.startswith("default reached 60 of the 100 transactions/s that were offered: ")
+    else:
+        assert found.outcome is Outcome.HOLDS
+    # A variant alone that cannot keep up is slower, and that is an answer.
+    slow = [
+        replace(trial, metrics={"tps": 60.0, "transactions": 600.0, "latency_ms_p99": 5000.0})
+        if trial.variant == "other"
+        else replace(trial, metrics={**trial.metrics, "tps": 99.0})
+        for trial in trials
+    ]
+    assert decided(plan, slow).outcome is Outcome.BROKEN
+
+
 IMAGES = "wal_fpi_stat.insert"
 
 

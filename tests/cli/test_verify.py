@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,22 @@ def test_a_whole_archive(wal: Path, tmp_path: Path) -> None:
     (archive,) = data["archives"]
     assert archive["verdict"] == first
     assert [problem["kind"] for problem in archive["problems"]] == ["unfinished"]
+
+
+def test_a_reader_that_leaves_changes_no_verdict(wal: Path, tmp_path: Path) -> None:
+    """``walproof wal verify ... | head -1``"""
+    _damage(wal, tmp_path)
+    for options in ((), ("--json",)):
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "walproof", "wal", "verify", *options, "archive"],
+                stdout=writer, stderr=subprocess.PIPE, cwd=tmp_path, check=False, timeout=120,
+            )  # fmt: skip
+        finally:
+            os.close(writer)
+        assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_a_broken_archive(wal: Path, tmp_path: Path) -> None:

@@ -176,8 +176,12 @@ def test_several_installs_are_several_servers(embedded: Install) -> None:
     assert _compare((embedded, other), OFF).toggling is None
 
 
-def test_an_offered_rate_may_be_toggled(embedded: Install) -> None:
-    assert _compare((embedded,), OFF, workload={"rate": 100.0}).toggles_all
+def test_an_offered_rate_is_toggled_only_where_that_is_asked_for(embedded: Install) -> None:
+    """What a slow variant's slices do not reach of it would be done in the slices of the others."""
+    plan = _compare((embedded,), OFF, workload={"rate": 100.0})
+    assert (plan.toggling, plan.slicing) == (None, None)
+    assert "an offered rate" in (plan.variant("synchronous_commit=off").design_reason or "")
+    assert _compare((embedded,), OFF, workload={"rate": 100.0}, design="toggled").toggles_all
 
 
 def test_other_kinds_have_no_slices(embedded: Install) -> None:

@@ -16,7 +16,7 @@ from tests.schemas import assert_valid
 from tests.watching import BEGAN, MB, SEGMENT, Server, assessed, assessor, clock, concerns, gone, slot, view
 from walproof.advise.watch.concern import Thresholds
 from walproof.facts.watch import Span, StreamPhase, StreamState, SyncForecast, WalCauses, WatchedCheckpoint
-from walproof.report.watch.check import Nagios, check, failed
+from walproof.report.watch.check import Checked, Nagios, check, failed
 from walproof.report.watch.json import watch_data, watch_line
 from walproof.report.watch.page import watch_page
 from walproof.report.watch.panels import panels
@@ -109,6 +109,40 @@ def test_a_check_has_the_status_of_the_worst_server() -> None:
 def test_a_warning_is_a_warning() -> None:
     seen = assessed(Server(slots=[slot("etl")]))
     assert check([ServerView(seen, concerns(seen))], Thresholds()).status is Nagios.WARNING
+
+
+def test_a_server_that_is_gone_is_critical_and_one_that_lets_nobody_in_is_unknown() -> None:
+    """A password that has expired says nothing of the server's health."""
+
+    def checked(reason: str) -> Checked:
+        found = assessor()
+        found.see([replace(gone(), reason=reason)])
+        seen = found.assess(1.0, BEGAN)
+        return check([CALM, ServerView(seen, concerns(seen))], LIMITS)
+
+    down = checked("connection refused")
+    assert down.status is Nagios.CRITICAL
+    assert down.text.startswith("WALPROOF CRITICAL - db1: The server does not answer: connection refused")
+    starting = checked("FATAL: the database system is starting up")
+    assert starting.status is Nagios.CRITICAL
+    for said in (
+        'FATAL: password authentication failed for user "monitor"',
+        'FATAL: database "gone" does not exist',
+        'FATAL: no pg_hba.conf entry for host "10.0.0.1", user "monitor", database "x", no encryption',
+    ):
+        refused = checked(said)
+        assert refused.status is Nagios.UNKNOWN
+        assert f"db1: The server does not let this session in: {said}" in refused.text
+
+
+def test_the_worst_concern_comes_first_whichever_server_it_is_of() -> None:
+    warned = assessed(Server(slots=[slot("etl")]))
+    found = assessor()
+    found.see([gone()])
+    seen = found.assess(1.0, BEGAN)
+    done = check([ServerView(warned, concerns(warned)), ServerView(seen, concerns(seen))], LIMITS)
+    assert done.text.startswith("WALPROOF CRITICAL - db1: The server does not answer")
+    assert '"etl"' in done.text
 
 
 def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:

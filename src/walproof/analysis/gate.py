@@ -33,6 +33,7 @@ from walproof.analysis.effect import Effect, effects, install_effects, workload_
 from walproof.analysis.inference.looks import PlannedLook, looks, planned_looks
 from walproof.analysis.inference.two_stage import SeenComparison, width_after
 from walproof.analysis.interval import LEVEL, Interval
+from walproof.analysis.offered import Unreached, unreached
 from walproof.analysis.toggled import by_variant
 from walproof.analysis.within import PILOT_STARTS
 from walproof.analysis.zeros import Zeros, zeros_of
@@ -239,7 +240,11 @@ def _looked(
         if zeros is not None:
             after.append(_without_ratio(judged, zeros))
             continue
+        queue = unreached(plan, seen, judged.baseline) if _is_latency(judged.promise.metric) else None
         effect = found[judged.promise.metric, judged.cell, judged.baseline]
+        if queue is not None:
+            after.append(_of_a_queue(judged, effect, queue))
+            continue
         after.append(
             Judged(
                 promise=judged.promise,
@@ -254,6 +259,24 @@ def _looked(
             )
         )
     return after
+
+
+def _is_latency(metric: str) -> bool:
+    return metric.startswith("latency_ms")
+
+
+def _of_a_queue(judged: Judged, effect: Effect, queue: Unreached) -> Judged:
+    """Undecided: with more load than a server can do, latencies grow with the window on either side."""
+    return replace(
+        judged,
+        outcome=Outcome.UNDECIDED,
+        ratio=effect.ratio,
+        interval=effect.interval,
+        rounds=effect.n,
+        reason=f"{queue.cell.variant} reached {queue.reached_tps:.4g} of the {queue.rate_tps:.6g} "
+        "transactions/s that were offered: its latencies are those of a queue; offer less",
+        half_width_then=None,
+    )
 
 
 def _without_ratio(judged: Judged, zeros: Zeros) -> Judged:

@@ -281,6 +281,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         takes=takes,
         keep={**load.base, **keep},
         only=None if given.only is None else parse_names(given.only),
+        is_offered=workload.get("rate") is not None,
     )
     own = DEFAULT if conf is None else _own_start(conf, space, install)
     starts = _starts(own, space, install, machine)

@@ -77,7 +77,10 @@ def with_designs(
     reference = next(variant for variant in variants if variant.name == baseline)
     others = [variant for variant in variants if variant.name != baseline]
     whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICES)
-    toggled = {compared.name: whole or _untoggled(base, compared, reference, installs) for compared in others}
+    untoggled = whole or (None if asked.overrides.design == "toggled" else _owed(workloads))
+    toggled = {
+        compared.name: untoggled or _untoggled(base, compared, reference, installs) for compared in others
+    }
     if choice == "toggled":
         gives_way = preferred is not None and any(toggled.values())
         if not gives_way:
@@ -250,6 +253,13 @@ def _whole_study(
         if promise.metric not in measured:
             return f"{promise.metric}, which the gate is about, is not measured in slices"
     return None
+
+
+def _owed(workloads: Sequence[Workload]) -> str | None:
+    """Why a load with an offered rate is not toggled unless somebody asks for it; None without a rate."""
+    if all(workload.rate_tps is None for workload in workloads):
+        return None
+    return "what a variant does not reach of an offered rate is owed in the next slice, which is another's"
 
 
 def _unslept(workloads: Sequence[Workload]) -> str | None:

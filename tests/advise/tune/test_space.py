@@ -29,6 +29,7 @@ def _space(
     keep: Mapping[str, str] | None = None,
     only: tuple[str, ...] | None = None,
     refused: tuple[str, ...] = (),
+    is_offered: bool = False,
 ) -> SearchSpace:
     return search_space(
         version * 10000,
@@ -38,6 +39,7 @@ def _space(
         takes=lambda _, value: value not in refused,
         keep=keep or {},
         only=only,
+        is_offered=is_offered,
     )
 
 
@@ -91,6 +93,13 @@ def test_sizes_by_promise_and_by_the_disk_here() -> None:
     space = _space(machine=Capacity(16 * GB, 10 * GB))
     assert _choices(space)["max_wal_size"][-1] == "4GB"
     assert {unmoved.limit for unmoved in space.not_moved if unmoved.setting == "max_wal_size"} == {None}
+
+
+def test_nothing_is_toggled_under_an_offered_rate() -> None:
+    assert {factor.design for factor in _space().factors} == {"fresh", "toggled"}
+    offered = _space(is_offered=True)
+    assert {factor.design for factor in offered.factors} == {"fresh"}
+    assert _choices(offered) == _choices(_space())
 
 
 def test_a_few_clients_have_no_use_for_commit_delay() -> None:

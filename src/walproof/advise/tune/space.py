@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from walproof.errors import SettingError
 from walproof.facts.tuning import Factor, Limit, Promises, Scale
@@ -54,8 +54,11 @@ def search_space(
     takes: Takes,
     keep: Mapping[str, str],
     only: Collection[str] | None = None,
+    is_offered: bool = False,
 ) -> SearchSpace:
     """The settings that may move. ``keep`` holds those that stay; ``only``, if given, names the candidates.
+    ``is_offered``: whether the load has a rate; what a slice owes of it would be paid in the next, so that
+    nothing is toggled.
 
     Raises SettingError for a name in ``only`` that no tuning moves or that is kept as well.
     """
@@ -77,7 +80,7 @@ def search_space(
         else:
             factor = _factor(row, catalogue, machine, promises, takes, left)
             if factor is not None:
-                factors[name] = factor
+                factors[name] = replace(factor, design="fresh") if is_offered else factor
     for name, factor in list(factors.items()):
         for other, value in factor.needs:
             if not _may_be(other, value, factors, kept, catalogue):

@@ -15,6 +15,7 @@ from walproof.advise.watch.wal import archive, room, slots
 from walproof.analysis.watch.assessment import Assessment
 from walproof.facts.replication import ReplicationWindow
 from walproof.facts.watch import CrashClock, WalCauses
+from walproof.settings.refusal import is_turned_away
 
 
 class Concerns:

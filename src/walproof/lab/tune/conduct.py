@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +33,8 @@ from walproof.lab.tune.steps import speed_of, step_plan
 _CRASH_SHARE, _CRASH_MOST_S = 0.02, 120.0
 """Length of the load before a crash, as a share of the budget, so that there is something to replay."""
 _RECORD_SHARE, _RECORD_MOST_S = 0.06, 600.0
+_REACHED_LEAST = 0.9
+"""Share of an offered rate that the defaults have to reach."""
 
 
 class TuneProgress(Protocol):
@@ -171,6 +173,7 @@ class Conductor:
         shutil.rmtree(self.file.recording, ignore_errors=True)
         with nullcontext() if self.hosts is None else self.hosts.recording():
             found = record_load(plan, self.file.recording, self.progress.trials(plan))
+        _require_rate(plan, found.metrics)
         settings = plan.settings_of(plan.variants[0])
         return RecordedFacts(found.metrics, settings, found.start_lsn, found.seconds)
 
@@ -192,6 +195,20 @@ class Conductor:
 
     def _command(self, plan: Plan, journal: Journal) -> tuple[str, ...]:
         return (*journal.command, f"({plan.study})")
+
+
+def _require_rate(plan: Plan, metrics: Mapping[str, float]) -> None:
+    """Raise StudyError where the defaults stay far below the offered rate."""
+    (workload,) = plan.workloads
+    reached = metrics.get("tps")
+    if workload.rate_tps is None or reached is None or reached >= _REACHED_LEAST * workload.rate_tps:
+        return
+    raise StudyError(
+        f"the defaults reach {reached:.4g} of the {workload.rate_tps:.6g} transactions/s that are offered",
+        detail="What cannot be done waits in a queue, which grows with the length of a trial, so latencies "
+        "would say nothing of settings.",
+        hint=f"Offer less, such as --rate {max(1, int(reached * 0.7))}.",
+    )
 
 
 def _least(load: TuningLoad) -> float:

@@ -32,6 +32,7 @@ from walproof.report.kinds.throughput.course import course
 from walproof.report.kinds.throughput.crashes import away_data, written_data
 from walproof.report.kinds.throughput.flushes import flush_blocks
 from walproof.report.kinds.throughput.latency import latencies
+from walproof.report.kinds.throughput.offered import at_offered_rate, doubts
 from walproof.report.kinds.throughput.prediction import prediction_blocks
 from walproof.report.kinds.throughput.seconds import seconds
 from walproof.report.kinds.throughput.time_away import recovery_answers, recovery_tables, whatif_tables
@@ -153,9 +154,14 @@ def throughput_view(
             cells, stored, analysis, *slice_tables(cells, analysis), *drift_paragraph(analysis), *order
         ),
     )
+    answered = at_offered_rate(answers(cells, analysis), cells, stored)
     body = Body(
-        answers=(*recovery_answers(cells), *_with_cuts(answers(cells, analysis), cells, summaries)),
-        how_sure=(*how_sure(run, analysis, findings), *noise_sentences(run.plan, stored, analysis)),
+        answers=(*recovery_answers(cells), *_with_cuts(answered, cells, summaries)),
+        how_sure=(
+            *doubts(cells),
+            *how_sure(run, analysis, findings),
+            *noise_sentences(run.plan, stored, analysis),
+        ),
         what_would_help=what_would_help(run.plan, stored, analysis),
         findings=tuple(findings),
         overview=(*away, *overview) or installs,

@@ -1,0 +1,113 @@
+"""What a report says of a load with an offered rate, and of transactions that failed.
+
+Such a load has the throughput that is offered to it, as long as it can keep up: what settings do shows in its
+latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from walproof.analysis.effect import Conclusion, Effect, effects
+from walproof.analysis.offered import unreached
+from walproof.facts import Cell, Trial
+from walproof.report.answer import Answer
+from walproof.report.cells import Cells
+from walproof.report.numbers import number, percent, ratio
+
+_LATENCY = "latency_ms_avg"
+_NAMED_MOST = 4
+_FAILED_LEAST = 0.001
+"""Share of transactions below which failed ones are not named."""
+
+
+def at_offered_rate(found: Sequence[Answer], cells: Cells, trials: Sequence[Trial]) -> tuple[Answer, ...]:
+    """The answers, of latency instead of throughput where a load has a rate."""
+    plan = cells.plan
+    if all(workload.rate_tps is None for workload in plan.workloads):
+        return tuple(found)
+    compared = effects(plan, trials, _LATENCY)
+    answers = []
+    for answer, (install, workload) in zip(found, cells.groups(), strict=True):
+        own = [effect for effect in compared if (effect.install, effect.workload) == (install, workload)]
+        rate = plan.workload(workload).rate_tps
+        known = [effect for effect in own if effect.ratio is not None]
+        if rate is None or not known:
+            answers.append(answer)
+            continue
+        missed = _missed(cells, install, workload)
+        told = "; ".join(_latencies(known))
+        of_rate = f"At an offered {number(rate)} transactions/s, mean latency relative to {plan.baseline}: "
+        said = [*missed, f"{of_rate}{told}."]
+        answers.append(replace(answer, sentences=tuple(said)))
+    return tuple(answers)
+
+
+def doubts(cells: Cells) -> tuple[str, ...]:
+    """That transactions failed, of whom most."""
+    shares = sorted(((share, cell) for cell, share in _failed(cells)), key=lambda found: -found[0])
+    if not shares:
+        return ()
+    named = "; ".join(f"{percent(share)} with {_name(cells, cell)}" for share, cell in shares[:_NAMED_MOST])
+    more = len(shares) - _NAMED_MOST
+    rest = f" and {more} more" if more > 0 else ""
+    return (
+        f"Transactions failed (deadlocks, serialization failures): {named}{rest}. Throughput and latencies "
+        "are those of the others.",
+    )
+
+
+def _missed(cells: Cells, install: str, workload: str) -> list[str]:
+    """Which variants did not reach the rate, first the baseline."""
+    said = []
+    for variant in cells.variants():
+        cell = Cell(install, workload, variant.name)
+        found = unreached(cells.plan, cells.finished(cell), cell)
+        if found is not None:
+            said.append((variant.name != cells.plan.baseline, f"{variant.name} {number(found.reached_tps)}"))
+    if not said:
+        return []
+    rate = cells.plan.workload(workload).rate_tps
+    shown = [text for _, text in sorted(said, key=lambda found: found[0])]
+    rest = f" and {len(shown) - _NAMED_MOST} more" if len(shown) > _NAMED_MOST else ""
+    return [
+        f"THE OFFERED RATE WAS NOT REACHED: of {number(rate)} transactions/s, "
+        f"{', '.join(shown[:_NAMED_MOST])}{rest}. What is not done waits, so their latencies grow with the "
+        "length of the window: they are no property of the settings. Offer less."
+    ]
+
+
+def _latencies(known: Sequence[Effect]) -> Iterator[str]:
+    for conclusion, words in (
+        (Conclusion.LOWER, "measurably shorter"),
+        (Conclusion.HIGHER, "measurably longer"),
+        (Conclusion.IN_DOUBT, "in doubt, because of so many comparisons"),
+        (Conclusion.NO_DIFFERENCE, "no measurable difference"),
+        (Conclusion.TOO_FEW, "one round only, so nothing is certain"),
+    ):
+        own = [effect for effect in known if effect.conclusion is conclusion]
+        if own:
+            named = ", ".join(
+                f"{effect.variant} {ratio(effect.ratio, effect.interval)}" for effect in own[:_NAMED_MOST]
+            )
+            rest = f" and {len(own) - _NAMED_MOST} more" if len(own) > _NAMED_MOST else ""
+            yield f"{words}: {named}{rest}"
+
+
+def _failed(cells: Cells) -> Iterator[tuple[Cell, float]]:
+    """Cells with failed transactions, and their share."""
+    for cell in cells.plan.cells:
+        failed = sum(cells.values(cell, "failed_transactions"))
+        done = sum(cells.values(cell, "transactions"))
+        if failed and failed / (failed + done) >= _FAILED_LEAST:
+            yield cell, failed / (failed + done)
+
+
+def _name(cells: Cells, cell: Cell) -> str:
+    words = [cell.variant]
+    if len(cells.plan.workloads) > 1:
+        words.append(cell.workload)
+    if len(cells.plan.installs) > 1:
+        words.append(cell.install)
+    return ", ".join(words)

@@ -1,0 +1,83 @@
+"""What is said of a load with an offered rate, and of transactions that failed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from tests.report.facts import Facts, durability
+from tests.report.test_view import view_of
+from walproof.errors import StudyError
+from walproof.lab.tune.conduct import _require_rate
+
+LATENCY = {"default": 3.0, "synchronous_commit=off": 2.0, "pgtune": 3.0}
+"""Mean latency in ms; of all others 9 ms."""
+
+
+def at_rate(rate: float, tps: Mapping[str, float], **metrics: float) -> Facts:
+    """The durability study with an offered rate."""
+    facts = durability()
+    workloads = tuple(replace(workload, rate_tps=rate) for workload in facts.run.plan.workloads)
+    trials = tuple(
+        replace(
+            trial,
+            metrics={
+                **trial.metrics, **metrics, "tps": tps.get(trial.variant, rate), "transactions": 10 * rate,
+                "latency_ms_avg": LATENCY.get(trial.variant, 9.0) * math.exp(0.01 * (trial.round % 3)),
+            },
+        )
+        for trial in facts.trials
+    )  # fmt: skip
+    return replace(
+        facts, run=replace(facts.run, plan=replace(facts.run.plan, workloads=workloads)), trials=trials
+    )
+
+
+def first_answer(facts: Facts) -> tuple[str, ...]:
+    return view_of(facts).answers[0].sentences
+
+
+def test_the_answer_is_of_latency() -> None:
+    (said,) = first_answer(at_rate(300.0, {}))
+    assert said.startswith(
+        "At an offered 300 transactions/s, mean latency relative to default: measurably shorter: "
+        "synchronous_commit=off 0.67x"
+    )
+    assert "; measurably longer: wal_level=minimal 3.00x" in said
+    assert said.endswith("; no measurable difference: pgtune 1.00x (1.00 to 1.00).")
+
+
+def test_a_rate_that_was_not_reached_comes_first() -> None:
+    missed, _ = first_answer(at_rate(300.0, {"default": 120.0, "fsync=off": 150.0}))
+    assert missed.startswith(
+        "THE OFFERED RATE WAS NOT REACHED: of 300 transactions/s, default 120, fsync=off 150. What is"
+    )
+
+
+def test_failed_transactions_are_the_first_doubt() -> None:
+    facts = at_rate(300.0, {})
+    assert "Transactions failed" not in view_of(facts).how_sure[0]
+    failing = replace(
+        facts,
+        trials=tuple(
+            replace(trial, metrics={**trial.metrics, "failed_transactions": 1000.0 / 3})
+            if trial.variant == "fsync=off"
+            else trial
+            for trial in facts.trials
+        ),
+    )
+    said = view_of(failing).how_sure[0]
+    assert said.startswith("Transactions failed (deadlocks, serialization failures): 10.0 % with fsync=off, ")
+
+
+def test_a_tuning_ends_where_the_defaults_do_not_reach_the_rate() -> None:
+    plan = at_rate(300.0, {}).run.plan
+    plan = replace(plan, workloads=plan.workloads[:1])
+    _require_rate(plan, {"tps": 290.0})
+    with pytest.raises(StudyError) as caught:
+        _require_rate(plan, {"tps": 100.0})
+    assert caught.value.message == "the defaults reach 100 of the 300 transactions/s that are offered"
+    assert caught.value.hint == "Offer less, such as --rate 70."
