@@ -67,6 +67,32 @@ def test_a_cascade_is_watched_pair_by_pair(pair: Pair, others: Workspace) -> Non
         last.stop("immediate")
 
 
+def test_a_standby_whose_replay_is_paused_still_receives_wal(pair: Pair) -> None:
+    """Its pg_wal grows by what it receives: a disk that fills is seen although replay stands still."""
+    pair.catch_up()
+    with writing(pair.primary, 2_000_000), Fleet(order(watcher(pair.standby))) as fleet:
+        until(fleet, lambda views: views[0].seen.look is not None)
+        query(pair.standby, "SELECT pg_wal_replay_pause()")
+        try:
+            wait_until(
+                lambda: query(pair.standby, "SELECT pg_get_wal_replay_pause_state()") == "paused"
+                if pair.standby.install.version_num >= 140000
+                else query(pair.standby, "SELECT pg_is_wal_replay_paused()") == "t"
+            )
+            replayed = int(query(pair.standby, "SELECT (pg_last_wal_replay_lsn() - '0/0')::int8"))
+            views = until(
+                fleet,
+                lambda views: views[0].seen.look is not None
+                and views[0].seen.look.lsn > replayed + 4_000_000
+                and (watch_data(views[0])["disk"]["wal_bytes_per_s"] or 0) > 100_000,
+            )
+            assert views[0].seen.look is not None
+            assert views[0].seen.look.is_in_recovery
+        finally:
+            query(pair.standby, "SELECT pg_wal_replay_resume()")
+    pair.catch_up()
+
+
 def test_a_standby_that_does_not_stream_is_watched_with_its_primary(pair: Pair) -> None:
     pair.catch_up()
     pair.link.sever()
