@@ -75,16 +75,20 @@ def test_a_standby_whose_replay_is_paused_still_receives_wal(pair: Pair) -> None
         query(pair.standby, "SELECT pg_wal_replay_pause()")
         try:
             wait_until(
-                lambda: query(pair.standby, "SELECT pg_get_wal_replay_pause_state()") == "paused"
-                if pair.standby.install.version_num >= 140000
-                else query(pair.standby, "SELECT pg_is_wal_replay_paused()") == "t"
+                lambda: (
+                    query(pair.standby, "SELECT pg_get_wal_replay_pause_state()") == "paused"
+                    if pair.standby.install.version_num >= 140000
+                    else query(pair.standby, "SELECT pg_is_wal_replay_paused()") == "t"
+                )
             )
             replayed = int(query(pair.standby, "SELECT (pg_last_wal_replay_lsn() - '0/0')::int8"))
             views = until(
                 fleet,
-                lambda views: views[0].seen.look is not None
-                and views[0].seen.look.lsn > replayed + 4_000_000
-                and (watch_data(views[0])["disk"]["wal_bytes_per_s"] or 0) > 100_000,
+                lambda views: (
+                    views[0].seen.look is not None
+                    and views[0].seen.look.lsn > replayed + 4_000_000
+                    and (watch_data(views[0])["disk"]["wal_bytes_per_s"] or 0) > 100_000
+                ),
             )
             assert views[0].seen.look is not None
             assert views[0].seen.look.is_in_recovery

@@ -51,10 +51,13 @@ def test_the_answer_is_of_latency() -> None:
 
 
 def test_a_rate_that_was_not_reached_comes_first() -> None:
-    missed, _ = first_answer(at_rate(300.0, {"default": 120.0, "fsync=off": 150.0}))
+    (missed,) = first_answer(at_rate(300.0, {"default": 120.0, "fsync=off": 150.0}))
     assert missed.startswith(
         "THE OFFERED RATE WAS NOT REACHED: of 300 transactions/s, default 120, fsync=off 150. What is"
     )
+    missed, of_latency = first_answer(at_rate(300.0, {"fsync=off": 150.0}))
+    assert missed.startswith("Not all kept up with the offered rate: of 300 transactions/s, fsync=off 150. ")
+    assert of_latency.startswith("At an offered 300 transactions/s, mean latency relative to default: ")
 
 
 def test_failed_transactions_are_the_first_doubt() -> None:

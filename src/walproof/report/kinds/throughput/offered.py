@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from walproof.analysis.effect import Conclusion, Effect, effects
-from walproof.analysis.offered import unreached
+from walproof.analysis.offered import Unreached, unreached
 from walproof.facts import Cell, Trial
 from walproof.report.answer import Answer
 from walproof.report.cells import Cells
@@ -36,10 +36,11 @@ def at_offered_rate(found: Sequence[Answer], cells: Cells, trials: Sequence[Tria
         if rate is None or not known:
             answers.append(answer)
             continue
-        missed = _missed(cells, install, workload)
-        told = "; ".join(_latencies(known))
-        of_rate = f"At an offered {number(rate)} transactions/s, mean latency relative to {plan.baseline}: "
-        said = [*missed, f"{of_rate}{told}."]
+        behind = _behind(cells, install, workload)
+        said = list(_missed(cells, behind))
+        if all(missed.cell.variant != plan.baseline for missed in behind):
+            of_rate = f"At an offered {rate:g} transactions/s, mean latency relative to {plan.baseline}: "
+            said.append(f"{of_rate}{'; '.join(_latencies(known))}.")
         answers.append(replace(answer, sentences=tuple(said)))
     return tuple(answers)
 
@@ -58,24 +59,33 @@ def doubts(cells: Cells) -> tuple[str, ...]:
     )
 
 
-def _missed(cells: Cells, install: str, workload: str) -> list[str]:
-    """Which variants did not reach the rate, first the baseline."""
-    said = []
+def _behind(cells: Cells, install: str, workload: str) -> list[Unreached]:
+    """Variants that did not reach the rate, in the order of the plan."""
+    found = []
     for variant in cells.variants():
         cell = Cell(install, workload, variant.name)
-        found = unreached(cells.plan, cells.finished(cell), cell)
-        if found is not None:
-            said.append((variant.name != cells.plan.baseline, f"{variant.name} {number(found.reached_tps)}"))
-    if not said:
-        return []
-    rate = cells.plan.workload(workload).rate_tps
-    shown = [text for _, text in sorted(said, key=lambda found: found[0])]
+        missed = unreached(cells.plan, cells.finished(cell), cell)
+        found += [] if missed is None else [missed]
+    return found
+
+
+def _missed(cells: Cells, behind: Sequence[Unreached]) -> Iterator[str]:
+    """What it means for latencies that a rate was not reached."""
+    if not behind:
+        return
+    shown = [f"{missed.cell.variant} {number(missed.reached_tps)}" for missed in behind]
     rest = f" and {len(shown) - _NAMED_MOST} more" if len(shown) > _NAMED_MOST else ""
-    return [
-        f"THE OFFERED RATE WAS NOT REACHED: of {number(rate)} transactions/s, "
-        f"{', '.join(shown[:_NAMED_MOST])}{rest}. What is not done waits, so their latencies grow with the "
-        "length of the window: they are no property of the settings. Offer less."
-    ]
+    reached = f"of {behind[0].rate_tps:g} transactions/s, {', '.join(shown[:_NAMED_MOST])}{rest}"
+    if any(missed.cell.variant == cells.plan.baseline for missed in behind):
+        yield (
+            f"THE OFFERED RATE WAS NOT REACHED: {reached}. What is not done waits, so latencies grow with the "
+            "length of the window and say nothing of the settings. Offer less."
+        )
+    else:
+        yield (
+            f"Not all kept up with the offered rate: {reached}. What is not done waits, so their latencies "
+            "grow with the length of the window."
+        )
 
 
 def _latencies(known: Sequence[Effect]) -> Iterator[str]:
