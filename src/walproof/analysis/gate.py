@@ -262,7 +262,7 @@ def _looked(
 
 
 def _is_latency(metric: str) -> bool:
-    return metric.startswith("latency_ms")
+    return metric.startswith("latency_ms_")
 
 
 def _of_a_queue(judged: Judged, effect: Effect, queue: Unreached) -> Judged:

@@ -78,8 +78,8 @@ def _missed(cells: Cells, behind: Sequence[Unreached]) -> Iterator[str]:
     reached = f"of {behind[0].rate_tps:g} transactions/s, {', '.join(shown[:_NAMED_MOST])}{rest}"
     if any(missed.cell.variant == cells.plan.baseline for missed in behind):
         yield (
-            f"THE OFFERED RATE WAS NOT REACHED: {reached}. What is not done waits, so latencies grow with the "
-            "length of the window and say nothing of the settings. Offer less."
+            f"THE OFFERED RATE WAS NOT REACHED: {reached}. What is not done waits, so latencies grow with "
+            "the length of the window and say nothing of the settings. Offer less."
         )
     else:
         yield (
