@@ -183,6 +183,25 @@ def test_a_script_that_fails_is_explained(cluster: Cluster, pgbench: Path) -> No
 
 @pytest.mark.live
 @pytest.mark.pg(">= 18")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\\sett a 1\nSELECT 1;\n", "error: second.sql:1: "),
+        ("SELECT 1 / 0;\n", ' script "second.sql" aborted '),
+    ],
+)
+def test_the_script_that_fails_is_named(cluster: Cluster, pgbench: Path, text: str, said: str) -> None:
+    scripts = (Script("first.sql", "SELECT 1;\n"), Script("second.sql", text, weight=99))
+    workload = dataclasses.replace(WORKLOAD, builtin=None, scripts=scripts)
+    run = PgbenchRun(pgbench, workload, _target(cluster), cluster.folder, seed=1)
+    with pytest.raises(WorkloadError) as caught:
+        run.finish(60)
+    assert said in caught.value.message
+    assert "script1.sql" not in f"{caught.value.message}{caught.value.detail}"
+
+
+@pytest.mark.live
+@pytest.mark.pg(">= 18")
 def test_a_setup_that_fails_is_explained(cluster: Cluster, pgbench: Path) -> None:
     workload = dataclasses.replace(WORKLOAD, setup_sql="CREATE TABLE t ();\n\nCREATE TABEL u ();")
     with pytest.raises(WorkloadError, match=r'setup of workload "w" failed in line 3: .*TABEL'):

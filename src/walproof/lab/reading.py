@@ -47,17 +47,30 @@ def read_study_file(path: Path) -> StudyFile:
 
 
 def check_study(data: dict[str, Any], where: str, text: str = "") -> StudyFile:
-    """Check a study that was read from TOML. Raises StudyError listing every mistake."""
+    """Check a study that was read from TOML, or made from options, which have no ``text``.
+
+    Raises StudyError listing every mistake.
+    """
     try:
         return study_model().model_validate(data)
     except ValidationError as error:
+        found = _causes(error)
+        count = f"{len(found)} mistake{'s' if len(found) > 1 else ''}"
+        if not text:
+            raise StudyError(
+                f"the options of {where} have {count}",
+                detail="\n".join(
+                    f"{_key(problem['loc']).removeprefix('workload[1].')}: {_complaint(problem)}"
+                    for problem in found
+                ),
+            ) from None
         problems = []
-        for problem in _causes(error):
+        for problem in found:
             line = line_of(text, problem["loc"])
             place = f"{where}:{line}" if line else where
             problems.append(f"{place}: {_key(problem['loc'])}: {_complaint(problem)}")
         raise StudyError(
-            f'study file "{where}" has {len(problems)} mistake{"s" if len(problems) > 1 else ""}',
+            f'study file "{where}" has {count}',
             detail="\n".join(problems),
             hint='"walproof studies NAME" prints a built-in study as an example.',
         ) from None

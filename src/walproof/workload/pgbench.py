@@ -119,6 +119,10 @@ class PgbenchRun:
         with acting_as(self._user):
             output = self._output.read_text(errors="replace")
             complaints = self._errors.read_text(errors="replace")
+        for number, script in enumerate(self.workload.scripts):
+            # Its copy is gone by the time somebody reads this, and numbers say nothing.
+            complaints = complaints.replace(str(_script_path(self.folder, number)), script.name)
+            complaints = complaints.replace(f" script {number} aborted", f' script "{script.name}" aborted')
         if status != 0:
             said = [line for line in complaints.splitlines() if line]
             errors = [line for line in said if "error" in line.lower()] or said
@@ -245,11 +249,15 @@ def _load_arguments(workload: Workload, folder: Path) -> list[str]:
     return arguments
 
 
+def _script_path(folder: Path, number: int) -> Path:
+    return folder / f"script{number}.sql"
+
+
 def _script_arguments(workload: Workload, folder: Path) -> Sequence[str]:
     # Builtin scripts read :scale from the database; for others pgbench must be told.
     arguments = [f"--scale={workload.scale}"]
     for number, script in enumerate(workload.scripts):
-        path = folder / f"script{number}.sql"
+        path = _script_path(folder, number)
         path.write_text(script.text)
         arguments.append(f"--file={path}@{script.weight}")
     return arguments
