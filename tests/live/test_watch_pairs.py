@@ -92,6 +92,8 @@ def test_a_standby_whose_replay_is_paused_still_receives_wal(pair: Pair) -> None
             )
             assert views[0].seen.look is not None
             assert views[0].seen.look.is_in_recovery
+            (paused,) = (concern for concern in views[0].concerns if concern.key == "replay paused")
+            assert "MB of WAL wait in pg_wal" in paused.sentence
         finally:
             query(pair.standby, "SELECT pg_wal_replay_resume()")
     pair.catch_up()

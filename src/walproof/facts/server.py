@@ -44,7 +44,7 @@ class ServerLook:
     at: float
     """Seconds since the epoch, by the server's clock."""
     lsn: int
-    """Position up to which WAL was inserted; on a standby, replayed."""
+    """Position up to which WAL was inserted; on a standby, received."""
     redo: int | None
     """Redo point of the last completed checkpoint."""
     counters: Mapping[str, float]

@@ -132,7 +132,7 @@ class WatchLook:
     started_at: float | None
     is_in_recovery: bool
     lsn: int
-    """Position up to which WAL was written; on a standby, replayed."""
+    """Position up to which WAL was written; on a standby, received."""
     settings: Mapping[str, str]
     """Watched settings as SHOW prints them (``observe/watch_queries.py``)."""
     checkpoint: WatchedCheckpoint | None = None
@@ -148,6 +148,10 @@ class WatchLook:
     subscriptions: tuple[WatchedSubscription, ...] = ()
     lacks: tuple[str, ...] = ()
     """``what: the server's reason`` for everything that could not be read."""
+    replayed: int | None = None
+    """Position up to which a standby has replayed; None on a primary."""
+    is_paused: bool | None = None
+    """Whether somebody has paused its replay; None on a primary."""
 
     @property
     def major(self) -> int:

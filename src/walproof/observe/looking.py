@@ -65,6 +65,7 @@ class Looker:
         self._identify(seen_s)
         assert self._version is not None
         version, version_num = self._version
+        replayed, is_paused = self._replay() if is_in_recovery else (None, None)
         return WatchLook(
             seen_s=seen_s,
             at=float(at),
@@ -84,6 +85,8 @@ class Looker:
             receiver=self._receiver() if is_in_recovery else None,
             subscriptions=() if is_in_recovery else self._subscriptions(),
             lacks=self._ask.lacks,
+            replayed=replayed,
+            is_paused=is_paused,
         )
 
     def _identify(self, now_s: float) -> None:
@@ -158,6 +161,13 @@ class Looker:
                 )
             )  # fmt: skip
         return tuple(found)
+
+    def _replay(self) -> tuple[int | None, bool | None]:
+        """How far a standby has replayed, and whether that is paused; a promotion in between ends both."""
+        rows = self._ask.rows("the replay", queries.REPLAY)
+        if not rows or rows[0][0] is None:
+            return None, None
+        return int(rows[0][0]), bool(rows[0][1])
 
     def _receiver(self) -> WatchedReceiver | None:
         rows = self._ask.rows("the walreceiver", queries.RECEIVER)

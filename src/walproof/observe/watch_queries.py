@@ -22,6 +22,10 @@ NOW = f"""
     SELECT extract(epoch FROM clock_timestamp())::float8, pg_is_in_recovery(),
            (CASE WHEN pg_is_in_recovery() THEN {STANDBY_END} ELSE pg_current_wal_lsn() END - '0/0')::int8,
            extract(epoch FROM pg_postmaster_start_time())::float8"""
+# After a promotion the function is refused.
+REPLAY = """
+    SELECT (pg_last_wal_replay_lsn() - '0/0')::int8,
+           CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END"""
 WHO = "SELECT current_setting('server_version'), current_setting('server_version_num')::int"
 SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 CHECKPOINT = """

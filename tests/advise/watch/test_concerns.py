@@ -55,6 +55,19 @@ def test_an_archiver_whose_call_never_ends_is_stuck() -> None:
     assert "stuck" in concern.sentence
 
 
+def test_a_standby_says_itself_that_its_replay_is_paused() -> None:
+    found = assessor()
+    for second in range(5):
+        look = replace(Server().look(second), is_in_recovery=True, is_paused=True)
+        found.see([replace(look, replayed=START)])
+    seen = found.assess(4.0, BEGAN + 4)
+    (concern,) = concerns(seen)
+    assert (concern.key, concern.severity) == ("replay paused", Severity.WARNING)
+    assert concern.sentence.startswith("Replay is paused: 8.00 MB of WAL wait in pg_wal, ")
+    found.see([replace(look, seen_s=5.0, replayed=START, is_paused=False)])
+    assert concerns(found.assess(5.0, BEGAN + 5)) == ()
+
+
 def twice(archiver: WatchedArchiver, **change: object) -> list[Concern]:
     """Of the archiver, after two looks 2 s apart, as `--check` takes them."""
     found = assessor()

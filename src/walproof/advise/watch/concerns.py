@@ -9,7 +9,7 @@ from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.crash import recovery
 from walproof.advise.watch.logical import consumers, subscriptions
-from walproof.advise.watch.standbys import pair, standbys
+from walproof.advise.watch.standbys import pair, replay, standbys
 from walproof.advise.watch.storm import storms
 from walproof.advise.watch.wal import archive, room, slots
 from walproof.analysis.watch.assessment import Assessment
@@ -68,6 +68,7 @@ class Concerns:
         yield from consumers(seen, self._limits)
         yield from subscriptions(seen, self._limits)
         yield from standbys(seen, self._limits, windows)
+        yield from replay(seen)
         for name, diagnosis in pairs.items():
             yield from pair(name, diagnosis, self._limits)
         if clock is not None:

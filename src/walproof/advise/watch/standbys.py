@@ -14,7 +14,7 @@ from walproof.analysis.replication import LagSplit
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.standbys import STALE_S, unpaired
 from walproof.facts.replication import ReplicationWindow
-from walproof.units import format_bytes, format_duration
+from walproof.units import Lsn, format_bytes, format_duration
 
 _STATES = (Cause.MISSING_SEGMENT, Cause.WALRECEIVER_ABSENT, Cause.REPLAY_PAUSED)
 """Causes that are named before the lag is long: by itself nothing will arrive or be replayed."""
@@ -42,6 +42,21 @@ def standbys(
                 (_behind(state.split),),
                 ("Name the standby on the command line, too.",),
             )
+
+
+def replay(seen: Assessment) -> Iterator[Concern]:
+    """A standby whose own replay is paused, as it says itself."""
+    look = seen.look
+    if look is None or not look.is_paused or look.replayed is None:
+        return
+    waiting = max(0, look.lsn - look.replayed)
+    yield Concern(
+        "replay paused",
+        Severity.WARNING,
+        f"Replay is paused: {format_bytes(waiting)} of WAL wait in pg_wal, and queries see what was before.",
+        (f"received up to {Lsn(look.lsn)}, replayed up to {Lsn(look.replayed)}",),
+        ("Once nobody needs the pause any more: SELECT pg_wal_replay_resume().",),
+    )
 
 
 def pair(name: str, found: Diagnosis, limits: Thresholds) -> Iterator[Concern]:
