@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -151,9 +153,38 @@ def test_cloud_sql_keeps_the_flags_that_are_there() -> None:
             input=json.dumps(described), capture_output=True, text=True, check=True,
         ).stdout.strip()  # fmt: skip
 
-    assert merged(said, max_wal_size="8192") == "^;^max_connections=200;max_wal_size=8192"
-    assert merged(said, max_wal_size=None) == "^;^max_connections=200"
-    assert merged({"settings": {}}, max_wal_size="8192") == "^;^max_wal_size=8192"
+    assert merged(said, max_wal_size="8192") == "--database-flags=^;^max_connections=200;max_wal_size=8192"
+    assert merged(said, max_wal_size=None) == "--database-flags=^;^max_connections=200"
+    assert merged({"settings": {}}, max_wal_size="8192") == "--database-flags=^;^max_wal_size=8192"
+    # An empty --database-flags keeps the present ones.
+    assert merged(
+        {"settings": {"databaseFlags": said["settings"]["databaseFlags"][1:]}}, max_wal_size=None
+    ) == ("--clear-database-flags")
+    assert merged({"settings": {}}, max_wal_size=None) == "--clear-database-flags"
+
+
+def test_cloud_sql_lines_are_taken_back_by_a_shell(tmp_path: Path) -> None:
+    present, asked = tmp_path / "present.json", tmp_path / "asked"
+    gcloud = tmp_path / "gcloud"
+    gcloud.write_text(
+        f'#!/bin/sh\nif [ "$3" = describe ]; then cat {present}; else printf "%s\\n" "$@" > {asked}; fi\n'
+    )
+    gcloud.chmod(0o755)
+    lines = platform("cloudsql").write([Change("max_wal_size", "8GB")], TARGET)
+
+    def patched(line: str, flags: list[dict[str, str]]) -> str:
+        present.write_text(json.dumps({"settings": {"databaseFlags": flags}}))
+        found = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+        subprocess.run(["sh", "-c", line], env=found, check=True)
+        *told, option = asked.read_text().splitlines()
+        assert told == ["sql", "instances", "patch", "INSTANCE"]
+        return option
+
+    other = {"name": "max_connections", "value": "200"}
+    assert patched(lines.apply, [other]) == "--database-flags=^;^max_connections=200;max_wal_size=8192"
+    changed = {"name": "max_wal_size", "value": "8192"}
+    assert patched(lines.undo, [other, changed]) == "--database-flags=^;^max_connections=200"
+    assert patched(lines.undo, [changed]) == "--clear-database-flags"
 
 
 def test_what_alter_system_has_set_a_file_cannot_change() -> None:

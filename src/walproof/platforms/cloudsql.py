@@ -14,10 +14,13 @@ from walproof.settings.change import Change
 MERGE = (
     "import json, sys; flags = {f['name']: f['value'] for f in"
     " json.load(sys.stdin)['settings'].get('databaseFlags', [])}; flags |= json.loads(sys.argv[1]);"
-    " print('^;^' + ';'.join(f'{n}={v}' for n, v in flags.items() if v is not None))"
+    " kept = ';'.join(f'{n}={v}' for n, v in flags.items() if v is not None);"
+    " print('--database-flags=^;^' + kept if kept else '--clear-database-flags')"
 )
-"""Python that reads what ``gcloud sql instances describe --format=json`` says and prints all flags that shall
-be there; ``^;^`` makes ``;`` what separates them (gcloud topic escaping), since values may hold commas."""
+"""Python that reads what ``gcloud sql instances describe --format=json`` says and prints the option with all
+flags that shall be there; ``^;^`` makes ``;`` what separates them (gcloud topic escaping), since values may
+hold commas. Where none is left it is ``--clear-database-flags``: an empty ``--database-flags`` keeps the
+present ones (instance_prop_reducers.DatabaseFlags of Google Cloud SDK 528, 2026-11-27)."""
 
 
 class CloudSql:
@@ -51,6 +54,6 @@ class CloudSql:
 
 def _call(values: Mapping[str, str | None]) -> str:
     return (
-        'gcloud sql instances patch INSTANCE --database-flags="$(gcloud sql instances describe INSTANCE '
+        'gcloud sql instances patch INSTANCE "$(gcloud sql instances describe INSTANCE '
         f'--format=json | python3 -c "{MERGE}" \'{json.dumps(dict(values))}\')"'
     )
