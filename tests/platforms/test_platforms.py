@@ -38,6 +38,7 @@ CHANGES = (
     Change("checkpoint_timeout", "15min"),
     Change("wal_compression", "lz4"),
 )
+OLDER = PlatformTarget(150013, {"wal_compression": Before("off", is_default=True, is_in_auto_conf=False)})
 RULES = [(name, rule) for name in PLATFORMS for rule in rules_of(name) if rule.refused_example]
 
 
@@ -46,6 +47,7 @@ def test_every_rule_refuses_its_example(name: str, rule: PlatformRule) -> None:
     setting, equals, value = rule.refused_example.partition("=")
     change = Change(setting, value) if equals else Change(rule.setting, rule.refused_example)
     refusal = PLATFORMS[name].refuse(change, TARGET)
+    assert rule.is_for(TARGET.version_num)
     assert refusal is not None
     assert rule.looked_up in refusal.source
 
@@ -55,7 +57,7 @@ def test_every_rule_that_the_catalogue_does_not_imply_has_an_example() -> None:
         (name, rule.setting)
         for name in PLATFORMS
         for rule in rules_of(name)
-        if not rule.refused_example and rule.rule != "allow"
+        if not rule.refused_example and rule.rule not in ("allow", "boolean")
     }
     # Their ranges are the server's own.
     assert without == {("azure", "commit_delay"), ("azure", "wal_writer_delay")}
@@ -141,6 +143,53 @@ def test_units_go_both_ways(name: str, data: st.DataObject) -> None:
     told = in_base_unit(name, shown, 180000)
     assert int(told) == number
     assert parse(setting, told) == number
+
+
+AZURE_READS_ONLY = {
+    "max_slot_wal_keep_size": "8GB", "wal_keep_size": "1GB", "recovery_prefetch": "try",
+    "wal_decode_buffer_size": "1MB", "wal_init_zero": "off", "wal_recycle": "off", "fsync": "on",
+    "wal_skip_threshold": "4MB", "wal_sync_method": "fsync", "full_page_writes": "on",
+    "synchronous_commit": "on", "checkpoint_flush_after": "0", "archive_timeout": "60",
+    "recovery_init_sync_method": "syncfs",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("major", range(13, 19))
+def test_azure_refuses_what_is_read_only_there_in_every_version(major: int) -> None:
+    version_num = major * 10_000
+    known = Catalogue.for_version(version_num).settings
+    for name, value in AZURE_READS_ONLY.items():
+        if name in known:
+            refusal = platform("azure").refuse(Change(name, value), PlatformTarget(version_num, {}))
+            assert refusal is not None, name
+            assert "read-only" in refusal.reason or "archives" in refusal.reason
+            assert "azure-databases-docs" in refusal.source
+
+
+@pytest.mark.parametrize("value", ["pglz", "lz4", "zstd"])
+def test_azure_takes_a_method_of_compression_from_18_on(value: str) -> None:
+    change = Change("wal_compression", value)
+    assert "--name wal_compression --value on" in platform("azure").write([change], OLDER).apply
+    (note,) = platform("azure").write([change], OLDER).notes
+    assert f"wal_compression = {value} is written as on" in note
+    assert "on is pglz" in note
+    assert f"--value {value}" in platform("azure").write([change], TARGET).apply
+    assert platform("azure").write([change], TARGET).notes == ()
+    for other in ("on", "off"):
+        lines = platform("azure").write([Change("wal_compression", other)], OLDER)
+        assert lines.apply.endswith(f"--value {other}")
+        assert lines.undo.endswith("--value off")
+        assert lines.notes == ()
+    compressed = Before("pglz", is_default=False, is_in_auto_conf=False)
+    before = PlatformTarget(170009, {"wal_compression": compressed})
+    assert platform("azure").write([Change("wal_compression", "off")], before).undo.endswith("--value on")
+
+
+def test_a_rule_is_for_its_versions_alone() -> None:
+    rule = PlatformRule("a", "fixed", "", "", "", "", "", "15-17")
+    assert [rule.is_for(major * 10_000 + 3) for major in (14, 15, 17, 18)] == [False, True, True, False]
+    assert PlatformRule("a", "fixed", "", "", "", "", "").is_for(130000)
+    assert not PlatformRule("a", "fixed", "", "", "", "", "", "18").is_for(170000)
 
 
 def test_cloud_sql_keeps_the_flags_that_are_there() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from walproof.platforms.base_units import in_base_unit
 from walproof.platforms.plain import refuse_by_catalogue, restart_note
 from walproof.platforms.platform import Lines, PlatformTarget, Refusal
-from walproof.platforms.rules import refuse_by_rules
+from walproof.platforms.rules import boolean_rule, refuse_by_rules
 from walproof.settings.change import Change
 
 
@@ -28,13 +28,26 @@ class Azure:
         return Lines(
             "\n".join(_call(change, target) for change in changes),
             "\n".join(_call(change, target) for change in old),
-            restart_note(changes, target),
+            (*_notes(changes, target), *restart_note(changes, target)),
         )
 
 
 def _call(change: Change, target: PlatformTarget) -> str:
     value = in_base_unit(change.name, change.value, target.version_num)
+    if boolean_rule(Azure.name, change.name, target.version_num) is not None:
+        value = "off" if value == "off" else "on"
     return (
         "az postgres flexible-server parameter set --resource-group GROUP --server-name SERVER "
         f"--name {change.name} --value {value}"
     )
+
+
+def _notes(changes: Sequence[Change], target: PlatformTarget) -> list[str]:
+    """What is written otherwise than it was asked for."""
+    return [
+        f"{change.name} = {change.value} is written as on: {rule.reason} ({rule.cited})."
+        for change in changes
+        if (rule := boolean_rule(Azure.name, change.name, target.version_num)) is not None
+        and in_base_unit(change.name, change.value, target.version_num) != "off"
+        and change.value.lower() != "on"
+    ]

@@ -4,6 +4,7 @@ fixed    nobody can set it there
 only     these values alone (``a|b``)
 not      any value but these
 min, max numbers in this range
+boolean  on and off alone: any other value but off is written as on
 allow    where a platform has such rows, nothing else is known to be settable there
 """
 
@@ -38,23 +39,40 @@ class PlatformRule:
     """ISO date."""
     refused_example: str
     """A value, or ``name=value``, that the rule refuses; empty where the catalogue refuses it already."""
+    versions: str = ""
+    """Major versions that the rule is for, as ``13-17`` or ``18``; empty for all."""
 
     @property
     def cited(self) -> str:
         """Source and date."""
         return f"{self.source} ({self.looked_up})"
 
+    def is_for(self, version_num: int) -> bool:
+        """Whether the rule is for servers of this version."""
+        if not self.versions:
+            return True
+        least, _, most = self.versions.partition("-")
+        return int(least) <= version_num // 10_000 <= int(most or least)
+
 
 def refuse_by_rules(platform: str, change: Change, version_num: int) -> Refusal | None:
     """The first rule of the platform that refuses a change. Raises SettingError for a wrong value."""
     setting = Catalogue.for_version(version_num).get(change.name)
-    rules = rules_of(platform)
+    rules = [rule for rule in rules_of(platform) if rule.is_for(version_num)]
     for rule in rules:
         if fnmatchcase(setting.name, rule.setting) and _refuses(rule, setting, change.value):
             return Refusal(change, rule.reason, rule.cited)
     allowed = [rule for rule in rules if rule.rule == "allow"]
     if allowed and not any(rule.setting == setting.name for rule in allowed):
         return Refusal(change, "nobody has shown that it can be set there", allowed[0].cited)
+    return None
+
+
+def boolean_rule(platform: str, name: str, version_num: int) -> PlatformRule | None:
+    """The rule by which a setting takes on and off alone there; None if it takes what the server takes."""
+    for rule in rules_of(platform):
+        if rule.rule == "boolean" and rule.setting == name and rule.is_for(version_num):
+            return rule
     return None
 
 
