@@ -212,6 +212,19 @@ def test_cloud_sql_keeps_the_flags_that_are_there() -> None:
     assert merged({"settings": {}}, max_wal_size=None) == "--clear-database-flags"
 
 
+def test_cloud_sql_takes_the_flags_that_a_source_shows_and_says_where_the_others_are() -> None:
+    for change in (
+        Change("log_checkpoints", "on"),
+        Change("autovacuum", "on"),
+        Change("shared_buffers", "8GB"),
+    ):
+        assert platform("cloudsql").refuse(change, TARGET) is None
+    refusal = platform("cloudsql").refuse(Change("wal_init_zero", "off"), TARGET)
+    assert refusal is not None
+    assert refusal.reason.startswith("it is not in the list of flags that walproof knows")
+    assert "gcloud sql flags list" in refusal.reason
+
+
 def test_cloud_sql_lines_are_taken_back_by_a_shell(tmp_path: Path) -> None:
     present, asked = tmp_path / "present.json", tmp_path / "asked"
     gcloud = tmp_path / "gcloud"

@@ -5,7 +5,8 @@ only     these values alone (``a|b``)
 not      any value but these
 min, max numbers in this range
 boolean  on and off alone: any other value but off is written as on
-allow    where a platform has such rows, nothing else is known to be settable there
+allow    somebody sets it there
+rest     nothing but what has a row with allow is known to be settable there
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ def refuse_by_rules(platform: str, change: Change, version_num: int) -> Refusal 
     """The first rule of the platform that refuses a change. Raises SettingError for a wrong value."""
     setting = Catalogue.for_version(version_num).get(change.name)
     rules = [rule for rule in rules_of(platform) if rule.is_for(version_num)]
+    allowed = {rule.setting for rule in rules if rule.rule == "allow"}
     for rule in rules:
-        if fnmatchcase(setting.name, rule.setting) and _refuses(rule, setting, change.value):
+        if not fnmatchcase(setting.name, rule.setting):
+            continue
+        if _refuses(rule, setting, change.value) or (rule.rule == "rest" and setting.name not in allowed):
             return Refusal(change, rule.reason, rule.cited)
-    allowed = [rule for rule in rules if rule.rule == "allow"]
-    if allowed and not any(rule.setting == setting.name for rule in allowed):
-        return Refusal(change, "nobody has shown that it can be set there", allowed[0].cited)
     return None
 
 
