@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from walproof.advise.workload.draft import Draft, DraftOrder, draft
 from walproof.facts.application import AppColumn, AppIndex, AppKey, Application, AppStatement, AppTable
 from walproof.facts.codec import from_json
 
@@ -66,3 +67,17 @@ def application(
     functions: tuple[str, ...] = (),
 ) -> Application:
     return Application(170000, "shop", 10.0, statements, tables, 8, commits, functions=functions)
+
+
+ORDER = DraftOrder("shop", 1 << 30, 20)
+ID = column("id", "bigint", not_null=True, is_identity=True, correlation=1.0)
+PARENTS = table("parents", ID, column("name", "text"), keys=(primary("id"),))
+
+
+def made(*statements: str, tables: tuple[AppTable, ...], commits: float | None = None) -> Draft:
+    return draft(application(tables, *map(statement, statements), commits=commits), ORDER)
+
+
+def only_script(found: Draft) -> str:
+    (name,) = found.scripts
+    return found.files[name]

@@ -9,27 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.advise.workload.apps import application, column, foreign, primary, statement, table, tickets
-from walproof.advise.workload.draft import Draft, DraftOrder, draft
+from tests.advise.workload.apps import (
+    ID,
+    ORDER,
+    PARENTS,
+    application,
+    column,
+    foreign,
+    made,
+    only_script,
+    primary,
+    statement,
+    table,
+    tickets,
+)
+from walproof.advise.workload.draft import draft
 from walproof.advise.workload.unevenness import Traffic
 from walproof.analysis.working_set import Draws, Law, touched
 from walproof.facts.application import AppIndex, AppKey, Application, AppTable
 from walproof.lab.reading import check_study
 from walproof.settings.conf import read_conf
 from walproof.sqltext import quoted
-
-ORDER = DraftOrder("shop", 1 << 30, 20)
-ID = column("id", "bigint", not_null=True, is_identity=True, correlation=1.0)
-PARENTS = table("parents", ID, column("name", "text"), keys=(primary("id"),))
-
-
-def made(*statements: str, tables: tuple[AppTable, ...], commits: float | None = None) -> Draft:
-    return draft(application(tables, *map(statement, statements), commits=commits), ORDER)
-
-
-def only_script(found: Draft) -> str:
-    (name,) = found.scripts
-    return found.files[name]
 
 
 def test_a_real_application_is_drafted_whole() -> None:

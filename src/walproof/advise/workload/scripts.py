@@ -22,6 +22,9 @@ _LIST_MOST = 100
 _CONSTANTS = 1_000_000
 """Values of a type that belongs to no column."""
 _LAWS = {Law.ZIPF: "zipfian", Law.EXPONENTIAL: "exponential"}
+_SMALLINT_MOST = 32767
+_DIGITS_LEAST = 6
+"""A text shorter than this is soon full of numbers."""
 _MARK = "walproof_parameter_"
 _MARKED = re.compile(rf"\b{_MARK}([0-9]+)_")
 
@@ -112,6 +115,7 @@ class _Writer:
             for parameter in read.parameters
             if parameter.part is Part.INSERTED
             and parameter.column is not None
+            and not _is_soon_there(made, parameter.column.name)
             and any(self._is_fresh(made, parameter.column.name, key) for key in unique_keys(read.target))
         }
         return any(
@@ -223,8 +227,13 @@ class _Writer:
         fresh = any(self._is_fresh(made, column.name, key) for key in keys)
         # What conflicts is updated: then it has to be there.
         if fresh and not self._read.has_conflict:
-            return typed(column, space, f"nextval('{FRESH}')")
-        newest = None if keys or space.is_foreign else _newest(column, space, made.rows)
+            return typed(column, space, _fresh(space))
+        # The rest of a key that another column makes unique is new, too.
+        is_rest = not self._read.has_conflict and all(
+            any(made.spaces[name].is_unique for name in key) for key in keys
+        )
+        is_free = not space.is_foreign and (not keys or is_rest)
+        newest = _newest(column, space, made.rows) if is_free else None
         if newest is not None:
             return typed(column, space, newest)
         return typed(column, space, self._number(space))
@@ -232,7 +241,8 @@ class _Writer:
     def _is_fresh(self, made: MadeTable, name: str, key: tuple[str, ...]) -> bool:
         """Whether an INSERT gives this column of a key a value that no row has."""
         free = [each for each in key if not made.spaces[each].is_foreign]
-        return bool(free) and name == free[-1] and _can_be_fresh(made, name)
+        alone = [each for each in free if made.spaces[each].is_unique]
+        return bool(free) and name == (alone or free)[-1] and _can_be_fresh(made, name)
 
     def _bound(self, parameter: Parameter, column: AppColumn, space: Space) -> str:
         assert parameter.table is not None, "a column has its table"
@@ -263,9 +273,25 @@ def _newest(column: AppColumn, space: Space, rows: int) -> str | None:
 
 
 def _can_be_fresh(made: MadeTable, name: str) -> bool:
-    column = made.spaces[name].root
-    kind = base_of(column.type)[0]
-    return column.labels is None and kind not in ("boolean", "date", "inet", "smallint")
+    space = made.spaces[name]
+    column = space.root
+    kind, most, _ = base_of(column.type)
+    if kind == "smallint":
+        return not space.is_unique and 2 * space.size < _SMALLINT_MOST
+    is_short = kind.startswith("character") and most is not None and most < _DIGITS_LEAST
+    return column.labels is None and kind not in ("boolean", "date", "inet") and not is_short
+
+
+def _is_soon_there(made: MadeTable, name: str) -> bool:
+    """Whether fresh values of the column begin again after a while."""
+    return base_of(made.spaces[name].root.type)[0] == "smallint"
+
+
+def _fresh(space: Space) -> str:
+    """SQL of a number that no row has."""
+    if base_of(space.root.type)[0] == "smallint":
+        return f"{space.size + 1} + nextval('{FRESH}') % {_SMALLINT_MOST - 1 - space.size}"
+    return f"nextval('{FRESH}')"
 
 
 def _next(first: str, n: int, size: int) -> str:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from walproof.advise.workload.values import value
+from walproof.advise.workload.values import base_of, value
 from walproof.facts.application import AppColumn, AppTable
 
 _ROWS_WHOLE = 1000
@@ -33,7 +33,7 @@ class Space:
     number: str
     """SQL of the value's number in row ``i``."""
     is_unique: bool
-    """Whether the column alone is a unique key."""
+    """Whether every row has a value of its own: by a key of this column alone, or by the statistics."""
     is_foreign: bool
     """Whether it points to another column by a foreign key of its own."""
     of: str
@@ -43,6 +43,7 @@ class Space:
     root: AppColumn
     """The column whose values they are: over foreign keys, the one at their end."""
     is_root_unique: bool
+    """Whether two numbers must not have the same value: the column is part of a unique key."""
 
     def value(self, e: str) -> str | None:
         """SQL of the e-th value; None for a type that is not known."""
@@ -76,8 +77,12 @@ def make_table(table: AppTable, tables: Mapping[str, AppTable], share: float) ->
     lost = []
     for names in unique_keys(table):
         shared = [name for name in names if spaces[name].is_unique]
-        if len(names) > 1 and not shared and not _spread(spaces, names, rows):
+        is_spread = len(names) == 1 or bool(shared) or _spread(spaces, names, rows)
+        if not is_spread or not all(_has_room(spaces[name]) for name in names):
             lost.append(names)
+    # A text that is too short for its numbers is cut, and its values are not apart.
+    spaces = {name: space if _has_room(space) else replace(space, is_root_unique=False)
+              for name, space in spaces.items()}  # fmt: skip
     return MadeTable(table, rows, spaces, tuple(lost))
 
 
@@ -114,7 +119,8 @@ def step_of(size: int, seed: int = 0) -> int:
 def _space(
     table: AppTable, column: AppColumn, place: int, tables: Mapping[str, AppTable], share: float
 ) -> Space:
-    rows, alone = rows_of(table, share), is_unique(table, column.name)
+    rows = rows_of(table, share)
+    alone = is_unique(table, column.name) or _is_unique_within(table, column, tables)
     size = rows if alone else _distinct(column, rows)
     at_table, at_column = table, column
     for _ in range(_DEPTH_MOST):
@@ -134,8 +140,22 @@ def _space(
         of=at_table.name if is_key or _is_indexed(table, column) else "",
         keys=rows_of(at_table, share) if is_key else size,
         root=at_column,
-        is_root_unique=is_unique(at_table, at_column.name),
+        is_root_unique=any(at_column.name in key for key in unique_keys(at_table)),
     )
+
+
+def _has_room(space: Space) -> bool:
+    """Whether the type has a value for each number."""
+    kind, most, _ = base_of(space.root.type)
+    is_text = kind in ("character", "character varying") and space.root.labels is None
+    return not is_text or most is None or space.size < 16**most
+
+
+def _is_unique_within(table: AppTable, column: AppColumn, tables: Mapping[str, AppTable]) -> bool:
+    """Whether a column of a longer key has another value in each row: ``id`` of a key (id, at)."""
+    is_apart = column.is_identity or column.distinct == -1.0
+    in_key = any(column.name in key for key in unique_keys(table))
+    return is_apart and in_key and _foreign(table, column.name, tables) is None
 
 
 def _is_indexed(table: AppTable, column: AppColumn) -> bool:

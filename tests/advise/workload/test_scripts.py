@@ -1,0 +1,50 @@
+"""Scripts of a load: which rows their statements find, and which they make."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.advise.workload.apps import ID, PARENTS, column, foreign, made, only_script, primary, table
+
+
+def test_texts_of_a_composite_key_are_not_cut() -> None:
+    counters = table(
+        "counters", column("day", "date", not_null=True, distinct=301.0),
+        replace(column("page", "text", not_null=True, distinct=100.0), width_bytes=3),
+        column("hits", "bigint"), rows=30_100, keys=(primary("day", "page"),),
+    )  # fmt: skip
+    found = made("INSERT INTO counters VALUES ($1, $2, $3)", tables=(counters,))
+    assert "to_hex((1 + (i - 1) / 301)::bigint)" in found.files["schema.sql"]
+    assert "to_hex(nextval('walproof_fresh')::bigint)" in only_script(found)
+
+
+def test_a_text_that_is_too_short_for_a_key_makes_none() -> None:
+    places = table(
+        "places", column("country", "character(2)", not_null=True), rows=300, keys=(primary("country"),)
+    )
+    found = made("UPDATE places SET country = country WHERE country = $1", tables=(places,))
+    assert "PRIMARY KEY" not in found.files["schema.sql"]
+    assert "public.places: the key (country) is no unique key here." in found.notes
+
+
+def test_a_smallint_of_a_key_is_new_above_the_rows_that_are_there() -> None:
+    lines = table(
+        "lines", column("parent", "bigint", not_null=True, distinct=-0.5),
+        column("no", "smallint", not_null=True, distinct=2.0),
+        keys=(primary("parent", "no"), foreign("parent", "public.parents")),
+    )  # fmt: skip
+    text = only_script(made("INSERT INTO lines VALUES ($1, $2), ($3, $4)", tables=(PARENTS, lines)))
+    assert text.count("nextval('walproof_fresh') % 32764) % 32767)::smallint") == 2
+    assert text.endswith("ON CONFLICT DO NOTHING;\n"), "a smallint begins again"
+
+
+def test_what_a_key_has_beside_a_unique_column_stays_as_it_is() -> None:
+    events = table(
+        "events", ID, column("at", "timestamp with time zone", not_null=True, distinct=-0.5, correlation=1.0),
+        keys=(primary("id", "at"),),
+    )  # fmt: skip
+    by_range = replace(events, kind="p", partitioned_by="r", partition_columns=("at",), partitions=4)
+    found = made("INSERT INTO events (at) VALUES ($1)", tables=(by_range,))
+    assert 'PARTITION BY RANGE ("at")' in found.files["schema.sql"]
+    assert "1 + (i - 1) * 5000 / 10000" in found.files["schema.sql"]
+    assert "+ 5000 * interval" in only_script(found)
