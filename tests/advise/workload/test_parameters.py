@@ -57,6 +57,19 @@ def parts(query: str) -> list[tuple[int, Part, str | None]]:
         ("MERGE INTO t USING u ON t.id = u.t WHEN MATCHED THEN UPDATE SET a = $1 "
          "WHEN NOT MATCHED THEN INSERT (id, a) VALUES ($2, $3)",
          [(1, Part.ASSIGNED, "a"), (2, Part.INSERTED, "id"), (3, Part.INSERTED, "a")]),
+        ("UPDATE t SET a = v.x FROM (VALUES ($1, $2), ($3, $4)) v(i, x) WHERE t.id = v.i",
+         [(1, Part.EQUAL, "id"), (2, Part.ASSIGNED, "a"), (3, Part.EQUAL, "id"), (4, Part.ASSIGNED, "a")]),
+        ("WITH v (i, x) AS (VALUES ($1, $2)) UPDATE t SET b = b + v.x FROM v WHERE t.id = v.i",
+         [(1, Part.EQUAL, "id"), (2, Part.ADDED, "b")]),
+        ("UPDATE t SET a = v.x FROM unnest($1::int[], $2::text[]) v(i, x) WHERE t.id = v.i",
+         [(1, Part.EQUAL, "id"), (2, Part.ASSIGNED, "a")]),
+        ("MERGE INTO t USING (VALUES ($1, $2)) v(i, x) ON t.id = v.i WHEN MATCHED THEN UPDATE SET a = v.x "
+         "WHEN NOT MATCHED THEN INSERT (id, a) VALUES (v.i, v.x)",
+         [(1, Part.EQUAL, "id"), (2, Part.ASSIGNED, "a")]),
+        ("DELETE FROM t WHERE (id, a) IN (($1, $2), ($3, $4))",
+         [(1, Part.EQUAL, "id"), (2, Part.EQUAL, "a"), (3, Part.EQUAL, "id"), (4, Part.EQUAL, "a")]),
+        ("SELECT * FROM t WHERE (at, id) > ($1, $2)", [(1, Part.ABOVE, "at"), (2, Part.ABOVE, "id")]),
+        ("SELECT * FROM t WHERE j @> $1 AND id < $2", [(1, Part.EQUAL, "j"), (2, Part.BELOW, "id")]),
         ("SELECT $1 FROM t WHERE id = $2 FOR UPDATE", [(1, Part.CONSTANT, None), (2, Part.EQUAL, "id")]),
     ],
 )  # fmt: skip
@@ -91,8 +104,54 @@ def test_a_value_that_is_computed_stands_as_one_parameter(query: str, written: s
 
 
 @pytest.mark.parametrize(
+    ("query", "written"),
+    [
+        ("UPDATE t SET at = now() + interval $1 WHERE id = $2",
+         "UPDATE t SET at = now() + $1::interval WHERE id = $2"),
+        ("UPDATE t SET at = timestamp  with time zone $1", "UPDATE t SET at = $1::timestamp with time zone"),
+        ("UPDATE t SET at = at + INTERVAL $1 day", "UPDATE t SET at = at + $1::interval day"),
+        ("SELECT time FROM t AS date WHERE id = $1", "SELECT time FROM t AS date WHERE id = $1"),
+    ],
+)  # fmt: skip
+def test_a_typed_literal_becomes_a_cast(query: str, written: str) -> None:
+    with suppress(Unreadable):
+        assert read(query).query == written
+
+
+@pytest.mark.parametrize(
+    ("query", "literals"),
+    [
+        ("SELECT extract($1 FROM now() - at) FROM t", ["'epoch'"]),
+        ("SELECT date_trunc($1, at), to_char(at, $2) FROM t", ["'day'", "'YYYY-MM-DD'"]),
+        ("SELECT count($1), sum(CASE WHEN a = b THEN $2 ELSE $3 END) FROM t", ["1", "1", "1"]),
+        ("SELECT coalesce(sum(b), $1), coalesce(a, $2) FROM t", ["1", "'1'"]),
+        ("SELECT a || $1, now() - at + $2, b * $3 FROM t", ["'1'", "interval '1 second'", "1"]),
+        ("SELECT j -> $1, to_tsvector($2, a) FROM t", ["'value'", "'simple'"]),
+        ("SELECT id FROM t WHERE $1 = $2 AND EXISTS (SELECT $3 FROM u)", ["1", "1", "1"]),
+        ("WITH x AS (SELECT $1 AS k, id FROM t) SELECT * FROM x", [None]),
+        ("SELECT regexp_replace(a, $1, a) FROM t ORDER BY $2", [None, None]),
+        ("MERGE INTO t USING (VALUES ($1, $2)) v(i, x) ON t.id = v.i WHEN MATCHED THEN DO NOTHING",
+         [None, None]),
+    ],
+)  # fmt: skip
+def test_a_constant_is_what_stands_around_it(query: str, literals: list[str | None]) -> None:
+    found = sorted(read(query).parameters, key=lambda each: each.number)
+    assert [each.literal for each in found] == literals
+
+
+def test_what_conflicts_is_changed_or_passed_over() -> None:
+    passed = read("INSERT INTO t (id) VALUES ($1), ($2) ON CONFLICT DO NOTHING")
+    assert (passed.has_conflict, passed.passes_over, passed.tuples) == (True, True, 2)
+    changed = read("INSERT INTO t (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET a = excluded.a")
+    assert (changed.has_conflict, changed.passes_over, changed.tuples) == (True, False, 1)
+
+
+@pytest.mark.parametrize(
     ("query", "reason"),
     [
+        ("DELETE FROM t WHERE length(a) > $1", "what $1 is compared with was not understood"),
+        ("DELETE FROM t WHERE now() - at > interval $1", "what $1 is compared with was not understood"),
+        ("SELECT * FROM t WHERE $1 = ANY(tags)", "what $1 is compared with was not understood"),
         ("SELECT $1", "it has no table"),
         ("TRUNCATE t", "it is no SELECT, INSERT, UPDATE, DELETE or MERGE"),
         ("SELECT * FROM nothing WHERE id = $1", "nothing is no table that was read"),

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from tests.advise.workload.apps import ID, PARENTS, column, foreign, made, only_script, primary, table
+import pytest
+
+from tests.advise.workload.apps import (
+    ID,
+    ORDER,
+    PARENTS,
+    application,
+    column,
+    foreign,
+    made,
+    only_script,
+    primary,
+    statement,
+    table,
+)
+from walproof.advise.workload.draft import draft
 
 
 def test_texts_of_a_composite_key_are_not_cut() -> None:
@@ -48,3 +64,47 @@ def test_what_a_key_has_beside_a_unique_column_stays_as_it_is() -> None:
     assert 'PARTITION BY RANGE ("at")' in found.files["schema.sql"]
     assert "1 + (i - 1) * 5000 / 10000" in found.files["schema.sql"]
     assert "+ 5000 * interval" in only_script(found)
+
+
+def test_a_constant_of_no_known_type_leaves_the_statement_out() -> None:
+    (left,) = made(
+        "UPDATE parents SET id = id WHERE regexp_replace(name, $1, name) IS NULL", tables=(PARENTS,)
+    ).left_out
+    assert left.why == "of what type $1 is was not understood"
+
+
+def test_rows_that_a_conflict_does_not_pass_over_are_new() -> None:
+    insert = "INSERT INTO parents (id, name) VALUES ($1, $2), ($3, $4) ON CONFLICT DO NOTHING"
+    for rows, fresh in ((2000.0, 2), (1990.0, 2), (500.0, 0)):
+        found = draft(application((PARENTS,), statement(insert, rows=rows)), ORDER)
+        assert only_script(found).count("nextval('walproof_fresh')") == fresh
+
+
+@pytest.mark.parametrize(
+    ("where", "ends"),
+    [
+        ("id BETWEEN $1 AND $2", "BETWEEN :v1::bigint AND (:v1::bigint + 3)"),
+        ("id >= $1 AND id <= $2", ">= :v1::bigint AND id <= (:v1::bigint + 3)"),
+        ("id >= $1 AND id < $2", ">= :v1::bigint AND id < (:v1::bigint + 4)"),
+        ("id > $1 AND id < $2", "> :v1::bigint AND id < (:v1::bigint + 5)"),
+        ("id > $1", "> 9996"),
+        ("id >= $1", ">= 9997"),
+        ("id <= $1", "<= 4"),
+        ("id < $1", "< 5"),
+    ],
+)
+def test_a_range_finds_as_many_rows_as_a_call_returned(where: str, ends: str) -> None:
+    found = draft(
+        application((PARENTS,), statement(f"SELECT * FROM parents WHERE {where}", rows=4000)), ORDER
+    )
+    assert ends in only_script(found)
+
+
+def test_rows_of_a_list_are_different_ones() -> None:
+    text = only_script(
+        made(
+            "UPDATE parents SET name = v.x FROM (VALUES ($1, $2), ($3, $4)) v(i, x) WHERE parents.id = v.i",
+            tables=(PARENTS,),
+        )
+    )
+    assert re.search(r"VALUES \(:v1::bigint, left\(.*\)\), \(:v3::bigint, left\(", text)

@@ -6,23 +6,27 @@ text says where each of them stands; the text itself is kept as it is.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
+from walproof.advise.workload.constants import (
+    CLOCKS,
+    Source,
+    constant,
+    is_as_column,
+    kind_of,
+    kind_of_type,
+    type_name,
+)
 from walproof.advise.workload.naming import Catalog, Names, Unreadable, table_node
-from walproof.facts.application import MASKED, AppColumn, AppTable
-from walproof.sqltext import tokens
+from walproof.advise.workload.parsing import tree_of
+from walproof.facts.application import AppColumn, AppTable
 
 _DEPTH_MOST = 200
-_LENGTH_MOST = 20_000
-logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it does not understand is told by us
 
 
 class Part(Enum):
@@ -57,6 +61,10 @@ class Parameter:
     is_array: bool = False
     is_list: bool = False
     """Several values of the column: ``= ANY ($1)``, or ``IN ($1)``, which stands for a list."""
+    is_inclusive: bool = False
+    """Whether rows with this very value are wanted, too: ``>=``, ``<=``, BETWEEN."""
+    literal: str | None = None
+    """What may stand in the place of a constant without a type; None if that is not clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +84,15 @@ class ReadStatement:
     """Columns that an INSERT names."""
     parameters: tuple[Parameter, ...]
     has_conflict: bool = False
+    passes_over: bool = False
+    """Whether rows that conflict are passed over: DO NOTHING."""
+    tuples: int = 1
+    """Rows of its VALUES."""
 
 
 def read_statement(query: str, catalog: Catalog) -> ReadStatement:
     """What a statement does. Raises Unreadable."""
-    tree = _tree(query)
+    tree, query = tree_of(query)
     verb = _verb(tree)
     names = Names(tree, catalog)
     catalog.check_calls(tree)
@@ -92,6 +104,9 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
     inserted: tuple[AppColumn, ...] = ()
     if isinstance(written, exp.Insert) and target is not None:
         inserted = tuple(names.inserted(written, target))
+    tuples = written.expression if isinstance(written, exp.Insert) else None
+    count = len(tuples.expressions) if isinstance(tuples, exp.Values) else 1
+    conflict = tree.find(exp.OnConflict)
     query, parameters = _parameters(tree, names, query)
     return ReadStatement(
         query=query,
@@ -101,7 +116,9 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
         columns=(*names.columns(), *inserted),
         inserted=inserted,
         parameters=parameters,
-        has_conflict=tree.find(exp.OnConflict) is not None,
+        has_conflict=conflict is not None,
+        passes_over=conflict is not None and "NOTHING" in str(conflict.args.get("action")).upper(),
+        tuples=count,
     )
 
 
@@ -117,7 +134,7 @@ def _parameters(tree: exp.Expr, names: Names, query: str) -> tuple[str, tuple[Pa
         parameter = climb.up(node)
         if climb.whole is None:
             # A parameter may stand in several places; those that name a column say most.
-            if number not in found or found[number].column is None:
+            if number not in found or _says(parameter) > _says(found[number]):
                 found[number] = parameter
         elif id(climb.whole) not in wholes:
             wholes[id(climb.whole)] = climb.whole
@@ -132,35 +149,14 @@ def _parameters(tree: exp.Expr, names: Names, query: str) -> tuple[str, tuple[Pa
     return tree.sql(dialect="postgres", comments=False), tuple(found.values())
 
 
+def _says(parameter: Parameter) -> int:
+    """How much is known of a parameter."""
+    if parameter.column is not None:
+        return 3
+    return 2 if parameter.type is not None else int(parameter.literal is not None)
+
+
 _NUMBERED = re.compile(r"p[0-9]+")
-_TYPED = re.compile(r"(?i)(interval|date|timestamp|timestamptz|time|numeric)")
-
-
-def _tree(query: str) -> exp.Expr:
-    if len(query) > _LENGTH_MOST:
-        raise Unreadable("its text is too long")
-    if MASKED in query:
-        raise Unreadable("it was counted with constants in its text")
-    # sqlglot takes "$1, $" for the begin of dollar quotes, so parameters are named before it reads.
-    # interval $1 was a typed literal, and is no SQL any more.
-    parts: list[str] = []
-    typed: int | None = None
-    for token in tokens(query):
-        if token.kind == "number" and token.text.startswith("$"):
-            text = f" :p{token.text[1:]} "
-            if typed is not None:
-                text = f"{text}::{parts[typed]} "
-                del parts[typed:]
-            parts.append(text)
-        else:
-            parts.append(token.text)
-        if token.kind != "space":
-            typed = len(parts) - 1 if token.kind == "word" and _TYPED.fullmatch(token.text) else None
-    try:
-        (tree,) = [found for found in sqlglot.parse("".join(parts), dialect="postgres") if found is not None]
-    except (SqlglotError, ValueError, RecursionError):
-        raise Unreadable("its text was not understood") from None
-    return tree
 
 
 _VERBS: Mapping[type[exp.Expr], str] = {
@@ -200,9 +196,11 @@ class _Climb:
         """A function or operator above it, whose argument's type is not that of the result."""
         self.whole: exp.Expr | None = None
         """The expression in whose place the parameter is to stand."""
+        self._begin: exp.Expr | None = None
 
     def up(self, node: exp.Expr) -> Parameter:
         """Climb until it is clear."""
+        self._begin = begin = node
         for _ in range(_DEPTH_MOST):
             above = node.parent
             if above is None:
@@ -213,7 +211,11 @@ class _Climb:
             if not isinstance(above, _SAME_TYPE):
                 self._inner = above
             node = above
-        return self._part(Part.CONSTANT)
+        return self._constant(begin)
+
+    def _constant(self, node: exp.Expr) -> Parameter:
+        literal = constant(node, self._names) if self._type is None else None
+        return replace(self._part(Part.CONSTANT), literal=literal)
 
     def _checked(self, found: Parameter, node: exp.Expr) -> Parameter:
         """The parameter, in the place of the whole expression below what says what it stands for."""
@@ -221,7 +223,7 @@ class _Climb:
             return found
         # What a column becomes may be any value as wide; what it is compared with may not name others.
         is_value = found.part in (Part.ASSIGNED, Part.INSERTED)
-        if is_value and self._type == "interval" and node.find(*_CLOCKS) is not None:
+        if is_value and self._type == "interval" and node.find(*CLOCKS) is not None:
             # What is written with the time of now goes to the end of an index.
             return self._part(Part.CONSTANT)
         if not is_value and node.find(exp.Column, exp.Subquery) is not None:
@@ -249,13 +251,13 @@ class _Climb:
             if column is not None and self._beside is None:
                 self._beside = self._names.column(column)
         elif isinstance(above, exp.Update):
-            return self._part(Part.CONSTANT)
+            return self._unclear()
         elif isinstance(above, exp.EQ) and isinstance(above.parent, exp.Update | exp.OnConflict):
             return self._assigned(node, above)
         elif isinstance(above, exp.Between):
             found = self._names.column(above.this) if isinstance(above.this, exp.Column) else None
             part = Part.ABOVE if node is above.args.get("low") else Part.BELOW
-            return self._compared(part, found)
+            return replace(self._compared(part, found), is_inclusive=True)
         elif isinstance(above, exp.In):
             if isinstance(above.this, exp.Column) and node is not above.this:
                 self._is_list = len(above.expressions) == 1
@@ -263,10 +265,19 @@ class _Climb:
         elif isinstance(above, exp.Like | exp.ILike):
             found = self._names.column(above.this) if isinstance(above.this, exp.Column) else None
             return self._compared(Part.LIKE, found)
-        elif isinstance(above, exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE | exp.NullSafeEQ):
+        elif isinstance(above, _COMPARISONS):
             return self._comparison(node, above)
+        elif isinstance(above, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
+            return self._contained(above.right if node is above.left else above.left)
+        elif isinstance(above, exp.Unnest):
+            return self._listed(above, above.expressions.index(node))
         elif isinstance(above, exp.Tuple) and isinstance(above.parent, exp.Values):
-            return self._inserted(above.parent.parent, above.expressions.index(node))
+            at = above.expressions.index(node)
+            if not isinstance(above.parent.parent, exp.Insert):
+                return self._listed(above.parent, at)
+            return self._inserted(above.parent.parent, at)
+        elif isinstance(above, exp.Tuple) and isinstance(above.parent, (exp.In, *_COMPARISONS)):
+            return self._in_tuple(node, above, above.parent)
         elif isinstance(above, exp.Tuple) and isinstance(above.parent, exp.Insert):
             return self._when(above.parent, above.expressions.index(node))
         elif isinstance(above, exp.Select) and node.arg_key == "expressions":
@@ -275,9 +286,9 @@ class _Climb:
 
     def _cast(self, above: exp.Cast) -> None:
         if self._type is None and not self._is_added:
-            self._type = above.to.sql(dialect="postgres").lower()
-            self._is_array = self._type.endswith("[]")
-            self._type = _NAMES_OF_TYPES.get(self._type.removesuffix("[]"), self._type.removesuffix("[]"))
+            name = type_name(above.to)
+            self._is_array = name.endswith("[]")
+            self._type = name.removesuffix("[]")
 
     def _comparison(self, node: exp.Expr, above: exp.Binary) -> Parameter | None:
         is_left = node is above.left
@@ -291,8 +302,62 @@ class _Climb:
             part = Part.ABOVE if wants_above else Part.BELOW
         # Of a part of a document nothing is known.
         if other.find(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract) is not None:
-            found = None
+            return self._compared(part, None)
+        if isinstance(node, exp.Placeholder) and isinstance(other, exp.Placeholder):
+            return replace(self._part(Part.CONSTANT), literal="1")
+        if found is not None and not is_as_column(other) and self._beside is None:
+            kinds = {kind_of(other, self._names), kind_of_type(found[1].type)}
+            if self._type is not None:
+                kinds.add(kind_of_type(self._type))
+            if None in kinds or (len(kinds) > 1 and kinds != {"date", "time"}):
+                raise Unreadable(f"what ${self._number} is compared with was not understood")
+        is_inclusive = isinstance(above, exp.GTE | exp.LTE)
+        return replace(self._compared(part, found), is_inclusive=is_inclusive)
+
+    def _in_tuple(self, node: exp.Expr, above: exp.Tuple, beyond: exp.Expr) -> Parameter | None:
+        """A part of (a, b) that is compared with another such, or with a list of them."""
+        if isinstance(beyond, exp.EQ) and isinstance(beyond.parent, exp.Update | exp.OnConflict):
+            return None
+        is_left = above is beyond.this
+        other = beyond.args.get("expression") if is_left else beyond.this
+        at = above.expressions.index(node)
+        if not isinstance(other, exp.Tuple) or at >= len(other.expressions):
+            return None if isinstance(beyond, exp.In) and not is_left else self._unclear()
+        column = other.expressions[at]
+        found = self._names.column(column) if isinstance(column, exp.Column) else None
+        part = Part.EQUAL
+        if isinstance(beyond, exp.GT | exp.GTE | exp.LT | exp.LTE):
+            part = Part.ABOVE if isinstance(beyond, exp.GT | exp.GTE) != is_left else Part.BELOW
         return self._compared(part, found)
+
+    def _contained(self, other: exp.Expr) -> Parameter:
+        """A document, array or range that is within another, or has something in common with it."""
+        return self._compared(
+            Part.EQUAL, self._names.column(other) if isinstance(other, exp.Column) else None
+        )
+
+    def _unclear(self) -> Parameter:
+        assert self._begin is not None, "it climbs"
+        return self._constant(self._begin)
+
+    def _listed(self, source: exp.Expr, at: int) -> Parameter:
+        """A column of a list of rows: what the statement does with that column."""
+        best: Parameter | None = None
+        for column in Source(source).uses(at):
+            climb = _Climb(self._names, self._number)
+            try:
+                found = climb.up(column)
+            except Unreadable:
+                continue
+            is_better = best is None or (found.part is Part.EQUAL and best.part is not Part.EQUAL)
+            if found.column is not None and climb.whole is None and is_better:
+                best = found
+        if best is None:
+            return self._unclear()
+        is_several = isinstance(source, exp.Unnest)
+        return Parameter(
+            self._number, best.part, best.table, best.column, None, is_array=is_several, is_list=is_several
+        )
 
     def _compared(self, part: Part, found: tuple[AppTable, AppColumn] | None) -> Parameter:
         if self._beside is not None:
@@ -316,11 +381,11 @@ class _Climb:
         return self._part(Part.ASSIGNED, found)
 
     def _is_in(self, item: exp.Expr) -> bool:
-        return any(str(node.this) == f"p{self._number}" for node in item.find_all(exp.Placeholder))
+        return any(node is self._begin for node in item.walk())
 
     def _inserted(self, above: exp.Expr | None, at: int) -> Parameter:
         if not isinstance(above, exp.Insert):
-            return self._part(Part.CONSTANT)
+            return self._unclear()
         target = self._names.of(table_node(above))
         if target is None:
             raise Unreadable("the table that it fills is not known")
@@ -339,16 +404,9 @@ class _Climb:
         return self._part(Part.INSERTED, self._names.column(names[at]))
 
 
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
 _SAME_TYPE = (
     exp.Paren, exp.Cast, exp.Neg, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.Case, exp.If,
     exp.Any, exp.All, exp.Tuple,
 )  # fmt: skip
 """What has the type of its parts, or says it."""
-_CLOCKS = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Localtimestamp)
-_NAMES_OF_TYPES: Mapping[str, str] = {
-    "int": "integer", "int4": "integer", "int8": "bigint", "int2": "smallint", "bool": "boolean",
-    "varchar": "character varying", "char": "character", "decimal": "numeric", "float": "real",
-    "timestamp": "timestamp without time zone", "timestamptz": "timestamp with time zone",
-    "float8": "double precision", "float4": "real", "time": "time without time zone",
-}  # fmt: skip
-"""Names of types as casts have them -> as ``format_type`` writes them."""

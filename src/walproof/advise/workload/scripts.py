@@ -25,6 +25,8 @@ _LAWS = {Law.ZIPF: "zipfian", Law.EXPONENTIAL: "exponential"}
 _SMALLINT_MOST = 32767
 _DIGITS_LEAST = 6
 """A text shorter than this is soon full of numbers."""
+_NEW_LEAST = 0.5
+"""Share of the rows of ON CONFLICT DO NOTHING from which on they are taken for new ones."""
 _MARK = "walproof_parameter_"
 _MARKED = re.compile(rf"\b{_MARK}([0-9]+)_")
 
@@ -77,11 +79,20 @@ class _Writer:
         self._draws = draws
         self._lows: dict[tuple[str, str], str] = {}
         """(table, column) -> variable of the lower end of a range."""
+        self._lengths: dict[tuple[str, str], int] = {}
+        """Likewise -> what is added to it for an upper end that belongs to the range."""
 
     @property
     def _rows(self) -> int:
         """Rows that a call returns or changes."""
         return max(1, round(self._statement.rows / max(1.0, self._statement.calls)))
+
+    @property
+    def _finds_conflicts(self) -> bool:
+        """Whether what it inserts is there already: DO NOTHING counts the rows that are new."""
+        if self._read.has_conflict and self._read.passes_over:
+            return self._statement.rows < _NEW_LEAST * self._statement.calls * self._read.tuples
+        return self._read.has_conflict
 
     def text(self) -> str:
         """The statement. Raises Unreadable."""
@@ -195,8 +206,10 @@ class _Writer:
 
     def _constant(self, parameter: Parameter) -> str:
         if parameter.type is None:
-            return "1"
-        if parameter.type == "interval":
+            if parameter.literal is None:
+                raise Unreadable(f"of what type ${parameter.number} is was not understood")
+            return parameter.literal
+        if parameter.type.startswith("interval"):
             return "interval '1 hour'"
         first = self._draw(_CONSTANTS)
         count = min(_LIST_MOST, self._rows) if parameter.is_array else 1
@@ -226,10 +239,10 @@ class _Writer:
         keys = [key for key in unique_keys(parameter.table) if column.name in key]
         fresh = any(self._is_fresh(made, column.name, key) for key in keys)
         # What conflicts is updated: then it has to be there.
-        if fresh and not self._read.has_conflict:
+        if fresh and not self._finds_conflicts:
             return typed(column, space, _fresh(space))
         # The rest of a key that another column makes unique is new, too.
-        is_rest = not self._read.has_conflict and all(
+        is_rest = not self._finds_conflicts and all(
             any(made.spaces[name].is_unique for name in key) for key in keys
         )
         is_free = not space.is_foreign and (not keys or is_rest)
@@ -248,16 +261,22 @@ class _Writer:
         assert parameter.table is not None, "a column has its table"
         place = (parameter.table.name, column.name)
         wanted = max(1, min(space.size - 1, self._rows))
-        if parameter.part is Part.ABOVE:
+        beyond = not parameter.is_inclusive
+        others = [
+            each for each in self._read.parameters
+            if each.part is Part.BELOW and each.table == parameter.table and each.column == column
+        ]  # fmt: skip
+        if parameter.part is Part.ABOVE and others:
             # Both ends of a range: so many values lie between them that so many rows are found.
-            both = any(other.part is Part.BELOW and other.column == column for other in self._read.parameters)
-            if both:
-                self._lows[place] = self._draw(max(1, space.size - wanted), space.of)
-                return typed(column, space, self._lows[place])
-            return typed(column, space, str(max(1, space.size - wanted)))
+            self._lows[place] = self._draw(max(1, space.size - wanted), space.of)
+            self._lengths[place] = wanted - 1 + beyond
+            return typed(column, space, self._lows[place])
+        if parameter.part is Part.ABOVE:
+            return typed(column, space, str(max(1, space.size - wanted + (not beyond))))
         if place in self._lows:
-            return typed(column, space, f"{self._lows[place]} + {wanted}")
-        return typed(column, space, str(wanted))
+            length = self._lengths[place] + beyond
+            return typed(column, space, f"{self._lows[place]} + {length}" if length else self._lows[place])
+        return typed(column, space, str(wanted + beyond))
 
 
 def _newest(column: AppColumn, space: Space, rows: int) -> str | None:
