@@ -108,3 +108,33 @@ def test_rows_of_a_list_are_different_ones() -> None:
         )
     )
     assert re.search(r"VALUES \(:v1::bigint, left\(.*\)\), \(:v3::bigint, left\(", text)
+
+
+def test_other_columns_of_a_row_that_is_named_are_those_of_the_row() -> None:
+    items = table(
+        "items", column("kind", "integer", distinct=7.0), ID, column("parent", "bigint", distinct=-0.5),
+        keys=(primary("id"), foreign("parent", "public.parents")),
+    )  # fmt: skip
+    query = "SELECT * FROM items WHERE (kind, id) IN (($1, $2), ($3, $4)) AND parent = $5"
+    text = only_script(made(query, tables=(PARENTS, items)))
+    assert text.count("random(") == 2
+    pairs = re.findall(r"\(\(1 \+ \(:(v\d)::bigint[^:]*::integer, :(v\d)::bigint\)", text)
+    assert pairs == [("v1", "v1"), ("v2", "v2")]
+    assert "parent = (1 + (:v2::bigint * " in text
+
+
+def test_a_range_beside_a_key_holds_its_row() -> None:
+    query = "SELECT * FROM parents WHERE id = $1 AND {}"
+    for where, ends in (("id < $2", "< 10001;"), ("id >= $2", ">= 1;")):
+        assert only_script(made(query.format(where), tables=(PARENTS,))).endswith(f"{ends}\n")
+
+
+def test_a_boolean_with_one_value_has_its_default() -> None:
+    jobs = table(
+        "jobs", ID, column("done", "boolean", not_null=True, default="false", distinct=1.0),
+        keys=(primary("id"),),
+    )  # fmt: skip
+    found = made("UPDATE jobs SET done = $1 WHERE id = $2", tables=(jobs,))
+    number = found.tables[0].spaces["done"].value("1")
+    assert number == "(((1) + 1) % 2 = 1)"
+    assert "SET done = (((2) + 1) % 2 = 1)" in only_script(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -77,6 +78,8 @@ class _Writer:
         self._drawing = drawing
         self._drawn = rows
         self._draws = draws
+        self._keys: dict[int, str] = {}
+        """Parameter -> number of the row that it names."""
         self._lows: dict[tuple[str, str], str] = {}
         """(table, column) -> variable of the lower end of a range."""
         self._lengths: dict[tuple[str, str], int] = {}
@@ -96,7 +99,11 @@ class _Writer:
 
     def text(self) -> str:
         """The statement. Raises Unreadable."""
-        values = {parameter.number: self._value(parameter) for parameter in self._read.parameters}
+        # Keys first: what else is asked of their rows is of the same rows.
+        parameters = sorted(
+            self._read.parameters, key=lambda each: (self._row_of(each) is not None, each.number)
+        )
+        values = {parameter.number: self._value(parameter) for parameter in parameters}
         query = self._read.query
         marked = "".join(
             f"{_MARK}{token.text[1:]}_"
@@ -171,10 +178,39 @@ class _Writer:
             raise Unreadable(f"it changes the unique column {parameter.column.name}")
         if parameter.part in (Part.ABOVE, Part.BELOW):
             return self._bound(parameter, parameter.column, space)
-        drawn = typed(parameter.column, space, self._number(space))
+        if parameter.part is Part.ASSIGNED and space.first:
+            # What is false in all rows becomes true.
+            return typed(parameter.column, space, "2")
+        row = self._row_of(parameter)
+        number = self._number(space) if row is None else _of_row(space, self._keys[row.number])
+        if parameter.part is Part.EQUAL and space.is_unique:
+            self._keys[parameter.number] = number
+        drawn = typed(parameter.column, space, number)
         if parameter.part is Part.LIKE:
             return f"(left(({drawn})::text, 6) || '%')"
         return drawn
+
+    def _row_of(self, parameter: Parameter) -> Parameter | None:
+        """The parameter that names the row of which this one names another column.
+
+        Of several rows, ``(a, id) IN (($1, $2), ($3, $4))``, the next one if the first column stands first.
+        """
+        if not _is_condition(parameter) or self._is_alone(parameter):
+            return None
+        same = [each for each in sorted(self._read.parameters, key=lambda each: each.number)
+                if each.table == parameter.table and _is_condition(each)]  # fmt: skip
+        keys = [each for each in same if self._is_alone(each)]
+        if not keys:
+            return None
+        first = next(each for each in same if each.column == parameter.column)
+        if first.number < keys[0].number:
+            return next((each for each in keys if each.number > parameter.number), keys[-1])
+        return next((each for each in reversed(keys) if each.number < parameter.number), keys[0])
+
+    def _is_alone(self, parameter: Parameter) -> bool:
+        assert parameter.table is not None, "a condition has its table"
+        assert parameter.column is not None, "a condition has its column"
+        return self._drawing.made[parameter.table.name].spaces[parameter.column.name].is_unique
 
     def _key(self, space: Space) -> str:
         """A number that stands for a row: the one that the transaction has drawn, or another."""
@@ -257,10 +293,21 @@ class _Writer:
         alone = [each for each in free if made.spaces[each].is_unique]
         return bool(free) and name == (alone or free)[-1] and _can_be_fresh(made, name)
 
+    def _wanted(self, table: AppTable, space: Space) -> int:
+        """How many values a range of the column has, for as many rows as a call returns.
+
+        What else is asked of the rows leaves fewer of them in each value.
+        """
+        made = self._drawing.made[table.name]
+        names = {each.column.name for each in self._read.parameters
+                 if each.table == table and each.column is not None and _is_condition(each)}  # fmt: skip
+        apart = min(made.rows, math.prod(made.spaces[name].size for name in names))
+        return max(1, min(space.size, round(self._rows * apart * space.size / made.rows)))
+
     def _bound(self, parameter: Parameter, column: AppColumn, space: Space) -> str:
         assert parameter.table is not None, "a column has its table"
         place = (parameter.table.name, column.name)
-        wanted = max(1, min(space.size - 1, self._rows))
+        wanted = self._wanted(parameter.table, space)
         beyond = not parameter.is_inclusive
         others = [
             each for each in self._read.parameters
@@ -268,15 +315,27 @@ class _Writer:
         ]  # fmt: skip
         if parameter.part is Part.ABOVE and others:
             # Both ends of a range: so many values lie between them that so many rows are found.
+            wanted = max(1, min(space.size - 1, wanted))
             self._lows[place] = self._draw(max(1, space.size - wanted), space.of)
             self._lengths[place] = wanted - 1 + beyond
             return typed(column, space, self._lows[place])
         if parameter.part is Part.ABOVE:
-            return typed(column, space, str(max(1, space.size - wanted + (not beyond))))
+            return typed(column, space, str(space.size - wanted + (not beyond)))
         if place in self._lows:
             length = self._lengths[place] + beyond
             return typed(column, space, f"{self._lows[place]} + {length}" if length else self._lows[place])
         return typed(column, space, str(wanted + beyond))
+
+
+def _is_condition(parameter: Parameter) -> bool:
+    """Whether it is one value that a column of the rows that are wanted has."""
+    is_one = not (parameter.is_list or parameter.is_array)
+    return parameter.part is Part.EQUAL and is_one and parameter.column is not None
+
+
+def _of_row(space: Space, row: str) -> str:
+    """SQL of the number of the column's value in a row."""
+    return re.sub(r"\bi\b", row, space.number)
 
 
 def _newest(column: AppColumn, space: Space, rows: int) -> str | None:

@@ -44,10 +44,13 @@ class Space:
     """The column whose values they are: over foreign keys, the one at their end."""
     is_root_unique: bool
     """Whether two numbers must not have the same value: the column is part of a unique key."""
+    first: int = 0
+    """What is added to numbers: 1 for a boolean that is false in all rows."""
 
     def value(self, e: str) -> str | None:
         """SQL of the e-th value; None for a type that is not known."""
         root = self.root
+        e = f"({e}) + {self.first}" if self.first else e
         return value(root.type, e, root.width_bytes, root.labels, is_unique=self.is_root_unique)
 
 
@@ -141,6 +144,7 @@ def _space(
         keys=rows_of(at_table, share) if is_key else size,
         root=at_column,
         is_root_unique=any(at_column.name in key for key in unique_keys(at_table)),
+        first=int(size == 1 and column.type == "boolean" and column.default == "false"),
     )
 
 
