@@ -46,6 +46,7 @@ SCHEMA = """
     CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM ('2026-01-01') TO (MAXVALUE);
     INSERT INTO events (at, what) SELECT timestamptz '2025-12-31' + i * interval '60 s', 'x'
     FROM generate_series(1, 3000) i;
+    CREATE VIEW best AS SELECT * FROM acc WHERE n > 40;
     CREATE EXTENSION pg_stat_statements;
     ANALYZE;
     SELECT pg_stat_statements_reset()"""
@@ -103,6 +104,7 @@ def test_statements_have_as_many_rows(chosen: Install, workspace: Workspace, ope
             for n in range(10, 10 + TIMES):
                 execute(cluster, query.format(n=n))
         seen = read_application(cluster.conninfo, None)
+    assert seen.views == (("public", "best", "v"),)
     made = draft(replace(seen, commits=None), DraftOrder("rows", 1 << 30, 100))
     assert [(left.why, left.statement.query) for left in made.left_out
             if not re.match("CREATE|ANALYZE", left.statement.query)

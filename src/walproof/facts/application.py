@@ -161,3 +161,6 @@ class Application:
     defaults, and shared_buffers: nothing that names a place, a network, a command or another server."""
     flush_s: float | None = None
     """Mean time of a flush of WAL in that time; None unless the server takes it (track_wal_io_timing)."""
+    views: tuple[tuple[str, str, str], ...] = ()
+    """(schema, name, kind) of what can be read like a table: ``v``: a view, ``m``: a materialised one, ``f``:
+    a foreign table."""

@@ -61,6 +61,12 @@ _SESSIONS = """
 _FUNCTIONS = """
     SELECT DISTINCT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
     WHERE n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema' ORDER BY 1"""
+_VIEWS = """
+    SELECT n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+                          AND d.objid = c.oid AND d.deptype = 'e')
+    ORDER BY 1, 2"""
 _SETTINGS = re.compile(
     "(?:autovacuum|vacuum_|bgwriter_|wal_|commit_|checkpoint_|io_|enable_|geqo|jit|track_|max_parallel_|max_wal_|"
     "max_slot_wal_|max_pred_|min_wal_).*|.*(?:_cost|_work_mem|_io_concurrency|_collapse_limit|_flush_after)|"
@@ -227,6 +233,9 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             lacks=asking.lacks,
             settings=_settings(asking),
             flush_s=_mean_s(look.flushes),
+            views=tuple(
+                (str(schema), str(name), str(kind)) for schema, name, kind in asking.rows("views", _VIEWS)
+            ),
         )
 
 

@@ -17,7 +17,8 @@ T = table(
     column("at", "timestamp with time zone"), column("j", "jsonb"), column("tags", "text[]"),
 )  # fmt: skip
 U = table("u", column("id", "integer"), column("t", "integer"), column("Odd Name", "text"))
-CATALOG = Catalog([T, U, table("t", column("x", "text"), schema="other")], ["audit"])
+CATALOG = Catalog([T, U, table("t", column("x", "text"), schema="other")], ["audit"],
+                  [("public", "best", "v"), ("other", "Sums", "m")])  # fmt: skip
 
 
 def read(query: str) -> ReadStatement:
@@ -155,6 +156,9 @@ def test_what_conflicts_is_changed_or_passed_over() -> None:
         ("SELECT $1", "it has no table"),
         ("TRUNCATE t", "it is no SELECT, INSERT, UPDATE, DELETE or MERGE"),
         ("SELECT * FROM nothing WHERE id = $1", "nothing is no table that was read"),
+        ("SELECT * FROM best b WHERE id = $1", "best is a view, which a load has none of"),
+        ('SELECT * FROM other."Sums"', 'other."Sums" is a materialised view, which a load has none of'),
+        ("SELECT * FROM public.sums s", "public.sums is no table that was read"),
         ("SELECT audit($1) FROM t", "it calls audit, a function of the database"),
         ("UPDATE t SET a = pg_read_file($1)", "it calls pg_read_file, which acts on the server"),
         ("SELECT lo_export($1, $2) FROM t", "it calls lo_export, which acts on the server"),

@@ -138,3 +138,20 @@ def test_a_boolean_with_one_value_has_its_default() -> None:
     number = found.tables[0].spaces["done"].value("1")
     assert number == "(((1) + 1) % 2 = 1)"
     assert "SET done = (((2) + 1) % 2 = 1)" in only_script(found)
+
+
+def test_rows_that_are_deleted_and_made_again_are_told() -> None:
+    insert, delete = "INSERT INTO parents (name) VALUES ($1)", "DELETE FROM parents WHERE id = $1"
+    note = "public.parents: DELETE draws from the rows of the start"
+    assert any(each.startswith(note) for each in made(insert, delete, tables=(PARENTS,)).notes)
+    assert not any(each.startswith(note) for each in made(delete, tables=(PARENTS,)).notes)
+
+
+def test_the_head_says_how_many_rows_there_are() -> None:
+    whole = draft(application((PARENTS,), statement("DELETE FROM parents WHERE id = $1")), ORDER)
+    assert whole.files["schema.sql"].startswith("-- Tables of the load shop: all rows, with invented")
+    part = draft(
+        application((PARENTS,), statement("DELETE FROM parents WHERE id = $1")),
+        replace(ORDER, most_bytes=500_000),
+    )
+    assert part.files["schema.sql"].startswith("-- Tables of the load shop: 50 % of the rows, with")

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
-from walproof.advise.workload.parameters import ReadStatement, read_statement
+from walproof.advise.workload.parameters import Part, ReadStatement, read_statement
 from walproof.advise.workload.schema import Schema, schema_sql
 from walproof.advise.workload.scripts import Drawing, check, script
 from walproof.advise.workload.server_conf import FILE, conf_of, device, shared_buffers
-from walproof.advise.workload.spaces import MadeTable, make_table
+from walproof.advise.workload.spaces import MadeTable, is_unique, make_table
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.unevenness import drawn_by
 from walproof.analysis.working_set import Draws
@@ -139,13 +139,14 @@ def _schema(name: str, members: Sequence[Member], tables: Sequence[MadeTable], s
         for member in members
         if member.read.target is not None and member.read.verb == "delete"
     )
-    head = f"-- Tables of the load {name}: {share:.3g} of the rows, with invented values."
+    rows = "all rows" if share >= 1 else f"{100 * share:.3g} % of the rows"
+    head = f"-- Tables of the load {name}: {rows}, with invented values."
     return schema_sql(tables, deleted, head)
 
 
 def _read(application: Application) -> tuple[dict[AppStatement, ReadStatement], dict[AppStatement, str]]:
     """The application's statements, and why others cannot be read."""
-    catalog = Catalog(application.tables, application.functions)
+    catalog = Catalog(application.tables, application.functions, application.views)
     why: dict[AppStatement, str] = {}
     read: dict[AppStatement, ReadStatement] = {}
     for row in application.statements:
@@ -236,6 +237,29 @@ def _toml(
     return "\n".join(lines) + "\n"
 
 
+def _emptied(made: Sequence[Transaction]) -> Iterator[str]:
+    """Tables of which the load deletes the rows of the start, by their key, while it inserts others."""
+    members = [member for each in made for member in each.members]
+    filled = {member.read.target for member in members if member.read.verb == "insert"}
+    for table in dict.fromkeys(member.read.target for member in members if _deletes_by_key(member)):
+        if table is not None and table in filled:
+            yield (
+                f"{table.name}: DELETE draws from the rows of the start, not from those that the load inserts: the "
+                "longer it runs, the fewer it finds."
+            )
+
+
+def _deletes_by_key(member: Member) -> bool:
+    return member.read.verb == "delete" and any(
+        each.part is Part.EQUAL
+        and each.column is not None
+        and each.table == member.read.target
+        and is_unique(each.table, each.column.name)
+        for each in member.read.parameters
+        if each.table is not None
+    )
+
+
 def _notes(
     application: Application, made: Sequence[Transaction], used: Sequence[AppTable], share: float
 ) -> Iterator[str]:
@@ -245,6 +269,7 @@ def _notes(
             f"Tables have {100 * share:.2g} % of their rows (about {size}), and shared_buffers in {FILE} is "
             "smaller in proportion."
         )
+    yield from _emptied(made)
     guessed = sum(len(each.members) > 1 for each in made)
     if guessed:
         yield (

@@ -21,7 +21,13 @@ class NoneOfIt(Unreadable):
 class Catalog:
     """Tables by the names that statements call them, and functions that a server of its own does not have."""
 
-    def __init__(self, tables: Sequence[AppTable], functions: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        tables: Sequence[AppTable],
+        functions: Iterable[str] = (),
+        views: Iterable[tuple[str, str, str]] = (),
+    ) -> None:
+        self._views = {(schema, name): kind for schema, name, kind in views}
         self._functions = frozenset(functions)
         self._by_name: dict[str, list[AppTable]] = {}
         for table in tables:
@@ -34,6 +40,12 @@ class Catalog:
             return next((table for table in found if table.schema == schema), None)
         return next((table for table in found if table.schema == "public"), found[0] if found else None)
 
+    def kind_of_view(self, name: str, schema: str) -> str | None:
+        """What it is that can be read like a table; None if there is nothing of that name."""
+        found = [kind for (where, what), kind in self._views.items()
+                 if what == name and where == (schema or where)]  # fmt: skip
+        return _KINDS[found[0]] if found else None
+
     def check_calls(self, tree: exp.Expr) -> None:
         """Raises Unreadable for a call that has no place in a load: of a function that is not there, or of
         one that acts on the server or its files."""
@@ -45,6 +57,7 @@ class Catalog:
                 raise Unreadable(f"it calls {name}, which acts on the server")
 
 
+_KINDS = {"v": "view", "m": "materialised view", "f": "foreign table"}
 _ACTING = re.compile(r"pg_|lo_|set_config|dblink|(query|table|schema|database|cursor)_to_xml")
 _HARMLESS = re.compile(r"pg_(try_)?advisory_|pg_notify|pg_typeof|pg_column_size|pg_current_xact_id|pg_lsn")
 
@@ -76,12 +89,19 @@ class Names:
                 raise NoneOfIt("it reads the server's own catalogs or statistics")
             table = catalog.find(folded(node.this), folded(node.args.get("db")))
             if table is None:
-                raise Unreadable(f"{node.sql(dialect='postgres')} is no table that was read")
+                raise Unreadable(self._what_it_is(node))
             self._by_alias[folded(node.args["alias"].this) if node.alias else table.relation] = table
             found.append(table)
         if not found:
             raise Unreadable("it has no table")
         self.tables = tuple(dict.fromkeys(found))
+
+    def _what_it_is(self, node: exp.Table) -> str:
+        kind = self._catalog.kind_of_view(folded(node.this), folded(node.args.get("db")))
+        name = exp.table_(node.this, db=node.args.get("db")).sql(dialect="postgres")
+        if kind is None:
+            return f"{name} is no table that was read"
+        return f"{name} is a {kind}, which a load has none of"
 
     def of(self, node: exp.Table | None) -> AppTable | None:
         """The table that a node names."""
