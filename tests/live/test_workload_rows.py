@@ -72,6 +72,17 @@ STATEMENTS = (
     "INSERT INTO \"Sales\".line VALUES ({n}, 7, 'a'), ({n}, 8, 'b')",
     "SELECT id FROM jobs WHERE NOT done ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED",
     "INSERT INTO events (at, what) VALUES ('2026-11-01 00:00:{n}', 'y')",
+    "SELECT code || 'x', now() - exp + '1 s', n * 2, -n + 1, to_char(exp, 'YYYY'), exp AT TIME ZONE 'UTC', "
+    "j #>> '{{a}}', j -> 'a', left(code, 3), round(n::numeric, 2) FROM acc WHERE id = {n}",
+    "SELECT sum(CASE WHEN n > 3 THEN 1 ELSE 0 END), count(*) + 1, string_agg(code, ','), "
+    "coalesce(max(exp), now()), coalesce(max(code), 'none'), date_part('hour', max(exp)) "
+    "FROM acc WHERE id = {n}",
+    "SELECT substring(code from 2 for 3), upper('a' || code), 'x', 1, 'now' FROM acc "
+    "WHERE id = {n} AND 1 = 1",
+    "WITH v (i, x) AS (VALUES ({n}, 2), (1{n}, 3)) UPDATE acc SET n = acc.n + v.x FROM v WHERE acc.id = v.i",
+    "SELECT id FROM acc WHERE (id, n) >= ({n}, 1) ORDER BY id LIMIT 7",
+    "SELECT page FROM counters WHERE day = '2026-01-02' AND page > 'p{n}' LIMIT 5",
+    "SELECT id, ts FROM acc WHERE id IN ({n}, 1{n})",
     "UPDATE events SET what = 'z' WHERE id = {n}",
 )
 MERGE = (

@@ -1,7 +1,7 @@
 """Constants that belong to no column: what may stand in their place, by what is around them.
 
-A constant that stands where nothing is known of its type makes the statement one that the load does not have:
-``1`` in the place of a text would end the session.
+A statement with a constant whose type is not clear is none for a load: ``1`` in the place of a text would end
+the session.
 """
 
 from __future__ import annotations

@@ -244,8 +244,8 @@ def _emptied(made: Sequence[Transaction]) -> Iterator[str]:
     for table in dict.fromkeys(member.read.target for member in members if _deletes_by_key(member)):
         if table is not None and table in filled:
             yield (
-                f"{table.name}: DELETE draws from the rows of the start, not from those that the load inserts: the "
-                "longer it runs, the fewer it finds."
+                f"{table.name}: DELETE draws from the rows of the start, not from those that the load "
+                "inserts: the longer it runs, the fewer it finds."
             )
 
 

@@ -150,7 +150,7 @@ def _parameters(tree: exp.Expr, names: Names, query: str) -> tuple[str, tuple[Pa
 
 
 def _says(parameter: Parameter) -> int:
-    """How much is known of a parameter."""
+    """How much is known about a parameter."""
     if parameter.column is not None:
         return 3
     return 2 if parameter.type is not None else int(parameter.literal is not None)
