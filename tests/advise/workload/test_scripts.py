@@ -155,3 +155,14 @@ def test_the_head_says_how_many_rows_there_are() -> None:
         replace(ORDER, most_bytes=500_000),
     )
     assert part.files["schema.sql"].startswith("-- Tables of the load shop: 50 % of the rows, with")
+
+
+def test_a_row_that_conflicts_is_there_with_all_of_its_key() -> None:
+    samples = table(
+        "samples", column("device", "bigint", not_null=True, distinct=100.0),
+        column("at", "timestamp with time zone", not_null=True, correlation=1.0), column("n", "integer"),
+        keys=(primary("device", "at"),),
+    )  # fmt: skip
+    upsert = "INSERT INTO samples VALUES ($1, $2, $3) ON CONFLICT (device, at) DO UPDATE SET n = excluded.n"
+    text = only_script(made(upsert, tables=(samples,)))
+    assert re.search(r"VALUES \(\(?1 \+ \(:v1::bigint \* .*'2020-01-01 00:00\+00' \+ :v1::bigint \*", text)

@@ -195,10 +195,10 @@ class _Writer:
 
         Of several rows, ``(a, id) IN (($1, $2), ($3, $4))``, the next one if the first column stands first.
         """
-        if not _is_condition(parameter) or self._is_alone(parameter):
+        if not self._is_condition(parameter) or self._is_alone(parameter):
             return None
         same = [each for each in sorted(self._read.parameters, key=lambda each: each.number)
-                if each.table == parameter.table and _is_condition(each)]  # fmt: skip
+                if each.table == parameter.table and self._is_condition(each)]  # fmt: skip
         keys = [each for each in same if self._is_alone(each)]
         if not keys:
             return None
@@ -206,6 +206,14 @@ class _Writer:
         if first.number < keys[0].number:
             return next((each for each in keys if each.number > parameter.number), keys[-1])
         return next((each for each in reversed(keys) if each.number < parameter.number), keys[0])
+
+    def _is_condition(self, parameter: Parameter) -> bool:
+        """Whether it is one value that a column of the rows that are wanted has."""
+        if parameter.is_list or parameter.is_array or parameter.column is None or parameter.table is None:
+            return False
+        if parameter.part is Part.INSERTED and self._finds_conflicts:
+            return any(parameter.column.name in key for key in unique_keys(parameter.table))
+        return parameter.part is Part.EQUAL
 
     def _is_alone(self, parameter: Parameter) -> bool:
         assert parameter.table is not None, "a condition has its table"
@@ -285,7 +293,11 @@ class _Writer:
         newest = _newest(column, space, made.rows) if is_free else None
         if newest is not None:
             return typed(column, space, newest)
-        return typed(column, space, self._number(space))
+        row = self._row_of(parameter)
+        number = self._number(space) if row is None else _of_row(space, self._keys[row.number])
+        if space.is_unique:
+            self._keys[parameter.number] = number
+        return typed(column, space, number)
 
     def _is_fresh(self, made: MadeTable, name: str, key: tuple[str, ...]) -> bool:
         """Whether an INSERT gives this column of a key a value that no row has."""
@@ -300,7 +312,7 @@ class _Writer:
         """
         made = self._drawing.made[table.name]
         names = {each.column.name for each in self._read.parameters
-                 if each.table == table and each.column is not None and _is_condition(each)}  # fmt: skip
+                 if each.table == table and each.column is not None and self._is_condition(each)}  # fmt: skip
         apart = min(made.rows, math.prod(made.spaces[name].size for name in names))
         return max(1, min(space.size, round(self._rows * apart * space.size / made.rows)))
 
@@ -325,12 +337,6 @@ class _Writer:
             length = self._lengths[place] + beyond
             return typed(column, space, f"{self._lows[place]} + {length}" if length else self._lows[place])
         return typed(column, space, str(wanted + beyond))
-
-
-def _is_condition(parameter: Parameter) -> bool:
-    """Whether it is one value that a column of the rows that are wanted has."""
-    is_one = not (parameter.is_list or parameter.is_array)
-    return parameter.part is Part.EQUAL and is_one and parameter.column is not None
 
 
 def _of_row(space: Space, row: str) -> str:
