@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
 
+from tests.report.facts import durability
 from tests.web.conftest import STORABLE
 from tests.web.reading import Reader
+from walproof.cli.web_serve import shelf_of
 from walproof.facts import TrialState
 from walproof.facts.store import Store
+from walproof.web.stored import run_data
 
 Stored = tuple[Path, list[str]]
 
@@ -148,3 +152,24 @@ def test_recordings_are_listed_with_what_may_be_asked(site: Reader, stored: Stor
     assert f"walproof wal whatif '{stored[0]}/recordings/<b>shop'" in said
     assert "damaged" in said
     assert said.count("<code>walproof advise ") == 1
+
+
+def test_an_answer_is_never_older_than_the_run_it_stands_beside(tmp_path: Path) -> None:
+    facts = durability()
+    with closing(Store(tmp_path / "walproof.sqlite")) as store:
+        run = store.add_run(facts.run.plan, (), facts.run.environment, "0.2.0")
+        shelf = shelf_of(tmp_path, None, must_exist=True)
+        for trials, more in ((1, facts.trials[:1]), (len(facts.trials), facts.trials[1:])):
+            for trial in more:
+                store.add_trial(run.id, trial)
+            if trials > 1:
+                store.finish_run(run.id)
+            (listed,) = shelf.listed()
+            data = run_data(listed)
+            assert data["trials"] == trials
+            assert (data["answers"], data["how_sure"], data["problem"]) == (None, None, None)
+            summarised = shelf.summarised(run.id)
+            assert summarised is not None
+            (first, *_) = run_data(summarised)["how_sure"]
+            assert first.startswith("The run is not finished: 1 trial" if trials == 1 else f"{trials} trials")
+        shelf.close()

@@ -16,7 +16,7 @@ class ListedRun:
     run: Run
     extent: Extent
     summary: RunSummary | None
-    """None until it is made."""
+    """None until it is made of all that is stored of the run now."""
 
     @property
     def state(self) -> str:

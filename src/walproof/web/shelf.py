@@ -1,7 +1,8 @@
 """The store as the page reads it: opened once it exists, never made, and summed up run by run.
 
 A summary takes the analysis of a run. A thread makes the summaries, newest run first, so that a list of a
-thousand runs is shown at once and fills up. Each summary is kept until its run has another trial.
+thousand runs is shown at once and fills up. A summary is shown only while its run is as it was then: once
+the run has another trial or has ended, the summary is made anew.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Shelf:
             seen, summary = self._summaries.get(run.id, (None, None))
             if seen != extent:
                 wanted[run.id] = extent
-            found.append(ListedRun(run, extent, summary))
+            found.append(ListedRun(run, extent, summary if seen == extent else None))
         self._want(wanted)
         return found
 
@@ -198,7 +199,9 @@ class Shelf:
                     said = error.message if isinstance(error, WalproofError) else f"a defect: {error!r}"
                     self._summaries[run_id] = (extent, RunSummary("", (), (), "", (), said))
             with self._wake:
-                self._wanted.pop(run_id, None)
+                # The list may have been asked for meanwhile, after another trial.
+                if self._wanted.get(run_id) == extent:
+                    del self._wanted[run_id]
                 self.version += 1
 
     def _summarise(self, store: Store, run: Run, extent: Extent) -> RunSummary:
