@@ -133,6 +133,26 @@ def test_advice_that_is_little_sure_says_how_to_be_surer() -> None:
     assert [item["surer"] for item in sure if item["sure"] == "high"] == [None]
 
 
+@pytest.mark.parametrize(
+    ("name", "case", "said"),
+    [
+        ("conf", "max_wal_size/provoked", "SELECT pg_reload_conf(); afterwards."),
+        ("patroni", "wal_level/provoked", "In force after patronictl restart CLUSTER --pending: wal_level"),
+        ("rds", "wal_compression/provoked", "The default parameter group cannot be changed"),
+        ("cloudsql", "max_wal_size/provoked", "A patch replaces all flags"),
+        ("cnpg", "wal_level/provoked", "restarts the instances one after the other for: wal_level"),
+    ],
+)
+def test_what_to_know_before_applying_the_lines_is_in_the_json(name: str, case: str, said: str) -> None:
+    view = advice_view(advise(read(PROVOKED)[case]), platform(name))
+    data = json.loads(to_json(view))
+    assert_valid("advise", data)
+    assert any(said in note for note in data["lines_notes"]), data["lines_notes"]
+    assert any(said in note for item in data["advice"] for note in item["lines_notes"])
+    for item, told in zip(view.items, data["advice"], strict=True):
+        assert told["lines_notes"] == ([] if item.lines is None else list(item.lines.notes))
+
+
 def test_rules_with_nothing_to_look_at_are_named_with_the_reason() -> None:
     view = advice_view(_advised(archive_mode="off"), platform("conf"))
     said = "archiver (archive_mode is off)"

@@ -159,6 +159,7 @@ def test_every_form_has_lines_limits_race_and_crashes(view: TuneView) -> None:
     data = json.loads(to_json(view))
     assert_valid("tune", data)
     assert data["conf"] == view.answer.conf.conf
+    assert any("SELECT pg_reload_conf(); afterwards." in note for note in data["lines_notes"])
     assert data["gain"]["low"] <= data["gain"]["ratio"] <= data["gain"]["high"]
     assert {line["setting"] for line in data["lines"]} == set(view.answer.outcome.winner.conf)
     assert len(data["steps"]) == len(view.facts.steps)

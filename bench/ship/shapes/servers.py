@@ -46,6 +46,7 @@ class AdviceItem(TypedDict):
     context: str
     apply: str | None
     undo: str | None
+    lines_notes: list[str]
     refused: list[Refused]
 
 
@@ -61,6 +62,7 @@ class Advice(TypedDict):
     curve: Object | None
     apply: str | None
     undo: str | None
+    lines_notes: list[str]
     fine: list[Fine]
     unseen: list[Unseen]
     absent: list[Absent]

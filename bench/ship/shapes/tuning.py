@@ -174,6 +174,7 @@ class Tuned(TypedDict):
     platform: str
     apply: str | None
     undo: str | None
+    lines_notes: list[str]
     refused: list[Refused]
     crashes: list[Crash]
     wal_checks: list[WalCheck]

@@ -39,6 +39,7 @@ def to_json(view: TuneView) -> str:
         "platform": view.platform,
         "apply": view.lines.apply if view.lines else None,
         "undo": view.lines.undo if view.lines else None,
+        "lines_notes": list(view.lines.notes) if view.lines else [],
         "refused": [
             {
                 "name": refusal.change.name,
