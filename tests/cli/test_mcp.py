@@ -16,12 +16,14 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
+from tests.advise.server.windows import healthy, with_settings
 from tests.cli.command import environment, walproof
 from tests.golden.unpack import unpack
 from tests.mcp.asking import answer, asked, error_of, process, told, whole
 from tests.report.facts import durability
 from walproof.cli.mcp import mcp
 from walproof.errors import WalproofError
+from walproof.facts.codec import to_json
 from walproof.facts.store import Store
 from walproof.units import Lsn
 from walproof.wal.recording import Position, Recording, write_recording
@@ -195,6 +197,25 @@ def test_recordings_are_asked_what_the_commands_ask(places: Path, tmp_path: Path
         assert text.startswith("#")
 
     assert ask_process(tmp_path, ask, "--root", str(places / "data"), XDG_DATA_HOME=str(tmp_path)) == ""
+
+
+def test_facts_of_a_server_without_wal_are_a_recording_too(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "standby"
+    folder.mkdir(parents=True)
+    (folder / "server.json").write_text(to_json(with_settings(healthy(), log_checkpoints="off")))
+
+    async def ask(client: Client) -> None:
+        overview = told(await client.call_tool("overview", {}))
+        (recording,) = overview["result"]["recordings"]
+        assert (recording["path"], recording["version_num"]) == (str(folder), 160014)
+        assert (recording["wal_bytes"], recording["has_statistics"]) == (0, True)
+        assert recording["began_at"] < recording["ended_at"]
+        assert any("advise_recording" in note for note in overview["notes"])
+        advice = await answer(client, "advise_recording", folder="standby", platform="conf")
+        assert "log_checkpoints" in {item["rule"] for item in advice["advice"]}
+        assert any("pg_reload_conf" in note for note in advice["lines_notes"])
+
+    ask_process(tmp_path, ask, "--root", str(tmp_path / "data"))
 
 
 def test_mistakes_and_ways_out_are_refused(places: Path, tmp_path: Path) -> None:

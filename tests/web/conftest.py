@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.advise.server.windows import healthy
 from tests.report.conftest import browser as browser
 from tests.report.facts import HOSTILE, Facts, durability, factorial_facts, make_facts, make_plan, make_trials
 from tests.watching import Server, clock, gone, slot, view
@@ -14,6 +15,7 @@ from tests.web.kept import keep_history
 from tests.web.reading import Reader
 from walproof.cli.web_serve import Site, shelf_of
 from walproof.facts import Variant
+from walproof.facts.codec import to_json
 from walproof.facts.store import Store
 from walproof.report.watch.view import ServerView
 from walproof.settings.durability import DurabilityClass
@@ -88,6 +90,11 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     recorded = out / "recordings" / "<b>shop"
     recorded.mkdir(parents=True)
     write_recording(recorded, RECORDING)
+    alone = out / "recordings" / "standby"
+    alone.mkdir()
+    (alone / "server.json").write_text(to_json(healthy()))
+    (out / "other").mkdir()
+    (out / "other" / "server.json").write_text('{"name": "of another program"}')
     (out / "damaged").mkdir()
     (out / "damaged" / "recording.json").write_text("{")
     keep_history(out / "watch.sqlite")

@@ -17,6 +17,7 @@ from tests.web.reading import Reader
 from walproof.cli.web_serve import shelf_of
 from walproof.facts import TrialState
 from walproof.facts.store import Store
+from walproof.web.recordings import find_recordings
 from walproof.web.stored import run_data
 
 Stored = tuple[Path, list[str]]
@@ -151,7 +152,17 @@ def test_recordings_are_listed_with_what_may_be_asked(site: Reader, stored: Stor
     assert "32.0 MB of WAL, PostgreSQL 18.4, ended by: time" in said
     assert f"walproof wal whatif '{stored[0]}/recordings/<b>shop'" in said
     assert "damaged" in said
-    assert said.count("<code>walproof advise ") == 1
+    assert said.count("<code>walproof wal stats ") == 1
+
+
+def test_facts_without_wal_are_listed_with_the_one_command_that_works(site: Reader, stored: Stored) -> None:
+    said = unescape(site.get("/recordings").text)
+    folder = f"{stored[0]}/recordings/standby"
+    assert "facts seen on the server, without its WAL, PostgreSQL 16.14." in said
+    assert f"walproof advise {folder}" in said
+    assert f"walproof wal stats {folder}" not in said
+    assert said.count("<code>walproof advise ") == 2
+    assert "other" not in {entry.folder.name for entry in find_recordings(stored[0])}
 
 
 def test_an_answer_is_never_older_than_the_run_it_stands_beside(tmp_path: Path) -> None:

@@ -58,11 +58,13 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
     def overview(_asked: Nothing, call: Call) -> ToolAnswer:
         from walproof.web.recordings import find_recordings
 
-        recordings = []
+        recordings, notes = [], _lacking(reach)
         for root in reach.roots.folders:
             for recording in find_recordings(root):
                 call.look()
                 recordings.append(_recorded(recording))
+        if any(recording["wal_bytes"] == 0 for recording in recordings):
+            notes.append("A recording with wal_bytes 0 has facts of its server alone: ask advise_recording.")
         folders = {
             str(root): sorted(entry.name for entry in root.iterdir() if entry.is_dir())[:_FOLDERS_MOST]
             for root in reach.roots.folders
@@ -77,7 +79,7 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
                 "runs": len(shelf.extents()),
                 "time_limit_s": reach.longest_s,
             },
-            notes=tuple(_lacking(reach)),
+            notes=tuple(notes),
         )
 
     def studies(_asked: Nothing, _call: Call) -> ToolAnswer:
@@ -174,13 +176,12 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
 
 def _recorded(found: Any) -> dict[str, Any]:
     """A recording in a few words."""
-    recording = found.recording
     return {
         "path": str(found.folder),
-        "version_num": None if recording is None else recording.version_num,
-        "began_at": None if recording is None else recording.began.at,
-        "ended_at": None if recording is None else recording.ended.at,
-        "wal_bytes": None if recording is None else recording.bytes,
+        "version_num": found.version_num,
+        "began_at": found.began_at,
+        "ended_at": found.ended_at,
+        "wal_bytes": found.wal_bytes,
         "has_statistics": found.has_server,
         "problem": found.problem or None,
     }
