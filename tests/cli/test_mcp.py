@@ -96,6 +96,8 @@ def test_stored_runs_studies_and_settings(places: Path, tmp_path: Path) -> None:
         printed = walproof("show", "last", "--json", "--out", str(places / "out"), cwd=tmp_path)
         known = json.loads(printed.stdout)
         assert shown["answer"] == known["answer"]
+        opening = shown["answer"]["next_commands"][-1]["command"]
+        assert opening.endswith(f" --open --out {places / 'out'}")
         long = told(await client.call_tool("show_run", {"run": run["run"], "form": "json"}))
         assert any(cut["at"] == "/trials" for cut in long["left_out"])
         everything = await whole(client, long)

@@ -26,3 +26,16 @@ def test_a_run_is_running_while_a_process_holds_its_lock(tmp_path: Path) -> None
     later = walproof("runs", "--out", ".", cwd=tmp_path).stdout
     store.close()
     assert "running" not in later
+
+
+def test_the_report_is_opened_where_the_reader_found_the_run(tmp_path: Path) -> None:
+    facts = make_facts(2)
+    store = Store(tmp_path / "walproof.sqlite")
+    measured = ("walproof", "run", "small", "--out", "out1", "--store", "postgresql:///?service=facts")
+    run = store.add_run(facts.run.plan, measured, facts.run.environment, "0.2.0")
+    store.finish_run(run.id)
+    store.close()
+    for words in (["--out", "."], ["--store", "walproof.sqlite"]):
+        shown = json.loads(walproof("show", "last", "--json", *words, cwd=tmp_path).stdout)
+        opening = shown["answer"]["next_commands"][-1]["command"]
+        assert opening == " ".join(["walproof", "report", run.id, "--open", *words])

@@ -15,7 +15,7 @@ from walproof.report.blocks import Listing, Paragraph, Table
 from walproof.report.cells import Cells
 from walproof.report.layout import ReportView
 from walproof.report.numbers import number
-from walproof.report.view import build_view
+from walproof.report.view import build_view, read_from
 from walproof.settings.durability import DurabilityClass
 
 
@@ -218,6 +218,19 @@ def test_the_next_command_names_the_place_of_the_results() -> None:
     assert view.next_commands[-1].command == (
         f"walproof report {facts.run.id} --open --out 'o u t' --store own.sqlite"
     )
+
+
+def test_another_reader_opens_the_report_where_he_read_it() -> None:
+    facts = small_facts(2)
+    command = ("walproof", "run", "small", "--out", "out1", "--store", "own.sqlite")
+    unfinished = replace(facts.run, command=command, finished_at=None)
+    view = build_view(unfinished, facts.trials)
+    read = read_from(view, ["--store", "postgresql:///?service=factsro"])
+    assert read.next_commands[0] == view.next_commands[0], "to finish the run is up to who measured it"
+    assert read.next_commands[-1].command == (
+        f"walproof report {facts.run.id} --open --store 'postgresql:///?service=factsro'"
+    )
+    assert read_from(view, []).next_commands[-1].command == f"walproof report {facts.run.id} --open"
 
 
 def test_run_of_failed_trials_only_says_so() -> None:

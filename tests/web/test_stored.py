@@ -80,6 +80,8 @@ def test_a_report_opens_in_place_and_as_a_file(site: Reader, stored: Stored) -> 
     assert "/static/" not in file.text
     data = site.get(f"/runs/{run}/report.json").data
     assert data == site.get(f"/api/runs/{run}").data
+    opening = data["answer"]["next_commands"][-1]["command"]
+    assert opening == f"walproof report {run} --open --out {stored[0]}"
     for missing in ("/runs/none", "/runs/none/report.html", f"/runs/{run}/report.exe", "/runs/none/progress"):
         assert site.get(missing).status == 404, missing
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from walproof.cli import options
-from walproof.cli.mcp_reach import Reach, flags
+from walproof.cli.mcp_reach import Reach
 from walproof.mcp.tool import Call, Nothing, Tool, ToolAnswer, ToolArguments
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class AskedRun(ToolArguments):
 
 def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
     """Tools that look into walproof's own facts."""
+    place = options.place_words(reach.out, reach.store)
 
     def overview(_asked: Nothing, call: Call) -> ToolAnswer:
         from walproof.web.recordings import find_recordings
@@ -125,7 +126,7 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
         if not listed and not shelf.is_there:
             notes.append('There are no runs yet; a person makes some: "walproof run durability --quick".')
         data = {"store": shelf.shown, "runs_found": len(listed), "runs": found}
-        return ToolAnswer(data, tuple(notes), ("walproof", "runs", *_place(reach)))
+        return ToolAnswer(data, tuple(notes), ("walproof", "runs", *place))
 
     def run(asked: AskedRun, _call: Call) -> ToolAnswer:
         from walproof.cli.stored import read_view
@@ -133,11 +134,11 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
         from walproof.report.markdown import to_markdown
 
         view = read_view(asked.run, reach.out, reach.store)
-        command = ("walproof", "report", view.run.id, "--format", "md", "--output", "-", *_place(reach))
+        command = ("walproof", "report", view.run.id, "--format", "md", "--output", "-", *place)
         if asked.form == "markdown":
             return ToolAnswer(to_markdown(view), command=command)
         data: dict[str, Any] = json.loads(to_json(view))
-        command = ("walproof", "show", view.run.id, *_place(reach))
+        command = ("walproof", "show", view.run.id, *place)
         if asked.form == "json":
             return ToolAnswer(data, command=(*command, "--json"))
         kept = {name: data[name] for name in ("answer", "findings", "gate")}
@@ -194,11 +195,3 @@ def _lacking(reach: Reach) -> list[str]:
     if not reach.servers:
         notes.append("No server may be looked at. Whoever runs walproof mcp may name some: --server DSN.")
     return notes
-
-
-def _place(reach: Reach) -> list[str]:
-    """``--out``, where it is not the default, and ``--store`` without its secrets."""
-    return flags(
-        ("--out", None if reach.out == options.DEFAULT_OUT else reach.out),
-        ("--store", None if reach.store is None else options.repeatable_store(reach.store)),
-    )

@@ -116,6 +116,13 @@ def repeatable_store(url: str) -> str:
     return repeatable(url)
 
 
+def place_words(out: Path, url: str | None) -> list[str]:
+    """``--out``, where it is not the default, and ``--store`` as `repeatable_store` has it. Raises
+    StoreError."""
+    words = [] if out == DEFAULT_OUT else ["--out", str(out)]
+    return words if url is None else [*words, "--store", repeatable_store(url)]
+
+
 def result_console() -> Console:
     """The console for a result on stdout; without a terminal it is as wide as the tables."""
     from rich.console import Console

@@ -23,8 +23,10 @@ def view_of(run: Run, store: Store) -> ReportView:
 
 def read_view(name: str, out: Path, url: str | None) -> ReportView:
     """The same for the run of that name. Raises StoreError."""
+    from walproof.report.view import read_from
+
     store = options.open_existing_store(out, url)
     try:
-        return view_of(store.run(name), store)
+        return read_from(view_of(store.run(name), store), options.place_words(out, url))
     finally:
         store.close()

@@ -134,7 +134,7 @@ def shelf_of(out: Path, url: str | None, *, must_exist: bool) -> Shelf:
     """
     if must_exist:
         opened = options.open_existing_store(out, url)
-        return Shelf(lambda: opened, opened.shown)
+        return Shelf(lambda: opened, opened.shown, options.place_words(out, url))
     path = out / "walproof.sqlite"
 
     def found() -> Store | None:
@@ -145,7 +145,7 @@ def shelf_of(out: Path, url: str | None, *, must_exist: bool) -> Shelf:
     first = found()
     kept = [] if first is None else [first]
     shown = str(path) if first is None else first.shown
-    return Shelf(lambda: kept.pop() if kept else found(), shown)
+    return Shelf(lambda: kept.pop() if kept else found(), shown, options.place_words(out, url))
 
 
 def _bound(host: str, port: int, option: str) -> socket.socket:

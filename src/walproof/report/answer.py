@@ -303,12 +303,17 @@ def next_commands(run: Run, analysis: Analysis) -> tuple[NextCommand, ...]:
     if run.finished_at is None:
         commands.append(NextCommand("finish the run", repeat_command(run)))
     # Results that are not in the default folder or store are found by naming it again.
-    words = ["walproof", "report", run.id, "--open"]
+    place: list[str] = []
     for flag in ("--out", "--store"):
         if flag in run.command:
-            words += run.command[run.command.index(flag) :][:2]
-    commands.append(NextCommand("open the report", shlex.join(words)))
+            place += run.command[run.command.index(flag) :][:2]
+    commands.append(open_command(run.id, place))
     return tuple(commands)
+
+
+def open_command(run_id: str, place: Sequence[str]) -> NextCommand:
+    """What opens the report in a browser. ``place``: ``--out`` and ``--store``, where they are needed."""
+    return NextCommand("open the report", shlex.join(["walproof", "report", run_id, "--open", *place]))
 
 
 def _names(names: Sequence[str]) -> str:

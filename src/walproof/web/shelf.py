@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from walproof.errors import WalproofError
@@ -21,7 +21,7 @@ from walproof.facts.tuning_answers import tuning_facts
 from walproof.facts.tuning_journal import Journal
 from walproof.report.kinds.registry import report_kind
 from walproof.report.layout import ReportView
-from walproof.report.view import build_view
+from walproof.report.view import build_view, read_from
 from walproof.web.course import RunCourse, course_of
 from walproof.web.flights import Flight, flights
 from walproof.web.listed import ListedRun
@@ -33,9 +33,11 @@ _NOTHING = Extent(0, 0, 0, None, None)
 class Shelf:
     """Runs of one store. ``open_store`` returns None while the store does not exist."""
 
-    def __init__(self, open_store: Callable[[], Store | None], shown: str) -> None:
+    def __init__(self, open_store: Callable[[], Store | None], shown: str, place: Sequence[str] = ()) -> None:
+        """``place``: ``--out`` and ``--store`` for commands that are shown."""
         self.shown = shown
         """Name of the store, without secrets."""
+        self._place = place
         self._open = open_store
         self._store: Store | None = None
         self._runs: dict[str, Run] = {}
@@ -91,7 +93,8 @@ class Shelf:
         store, run = self._opened(), self._runs.get(run_id)
         if store is None or run is None:
             return None
-        return build_view(run, store.trials(run_id), store.series(run_id, report_kind(run.plan.kind).series))
+        series = store.series(run_id, report_kind(run.plan.kind).series)
+        return read_from(build_view(run, store.trials(run_id), series), self._place)
 
     def course(self, run_id: str) -> RunCourse | None:
         """How a run has gone so far. Raises StoreError."""
