@@ -363,6 +363,7 @@ def test_nonsense_is_answered_and_a_file_is_input_too(tmp_path: Path) -> None:
         ({"server": ["host=db password=hunter2 nonsense"]}, "invalid connection string"),
         ({"server": ["service=shop", "service=shop"]}, 'two servers are called "shop"'),
         ({"time_limit": "1s"}, "expected at least 10 s"),
+        ({"time_limit": "39s", "server": ["service=shop"]}, "with --server, expected at least 40 s"),
         ({"calibration": Path("nowhere")}, "there is no such file"),
         ({"out": Path("nowhere")}, "holds no results"),
     ],
@@ -392,10 +393,16 @@ def test_secrets_of_the_operator_are_in_no_answer(places: Path, tmp_path: Path) 
         assert "service-token" not in said
         assert "expected 1 s to" in error_of(await client.call_tool("advise_server", {"look_for": "1h"}))
         assert 'no server "x"' in error_of(await client.call_tool("advise_server", {"server": "x"}))
+        # Without a length, a look is as long as the time limit allows.
+        default = error_of(await client.call_tool("advise_server", {}))
+        assert "look_for" not in default
+        assert "127.0.0.1" in default
         listed = (await client.list_tools()).model_dump_json()
         assert "hunter2" not in listed
         assert "127.0.0.1:1" in listed
 
     dsn = "host=127.0.0.1 port=1 user=me password=hunter2 connect_timeout=2"
-    said = ask_process(tmp_path, ask, "--server", dsn, PGOPTIONS="-c x.y=service-token")
+    said = ask_process(
+        tmp_path, ask, "--server", dsn, "--time-limit", "40s", PGOPTIONS="-c x.y=service-token"
+    )
     assert "hunter2" not in said

@@ -66,17 +66,22 @@ def mcp(
         raise SettingError(
             "walproof mcp needs the package mcp", hint='Install it: pip install "walproof[mcp]".'
         )
+    from walproof.cli.mcp_advice import LIMIT_LEAST_S, advice_tools
     from walproof.cli.mcp_reach import Reach, named_servers
     from walproof.mcp.roots import Roots
 
     longest_s = parse_duration_s(time_limit)
     if longest_s < _SHORTEST_S:
         raise SettingError(f"--time-limit is {time_limit}: expected at least {_SHORTEST_S:g} s")
+    if server and longest_s < LIMIT_LEAST_S:
+        raise SettingError(
+            f"--time-limit is {time_limit}: with --server, expected at least {LIMIT_LEAST_S:g} s",
+            hint="An answer is a look at the server and up to half a minute to read what was recorded.",
+        )
     if calibration is not None and not calibration.is_file():
         raise SettingError(f'--calibration is "{calibration}": there is no such file')
     roots, servers = Roots(root or ()), named_servers(server or ())
     from walproof.cli.defect import defect_text
-    from walproof.cli.mcp_advice import advice_tools
     from walproof.cli.mcp_settings import settings_tools
     from walproof.cli.mcp_stored import stored_tools
     from walproof.cli.mcp_wal import wal_tools

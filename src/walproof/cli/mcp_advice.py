@@ -26,6 +26,10 @@ _WAL_MOST = 1 << 30
 _AFTER_S = 30.0
 """Share of a call's time that is kept for reading the recording."""
 _SHORTEST_S = 1.0
+_LOOK_S = 30.0
+"""Length of a look unless told otherwise, or unless the time limit allows less."""
+LIMIT_LEAST_S = 40.0
+"""Shortest time limit where servers may be looked at: a look of about ten seconds."""
 
 
 class AskedAdvice(ToolArguments):
@@ -64,9 +68,10 @@ class AskedServer(AskedAdvice):
     server: str | None = Field(
         default=None, description="A name from overview; may be left out if there is only one."
     )
-    look_for: str = Field(
-        default="30s",
-        description="How long to look, such as 30s. Longer is surer: a look should see checkpoints.",
+    look_for: str | None = Field(
+        default=None,
+        description="How long to look, such as 2min. Longer is surer: a look should see checkpoints. "
+        "Default: 30s, or what the time limit allows.",
     )
 
 
@@ -84,11 +89,14 @@ def advice_tools(reach: Reach) -> list[Tool]:
     def live(asked: AskedServer, call: Call) -> ToolAnswer:
         order = _order(reach, asked)
         name, conninfo = reach.server(asked.server)
-        seconds = parse_duration_s(asked.look_for)
         most_s = call.left_s - _AFTER_S
+        look_for = asked.look_for
+        if look_for is None:
+            look_for = f"{min(_LOOK_S, float(int(most_s))):g}s"
+        seconds = parse_duration_s(look_for)
         if not _SHORTEST_S <= seconds <= most_s:
             raise SettingError(
-                f"look_for is {asked.look_for}: expected {_SHORTEST_S:g} s to {format_duration(most_s)}",
+                f"look_for is {look_for}: expected {_SHORTEST_S:g} s to {format_duration(most_s)}",
                 hint=f"A person looks longer: walproof advise {shown(conninfo)!r} --for 10min --save FOLDER; "
                 "then ask advise_recording of that folder.",
             )
@@ -105,7 +113,7 @@ def advice_tools(reach: Reach) -> list[Tool]:
             _, view = advice_from(window, folder, order, call.observe)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        command = ["walproof", "advise", shown(conninfo), "--for", asked.look_for]
+        command = ["walproof", "advise", shown(conninfo), "--for", look_for]
         note = f'Looked at "{name}" for {format_duration(seconds)}, without writing to it.'
         return _answer(view, asked, command, note)
 
