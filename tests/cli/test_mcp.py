@@ -17,14 +17,18 @@ from mcp import Client
 from mcp.types import CallToolResult
 
 from tests.advise.server.windows import healthy, with_settings
+from tests.analysis.calibrations import calibrated
 from tests.cli.command import environment, walproof
 from tests.golden.unpack import unpack
 from tests.mcp.asking import answer, asked, error_of, process, told, whole
 from tests.report.facts import durability
+from walproof.analysis.forecast import MachineFacts
 from walproof.cli.mcp import mcp
 from walproof.errors import WalproofError
+from walproof.facts.calibration import write_calibration
 from walproof.facts.codec import to_json
 from walproof.facts.store import Store
+from walproof.probe.environment import this_machine
 from walproof.units import Lsn
 from walproof.wal.recording import Position, Recording, write_recording
 
@@ -199,6 +203,26 @@ def test_recordings_are_asked_what_the_commands_ask(places: Path, tmp_path: Path
         assert text.startswith("#")
 
     assert ask_process(tmp_path, ask, "--root", str(places / "data"), XDG_DATA_HOME=str(tmp_path)) == ""
+
+
+def test_commands_have_the_calibration_that_answers_rest_on(places: Path, tmp_path: Path) -> None:
+    file = tmp_path / "own.json"
+    write_calibration(file, calibrated(MachineFacts(*this_machine()), "18.4"))
+
+    async def ask(client: Client) -> None:
+        for name, arguments in (
+            ("advise_recording", {"folder": "shop"}),
+            ("predict_settings", {"paths": ["shop"]}),
+            ("forecast_recovery", {"paths": ["shop"]}),
+        ):
+            found = told(await client.call_tool(name, arguments))
+            assert f"--calibration {file}" in found["command"], name
+        known = walproof(*found["command"].split()[1:], "--json", cwd=tmp_path)
+        assert known.returncode == 0, known.stderr
+        assert json.loads(known.stdout)["coefficients"] == found["result"]["coefficients"]
+        assert found["result"]["coefficients"]["source"] != "shipped"
+
+    ask_process(tmp_path, ask, "--root", str(places / "data"), "--calibration", str(file))
 
 
 def test_facts_of_a_server_without_wal_are_a_recording_too(tmp_path: Path) -> None:

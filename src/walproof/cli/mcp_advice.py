@@ -84,7 +84,7 @@ def advice_tools(reach: Reach) -> list[Tool]:
         if not folder.is_dir():
             raise WalError(f'"{folder}" is not a recording', hint="overview lists recordings.")
         _, view = advice_from(recorded_window(folder), folder, order, call.observe)
-        return _answer(view, asked, ["walproof", "advise", str(folder)])
+        return _answer(reach, view, asked, ["walproof", "advise", str(folder)])
 
     def live(asked: AskedServer, call: Call) -> ToolAnswer:
         order = _order(reach, asked)
@@ -115,7 +115,7 @@ def advice_tools(reach: Reach) -> list[Tool]:
             shutil.rmtree(folder, ignore_errors=True)
         command = ["walproof", "advise", shown(conninfo), "--for", look_for]
         note = f'Looked at "{name}" for {format_duration(seconds)}, without writing to it.'
-        return _answer(view, asked, command, note)
+        return _answer(reach, view, asked, command, note)
 
     tools = [
         Tool(
@@ -153,7 +153,9 @@ def _order(reach: Reach, asked: AskedAdvice) -> AdviceOrder:
     return order
 
 
-def _answer(view: AdviceView, asked: AskedAdvice, command: list[str], *notes: str) -> ToolAnswer:
+def _answer(
+    reach: Reach, view: AdviceView, asked: AskedAdvice, command: list[str], *notes: str
+) -> ToolAnswer:
     from walproof.report.advice.json import to_json
     from walproof.report.advice.page import to_markdown
 
@@ -162,6 +164,7 @@ def _answer(view: AdviceView, asked: AskedAdvice, command: list[str], *notes: st
         ("--may-lose", None if asked.may_lose == "nothing" else asked.may_lose),
         ("--startup-budget", asked.startup_budget),
         ("--platform", None if asked.platform == "alter-system" else asked.platform),
+        ("--calibration", reach.calibration),
     )  # fmt: skip
     for rule in asked.mute:
         words += ["--mute", rule]

@@ -172,7 +172,8 @@ def wal_tools(reach: Reach) -> list[Tool]:
         words += flags(
             ("--present", settings_text(_texts(asked.present)) or None), ("--wal-disk", asked.wal_disk),
             ("--wal-per-hour", asked.wal_per_hour), ("--recovery-target", asked.recovery_target),
-            ("--shared-buffers", buffers), ("--start", asked.start), ("--end", asked.end),
+            ("--shared-buffers", buffers), ("--calibration", reach.calibration), ("--start", asked.start),
+            ("--end", asked.end),
         )  # fmt: skip
         return ToolAnswer(data, tuple(notes), ("walproof", "wal", "whatif", *words))
 
@@ -198,7 +199,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
             words += ["--shared-buffers", size]
         words += flags(
             ("--distance", asked.distance), ("--iops", asked.iops), ("--read-latency", asked.read_latency),
-            ("--start", asked.start), ("--end", asked.end),
+            ("--calibration", reach.calibration), ("--start", asked.start), ("--end", asked.end),
         )  # fmt: skip
         notes = (
             "Times are those of the machine where walproof mcp runs, or of the disk that was named. cold: "
