@@ -271,6 +271,13 @@ def test_mistakes_and_ways_out_are_refused(places: Path, tmp_path: Path) -> None
         assert "may be read" in await said("verify_archive", paths=["shop"], backups=["/"])
         assert "may be read" in await said("wal_stats", paths=["s3://bucket/wal"])
         assert "invalid" in await said("wal_stats", paths=["shop"], start="nonsense")
+        far = await said("forecast_recovery", paths=["shop"], distance="500MB")
+        assert "hint: Record longer." in far
+        nearer = await said("forecast_recovery", paths=["shop"], distance="1200kB")
+        assert "hint: start=0/8213A8 takes" in nearer
+        assert (
+            await answer(client, "forecast_recovery", paths=["shop"], distance="1200kB", start="0/8213A8")
+        )["wal_bytes"] <= 1200 << 10
         assert "unrecognized" in await said(
             "predict_settings", paths=["shop"], settings=[{"max_wal_sise": "1GB"}]
         )

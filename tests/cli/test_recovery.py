@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from walproof.cli.recovery import _added
 from walproof.errors import StoreError
 from walproof.facts.calibration import Calibration, read_calibration, write_calibration
 from walproof.probe.environment import this_machine
+from walproof.units import Lsn
 from walproof.wal import stats
 from walproof.wal.recovery import analyse, find_redo
 
@@ -113,6 +115,21 @@ def test_a_distance_ends_the_wal(wal: Path, tmp_path: Path) -> None:
     assert 1 << 20 < found["wal_bytes"] <= 2 << 20
 
 
+def test_a_distance_that_an_earlier_redo_point_has_is_answered_from_there(wal: Path, tmp_path: Path) -> None:
+    whole, last = stats(wal), find_redo(wal)
+    whole_bytes = analyse(wal, start=whole.start, buffers=[16]).last.wal_bytes
+    after_last = analyse(wal, start=last.redo, buffers=[16]).last.wal_bytes
+    assert len(whole.checkpoints) > 1
+    for distance in (after_last + (64 << 10), whole_bytes - (64 << 10)):
+        asked = ("predict", str(wal), "--distance", f"{distance >> 10}kB")
+        said = refused(tmp_path, *asked)
+        assert "--distance=0kB" not in said
+        (start,) = re.findall(r"--start=(\S+)", said)
+        assert Lsn.parse(start) <= last.redo + after_last - distance
+        found = predict(tmp_path, *asked[1:], "--start", start)
+        assert distance - (64 << 10) < found["wal_bytes"] <= distance
+
+
 def test_a_calibration_of_this_machine_is_found(wal: Path, tmp_path: Path) -> None:
     calibration = calibrated()
     write_calibration(tmp_path / "data" / "recovery" / "mine.json", calibration)
@@ -166,7 +183,8 @@ def test_what_cannot_be_answered(wal: Path, tmp_path: Path) -> None:
     assert "--crashed-shared-buffers must be above zero" in said
     said = refused(tmp_path, "predict", str(wal), "--distance", "500MB")
     assert "shorter than the distance: 500 MB" in said
-    assert "--distance=" in said
+    assert "hint: Record longer." in said
+    assert "--start=" not in said
     log = tmp_path / "server.log"
     log.write_text("LOG:  redo starts at 0/1000028\nLOG:  redo in progress, elapsed time: 10.00 s\n")
     assert 'no "redo done"' in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))

@@ -37,7 +37,15 @@ from walproof.units import Lsn, format_bytes, format_utc, parse_bytes
 from walproof.wal.places.opened import Path as WalPath
 from walproof.wal.progress import Observe
 from walproof.wal.recording import find_recording
-from walproof.wal.recovery import PAGE_BYTES, Images, RecoveryAnalysis, analyse, find_redo
+from walproof.wal.recovery import (
+    PAGE_BYTES,
+    Images,
+    RecoveryAnalysis,
+    RecoveryWork,
+    analyse,
+    find_redo,
+    redo_before,
+)
 
 DEFAULT_BUFFERS = (128 << 20) // PAGE_BYTES
 """Default of shared_buffers, in buffers of 8 kB."""
@@ -232,7 +240,12 @@ def forecast(
     if distance is None:
         found = work(end)
     else:
-        found = _up_to(work(end, [Lsn(redo + distance)]), distance)
+        marked = work(end, [Lsn(redo + distance)])
+        if len(marked.steps) == 1:
+            before = Lsn(max(0, marked.last.end - distance))
+            earlier = redo_before(*paths, before=before, timeline=timeline, observe=observe)
+            raise _too_short(marked.last, distance, earlier)
+        found = replace(marked, steps=marked.steps[:1], finish_reason=None)
         if found.last.done:
             # Pages written only after the crash cannot be newer than their records.
             found = work(found.last.end)
@@ -328,15 +341,19 @@ def _crashed_buffers(paths: Sequence[WalPath], buffers: Sequence[int]) -> int:
     return buffers[0] if size is None else parse_bytes(size) // PAGE_BYTES
 
 
-def _up_to(found: RecoveryAnalysis, distance: int) -> RecoveryAnalysis:
-    """The work up to the mark at that distance. Raises WalError when the recording ends before it."""
-    if len(found.steps) > 1:
-        return replace(found, steps=found.steps[:1], finish_reason=None)
-    got = found.last.wal_bytes
-    raise WalError(
-        f"the recording is shorter than the distance: {format_bytes(distance)}",
-        detail=f"After the redo point there are {format_bytes(got)} of WAL.",
-        hint=f"--distance={got >> 10}kB can be answered, or record longer.",
+def _too_short(whole: RecoveryWork, distance: int, earlier: Lsn | None) -> WalError:
+    """That the recording ends before that distance; ``earlier``: a redo point after which it does not."""
+    got = whole.wal_bytes
+    shorter = f"--distance={got >> 10}kB can be answered" if got >> 10 else ""
+    if earlier is None:
+        hint = f"{shorter}, or record longer." if shorter else "Record longer."
+    else:
+        hint = f"--start={earlier} takes that earlier location as the redo point; after it there is enough."
+        hint += f" Without it, {shorter}." if shorter else ""
+    return WalError(
+        f"the WAL after the redo point is shorter than the distance: {format_bytes(distance)}",
+        detail=f"After the redo point {whole.start} there are {format_bytes(got)} of WAL.",
+        hint=hint,
     )
 
 

@@ -154,7 +154,7 @@ class AssistantServer:
         try:
             return self._answered(tool.answer(asked, call))
         except WalproofError as error:
-            return self._error(error.message, error.detail, error.hint)
+            return self._error(error.message, error.detail, _with_arguments(error.hint, tool.asked))
         except BaseException as error:  # a panic of the native part is no Exception
             self._report(error)
             return self._error(
@@ -255,3 +255,11 @@ def _short(text: str) -> str:
     if len(text) <= _ERROR_MOST:
         return text
     return f"{text[:_ERROR_MOST]} ... ({len(text) - _ERROR_MOST} characters more)"
+
+
+def _with_arguments(hint: str | None, asked: type[ToolArguments]) -> str | None:
+    """The hint with the tool's arguments in place of options of the command: ``--start=`` is ``start=``."""
+    if hint is not None:
+        for name in asked.model_fields:
+            hint = hint.replace(f"--{name.replace('_', '-')}=", f"{name}=")
+    return hint

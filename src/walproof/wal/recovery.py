@@ -255,6 +255,25 @@ def find_redo(
     return RedoPoint(Lsn(checkpoint), Lsn(redo), is_shutdown, float(at))
 
 
+def redo_before(
+    *paths: Path, before: Lsn, timeline: int | None = None, observe: Observe | None = None
+) -> Lsn | None:
+    """Where a recovery may begin, at ``before`` or earlier: the redo point of a checkpoint that was complete
+    by then, else where the WAL at hand begins. None if that is later."""
+    if before <= 0:
+        return None
+    try:
+        with reading(paths, len(os.sched_getaffinity(0))) as wal:
+            found, first = wal.call(
+                wal_last_checkpoint, wal.sources, before, timeline, wal.threads, wal.observed(observe)
+            )
+    except WalError:  # it begins after that
+        return None
+    if found is not None and found[1] >= first:
+        return Lsn(found[1])
+    return Lsn(first) if first <= before else None
+
+
 def redo_missing(first: int, redo: int) -> str:
     """How much WAL is missing between the redo point and the first location at hand, as text."""
     from walproof.units import format_bytes
