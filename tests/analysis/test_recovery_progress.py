@@ -185,3 +185,35 @@ def test_the_share_never_goes_back() -> None:
         shares.append(recovery_progress(COURSE, found).done)
     assert shares == sorted(shares, key=lambda share: share or 0.0)
     assert shares[0] == pytest.approx(8 / 50)
+
+
+def replaying(phase: RecoveryPhase, until_s: int, work: int = 0) -> list[RecoverySight]:
+    """Looks at a server that is up and replays; ``work``: how much it does in a second."""
+    segment = segment_name(Lsn(120 * MB), 1, MB)
+    return [RecoverySight(float(n), phase, segment, float(n), (n * work,)) for n in range(until_s + 1)]
+
+
+def test_a_recovery_to_a_target_that_stands_still_may_be_paused() -> None:
+    progress = recovery_progress(None, replaying(RecoveryPhase.READ_ONLY, 9))
+    said = "recovery to a target for 9 s: the server accepts read-only connections and goes on replaying"
+    assert progress_line(progress, None) == said
+    stuck = recovery_progress(None, replaying(RecoveryPhase.READ_ONLY, 12))
+    line = progress_line(stuck, None)
+    assert "; nothing has advanced for 12 s; it may be paused at its target: SELECT pg_get" in line
+    assert "pg_wal_replay_resume() or a promotion ends the recovery" in line
+    working = recovery_progress(None, replaying(RecoveryPhase.READ_ONLY, 12, 1))
+    assert "paused" not in progress_line(working, None)
+    redo = recovery_progress(None, replaying(RecoveryPhase.REDO, 12))
+    assert "nothing has advanced" in progress_line(redo, None)
+    assert "paused" not in progress_line(redo, None)
+
+
+@pytest.mark.parametrize("course", [None, COURSE])
+@pytest.mark.parametrize("phase", [RecoveryPhase.HOT_STANDBY, RecoveryPhase.WARM_STANDBY])
+def test_a_standby_is_not_stalled_and_has_no_end(phase: RecoveryPhase, course: RecoveryCourse | None) -> None:
+    progress = recovery_progress(course, replaying(phase, 30))
+    assert (progress.stalled_s, progress.left, progress.done) == (0.0, None, None)
+    assert ("read-only" in progress_line(progress, course)) == (phase is RecoveryPhase.HOT_STANDBY)
+    assert ("accepts no connections" in progress_line(progress, course)) == (
+        phase is RecoveryPhase.WARM_STANDBY
+    )

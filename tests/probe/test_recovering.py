@@ -78,3 +78,87 @@ def test_a_flush_that_takes_minutes_is_work(tmp_path: Path, monkeypatch: pytest.
     assert first.work != second.work
     state[0] = b"S"
     assert server.look().work == server.look().work
+
+
+@pytest.mark.parametrize(
+    ("status", "files", "has_startup", "phase"),
+    [
+        ("ready", ["standby.signal"], True, RecoveryPhase.HOT_STANDBY),
+        ("ready", ["standby.signal", "recovery.signal"], True, RecoveryPhase.HOT_STANDBY),
+        ("standby", ["standby.signal"], True, RecoveryPhase.WARM_STANDBY),
+        ("starting", ["standby.signal"], True, RecoveryPhase.REDO),
+        ("ready", ["recovery.signal"], True, RecoveryPhase.READ_ONLY),
+        ("standby", ["recovery.signal"], True, RecoveryPhase.REDO),
+        ("ready", [], True, RecoveryPhase.REDO),  # after the crash of a session
+        ("ready", [], False, RecoveryPhase.OVER),
+        ("ready", ["standby.signal"], False, RecoveryPhase.OVER),  # made for the next start
+        ("ready", ["recovery.signal"], False, RecoveryPhase.OVER),
+    ],
+)
+def test_what_a_server_that_replays_is_told_as(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    files: list[str],
+    has_startup: bool,
+    phase: RecoveryPhase,
+) -> None:
+    server = made_server(tmp_path, monkeypatch, status=status, has_startup=has_startup)
+    for name in files:
+        (tmp_path / name).touch()
+    assert server.look().phase is phase
+    assert phase.is_up == (phase not in (RecoveryPhase.REDO, RecoveryPhase.BEFORE_REDO))
+
+
+def test_a_paused_recovery_that_only_wakes_does_not_advance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "recovery.signal").touch()
+    files = dict(MADE)
+    server = made_server(tmp_path, monkeypatch, status="ready", files=files)
+    paused = server.look().work
+    files["schedstat"] = b"900000 0 1"
+    files["io"] = b"rchar: 20512\nwchar: 10"
+    assert server.look().work == paused
+    files["io"] = b"rchar: 28704\nwchar: 10"
+    assert server.look().work != paused
+
+
+def test_a_recovery_that_waits_for_its_archive_is_not_at_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "recovery.signal").touch()
+    files = dict(MADE)
+    server = made_server(tmp_path, monkeypatch, status="starting", files=files)
+    assert server.look().phase is RecoveryPhase.REDO
+    files["cmdline"] = b"postgres: startup waiting for 000000010000000000000004\0"
+    assert (server.look().phase, server.look().segment) == (RecoveryPhase.REDO, None)
+    (tmp_path / "postmaster.pid").write_text(PID_FILE.format("ready   "))
+    assert server.look().phase is RecoveryPhase.READ_ONLY
+    files["cmdline"] = b"postgres: startup \0"
+    assert server.look().phase is RecoveryPhase.CHECKPOINT
+
+
+NOBODY = 2**22 + 1  # beyond the most that Linux gives (proc(5), pid_max)
+PID_FILE = f"{NOBODY}\n/srv/pg\n1\n5432\n/tmp\n\n1 2\n{{}}\n"
+MADE = {
+    "comm": b"postgres\n", "cmdline": b"postgres: startup recovering 000000010000000000000003\0",
+    "schedstat": b"5000 0 1", "io": b"rchar: 20000\nwchar: 10",
+}  # fmt: skip
+
+
+def made_server(
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    status: str,
+    has_startup: bool = True,
+    files: dict[str, bytes] = MADE,
+) -> RecoveringServer:
+    """A postmaster of that status; ``files``: of /proc, for it and its startup process."""
+    (data / "postmaster.pid").write_text(PID_FILE.format(status.ljust(8)))
+    monkeypatch.setattr(recovering, "read_proc", lambda pid, name: files[name])
+    monkeypatch.setattr(recovering, "read_stat", lambda pid: [b"S", *[b"1"] * 30])
+    monkeypatch.setattr(recovering, "children", lambda pid: [8] if has_startup else [])
+    monkeypatch.setattr(recovering, "read_sync_place", lambda pid: None)
+    return RecoveringServer(data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NotRequired
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -381,7 +381,9 @@ class RecoveryUnderWay(TypedDict):
     """A server that recovers now; one a line."""
 
     at: float
-    phase: str
+    phase: Literal[
+        "before redo", "redo", "read-only recovery", "checkpoint", "hot standby", "warm standby", "over"
+    ]
     running_s: float | None
     lsn: str | None
     redo: str | None

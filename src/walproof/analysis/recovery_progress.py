@@ -26,6 +26,8 @@ _BELIEF_S = 2.0
 """Predicted seconds that a prediction is worth beside what was seen."""
 _SEEN_BAND = 1.3
 """Factor around the time that is left, once it rests on what was seen alone."""
+_ENDLESS = (RecoveryPhase.READ_ONLY, RecoveryPhase.HOT_STANDBY, RecoveryPhase.WARM_STANDBY)
+"""Phases whose WAL comes from elsewhere, so that how much is left is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def recovery_progress(
     sync = None
     if syncing is not None and last.phase is RecoveryPhase.BEFORE_REDO:
         sync = sync_progress(syncing, sights)
-    if course is None:
+    if course is None or last.phase in _ENDLESS:
         return RecoveryProgress(last.phase, last.running_s, None, None, None, None, _stalled_s(sights), sync)
     starts = _segment_starts(course, sights)
     at = Lsn(starts[-1][1]) if last.phase is RecoveryPhase.REDO else None
@@ -206,7 +208,7 @@ def _rest(span: Span, passed_s: float) -> Span | None:
 
 def _stalled_s(sights: Sequence[RecoverySight]) -> float:
     last = sights[-1]
-    if last.phase is RecoveryPhase.OVER:
+    if last.phase.is_last:
         return 0.0
     same = last
     for sight in reversed(sights):

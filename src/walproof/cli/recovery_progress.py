@@ -71,10 +71,11 @@ def progress(
         course = _course(server, sights, configured, calibration)
     with _printer(is_json=json) as show:
         while True:
-            _look_for(server, sights, 0.0 if _is_over(sights[-1]) else every_s)
+            is_known = check and sights[-1].phase.is_up
+            _look_for(server, sights, 0.0 if is_known else every_s)
             found = recovery_progress(course, sights, syncing)
             show(found, course)
-            if check and not _is_over(sights[-1]) and found.stalled_s >= every_s - _LOOK_S:
+            if check and not sights[-1].phase.is_up and found.stalled_s >= every_s - _LOOK_S:
                 raise typer.Exit(ExitStatus.CHECK_FAILED)
             if once or check or _is_over(sights[-1]):
                 return
@@ -110,7 +111,7 @@ def _printer(*, is_json: bool) -> Iterator[Callable[[RecoveryProgress, RecoveryC
 
 
 def _look_for(server: RecoveringServer, sights: list[RecoverySight], seconds: float) -> None:
-    """Look again and again for that time, until the recovery is over."""
+    """Look again and again for that time, until nothing is waited for."""
     until_s = time.monotonic() + seconds
     while not _is_over(sights[-1]) and (left_s := until_s - time.monotonic()) > 0:
         time.sleep(min(_LOOK_S, left_s))
@@ -118,9 +119,7 @@ def _look_for(server: RecoveringServer, sights: list[RecoverySight], seconds: fl
 
 
 def _is_over(sight: RecoverySight) -> bool:
-    from walproof.facts.recovering import RecoveryPhase
-
-    return sight.phase is RecoveryPhase.OVER
+    return sight.phase.is_last
 
 
 def _syncing(

@@ -13,10 +13,26 @@ class RecoveryPhase(Enum):
     BEFORE_REDO = "before redo"
     """It starts, and syncs its data directory."""
     REDO = "redo"
+    READ_ONLY = "read-only recovery"
+    """A recovery to a target (recovery.signal) that accepts read-only connections and goes on."""
     CHECKPOINT = "checkpoint"
     """The checkpoint at the end of recovery."""
+    HOT_STANDBY = "hot standby"
+    """A standby that accepts read-only connections and goes on replaying until it is promoted."""
+    WARM_STANDBY = "warm standby"
+    """A standby that replays and accepts no connections (hot_standby = off)."""
     OVER = "over"
     """It accepts connections."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the server is up as it was configured, so that nothing is waited for."""
+        return self in (RecoveryPhase.HOT_STANDBY, RecoveryPhase.WARM_STANDBY, RecoveryPhase.OVER)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a start-up probe has nothing left to wait for."""
+        return self.is_last or self is RecoveryPhase.READ_ONLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +68,7 @@ class RecoverySight:
     """Seconds since the recovery began; None if it was over before the first look."""
     work: tuple[int, ...]
     """Counters that grow while the recovery works: CPU in ns, bytes read and written, as far as they are
-    shown, and looks at which it waited for a disk."""
+    shown, and looks at which it waited for a disk. In a read-only recovery those of the startup process, in
+    steps."""
     sync: SyncPlace | None = None
     """The file that is synced; None outside of the sync, and where none was seen."""

@@ -1,9 +1,13 @@
 """Looks at a server that recovers, by its data directory and /proc: it takes no connections yet.
 
 postmaster.pid names the postmaster and, on its eighth line, its status (``starting``, ``ready``, ``standby``;
-src/include/utils/pidfile.h). The title of the startup process names the segment that it reads (``startup
-recovering 000000010000000000000003``, XLogPageRead in xlogrecovery.c); from 14 on the process that
-checkpoints at the end says ``performing end-of-recovery checkpoint`` (CreateCheckPoint in xlog.c).
+src/include/utils/pidfile.h). In 13 to 18 a server with standby.signal or recovery.signal is ``ready`` as soon
+as it accepts read-only connections, and ``standby`` from the begin of its redo on if hot_standby is off
+(process_pm_pmsignal in postmaster.c). Either lasts until it is promoted. A promotion removes these files
+before the startup process ends, and then the status is ``ready``. The title of the startup process names the
+segment that it reads (``startup recovering 000000010000000000000003``, XLogPageRead in xlogrecovery.c); from
+14 on the process that checkpoints at the end says ``performing end-of-recovery checkpoint`` (CreateCheckPoint
+in xlog.c).
 """
 
 from __future__ import annotations
@@ -23,7 +27,12 @@ from walproof.probe.syncing import read_sync_place
 _PID_FILE_BYTES = 4096
 _STATUS_LINE = 8
 _TRIES, _TRY_S = 20, 0.05
+_STEPS = (100_000_000, 8192, 8192)
+"""CPU in ns, bytes read and written: less is no progress of a read-only recovery. One that is paused wakes
+every second, and reads signals that other processes send it; one that replays reads pages of WAL."""
 _CHECKPOINT = b"performing end-of-recovery checkpoint"
+_WAITING = b"waiting for "
+"""In the title of a startup process that restores a segment from an archive."""
 _START_TIME = 19
 """Place of starttime in what `read_stat` returns (proc(5): the 22nd field)."""
 
@@ -60,22 +69,48 @@ class RecoveringServer:
         startup = next((pid for pid, kind in kinds.items() if kind == "startup"), None)
         if startup is not None:
             self._begun = _start_time(startup) or self._begun
-        # After a crash of a session the same postmaster recovers, and may be called ready meanwhile.
-        if status == "standby" or (status == "ready" and startup is None):
-            return RecoverySight(at_s, RecoveryPhase.OVER, None, self._running_s(), ())
-        workers = [pid for pid, kind in kinds.items() if kind in ("startup", "checkpointer")]
+        up = self._phase_of(status, startup)
+        if up is not None and up.is_last:
+            return RecoverySight(at_s, up, None, self._running_s(), ())
+        # In a read-only recovery the checkpointer writes restartpoints, also while nothing is replayed.
+        working = ("startup",) if up is not None else ("startup", "checkpointer")
+        workers = [pid for pid, kind in kinds.items() if kind in working]
         # A flush of much may take minutes within one call, in which no other counter moves.
         self._disk_waits += sum(map(_waits_for_disk, workers))
-        work = (*(sum(counts) for counts in zip(*map(_work_of, workers), strict=True)), self._disk_waits)
+        counts = [sum(counts) for counts in zip(*map(_work_of, workers), strict=True)]
+        if up is not None:
+            counts = [count // step for count, step in zip(counts, _STEPS, strict=True)]
+        work = (*counts, self._disk_waits)
         segment = None if startup is None else segment_of(titles[startup])
         self._has_replayed = self._has_replayed or segment is not None
-        if any(_CHECKPOINT in titles[pid] for pid in workers) or (segment is None and self._has_replayed):
+        waits = startup is not None and _WAITING in titles[startup]
+        ends = segment is None and self._has_replayed and not waits
+        if ends or any(_CHECKPOINT in titles[pid] for pid, kind in kinds.items() if kind == "checkpointer"):
             # For a moment after redo no title says anything.
             return RecoverySight(at_s, RecoveryPhase.CHECKPOINT, None, self._running_s(), work)
-        if segment is None:
+        if up is not None:
+            return RecoverySight(at_s, up, segment, self._running_s(), work)
+        if segment is None and not (waits and self._has_replayed):
             place = None if startup is None else read_sync_place(startup)
             return RecoverySight(at_s, RecoveryPhase.BEFORE_REDO, None, self._running_s(), work, place)
         return RecoverySight(at_s, RecoveryPhase.REDO, segment, self._running_s(), work)
+
+    def _phase_of(self, status: str, startup: int | None) -> RecoveryPhase | None:
+        """The phase of a server that is up, by its status and the signal files; None while it is not up."""
+        if (self.data / "standby.signal").exists():
+            # It goes before recovery.signal (readRecoverySignalFile in xlogrecovery.c).
+            if status == "standby":
+                return RecoveryPhase.WARM_STANDBY
+            if status == "ready" and startup is not None:
+                return RecoveryPhase.HOT_STANDBY
+        if status != "ready":
+            # With recovery.signal and hot_standby = off it is to take connections once it is at its target.
+            return None
+        if startup is None:
+            return RecoveryPhase.OVER
+        # Without these files it is a crash of a session after which the same postmaster recovers: the status
+        # stays as it was.
+        return RecoveryPhase.READ_ONLY if (self.data / "recovery.signal").exists() else None
 
     def _running_s(self) -> float | None:
         """Seconds since the startup process began; None if it was gone before the first look."""

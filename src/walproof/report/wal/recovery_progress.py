@@ -12,6 +12,10 @@ from walproof.units import format_bytes, format_duration
 
 _QUIET_S = 10.0
 """So long nothing may advance before a line says so."""
+_PAUSED = (
+    "; it may be paused at its target: SELECT pg_get_wal_replay_pause_state() (in 13 "
+    "pg_is_wal_replay_paused()) says so, pg_wal_replay_resume() or a promotion ends the recovery"
+)
 _NO_TIME_S = 1e-3
 """Shorter times that are left count as none."""
 
@@ -21,6 +25,8 @@ def progress_line(progress: RecoveryProgress, course: RecoveryCourse | None) -> 
     said = _phase_words(progress, course)
     if progress.stalled_s >= _QUIET_S:
         said += f"; nothing has advanced for {format_duration(progress.stalled_s)}"
+        if progress.phase is RecoveryPhase.READ_ONLY:
+            said += _PAUSED
     return said
 
 
@@ -30,6 +36,14 @@ def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> s
         case RecoveryPhase.OVER:
             said = "ready: the server accepts connections"
             return f"{said}, {running} after its recovery began" if running else said
+        case RecoveryPhase.HOT_STANDBY:
+            return "ready: a hot standby, which accepts read-only connections and goes on replaying"
+        case RecoveryPhase.WARM_STANDBY:
+            return "a standby that replays WAL and accepts no connections (hot_standby = off)"
+        case RecoveryPhase.READ_ONLY:
+            said = "recovery to a target"
+            said += f" for {running}" if running else ""
+            return f"{said}: the server accepts read-only connections and goes on replaying"
         case RecoveryPhase.BEFORE_REDO:
             return _sync_words(progress, f" for {running}" if running else "")
         case RecoveryPhase.CHECKPOINT:
