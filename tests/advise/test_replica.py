@@ -142,3 +142,104 @@ def test_a_standby_that_has_its_segments_from_the_archive_misses_none() -> None:
         ),
     )
     assert [cause.cause for cause in diagnose(moved).causes] == [Cause.ARCHIVE_RECOVERY]
+
+
+def restarted(
+    waits: Mapping[str, int],
+    *,
+    replayed_bytes: int = 0,
+    states: Mapping[str, int] | None = None,
+    **standby: str,
+) -> ReplicationWindow:
+    """A standby that was started a moment ago: nothing has ever streamed to it. ``standby``: its settings."""
+    window = recorded("walreceiver-absent")
+    seen = replace(window.last.standby, received=None, receiver=None)
+    first = replace(seen, replayed=seen.replayed - replayed_bytes)
+    return replace(
+        window,
+        first=replace(window.first, standby=first),
+        last=replace(window.last, standby=seen),
+        waits={"startup": waits, "walreceiver": {}, "walsender": {}},
+        states={"startup": states or {}},
+        standby_settings={**window.standby_settings, **standby},
+    )
+
+
+def said(window: ReplicationWindow) -> str:
+    return "\n".join(
+        line for cause in diagnose(window).causes for line in (cause.sentence, *cause.evidence, *cause.advice)
+    )
+
+
+@pytest.mark.parametrize(
+    "waits", [{"running": 8, "IO/DataFileRead": 3}, {"IO/WALRead": 6, "running": 5}, {}], ids=str
+)
+def test_a_standby_that_replays_its_own_wal_has_no_fault(waits: Mapping[str, int]) -> None:
+    window = restarted(waits, replayed_bytes=5_000_000)
+    causes = diagnose(window).causes
+    assert [(cause.cause, cause.is_intended) for cause in causes] == [(Cause.LOCAL_REPLAY, True)]
+    assert "no walreceiver runs yet" in said(window)
+    assert "has replayed up to" in said(window)
+    assert "how much of that the standby has is not known" in said(window)
+    assert "received up to" not in said(window)
+    assert "FATAL" not in said(window)
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        {"Timeout/RecoveryRetrieveRetryInterval": 11},
+        {"Activity/RecoveryWalStream": 8, "running": 3},
+        {},
+    ],
+    ids=str,
+)
+def test_a_restarted_standby_that_waits_for_wal_has_the_fault(waits: Mapping[str, int]) -> None:
+    causes = diagnose(restarted(waits)).causes
+    assert [(cause.cause, cause.is_intended) for cause in causes] == [(Cause.WALRECEIVER_ABSENT, False)]
+
+
+def test_an_apply_delay_after_a_restart_is_intended() -> None:
+    window = restarted({"Timeout/RecoveryApplyDelay": 11}, recovery_min_apply_delay="600000")
+    causes = diagnose(window).causes
+    assert [cause.cause for cause in causes] == [Cause.APPLY_DELAY, Cause.LOCAL_REPLAY]
+    assert all(cause.is_intended for cause in causes)
+    assert "0 B" not in said(window)
+    assert "nothing was replayed in the window" in said(window)
+
+
+def test_a_pause_after_a_restart_is_the_first_cause() -> None:
+    window = restarted({"IPC/RecoveryPause": 11})
+    standby = replace(window.last.standby, pause_state="paused")
+    paused = replace(window, last=replace(window.last, standby=standby))
+    causes = diagnose(paused).causes
+    assert [cause.cause for cause in causes] == [Cause.REPLAY_PAUSED, Cause.LOCAL_REPLAY]
+    assert "received" not in said(paused)
+
+
+def test_a_restarted_standby_may_have_what_its_upstream_has_removed() -> None:
+    window = restarted({"running": 11}, replayed_bytes=5_000_000)
+    removed = replace(window.last.upstream, oldest_segment="00000001000000AA")
+    window = replace(window, last=replace(window.last, upstream=removed))
+    assert [cause.cause for cause in diagnose(window).causes] == [Cause.LOCAL_REPLAY]
+    lost = replace(window, last=replace(window.last, upstream=replace(removed, slot_status="lost")))
+    assert [cause.cause for cause in diagnose(lost).causes] == [Cause.MISSING_SEGMENT]
+    assert "needs WAL from" not in said(lost)
+    waiting = replace(window, waits={"startup": {"Timeout/RecoveryRetrieveRetryInterval": 11}})
+    assert [cause.cause for cause in diagnose(waiting).causes] == [Cause.MISSING_SEGMENT]
+
+
+def test_a_stopped_replay_of_own_wal_is_a_fault() -> None:
+    (cause,) = diagnose(restarted({"running": 11}, states={"T": 11})).causes
+    assert (cause.cause, cause.is_intended) == (Cause.LOCAL_REPLAY, False)
+    assert any("kill -CONT" in line for line in cause.advice)
+
+
+def test_an_archive_beside_a_stream_is_no_fault_while_own_wal_is_replayed() -> None:
+    window = restarted({"running": 11}, replayed_bytes=5_000_000, restore_command="(set)")
+    assert [cause.cause for cause in diagnose(window).causes] == [Cause.LOCAL_REPLAY]
+    waiting = restarted({"IPC/RestoreCommand": 8, "running": 3}, restore_command="(set)")
+    assert [cause.cause for cause in diagnose(waiting).causes] == [Cause.ARCHIVE_RECOVERY]
+    only = restarted({"running": 11}, restore_command="(set)", primary_conninfo="")
+    assert [cause.cause for cause in diagnose(only).causes] == [Cause.ARCHIVE_RECOVERY]
+    assert diagnose(only).causes[0].is_intended

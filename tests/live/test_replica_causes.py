@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
+from tests.cli.command import walproof
 from tests.live.conftest import ARCHIVE
-from tests.live.pair import Pair, pid_of, record, running_pair, writing
+from tests.live.pair import Pair, pid_of, record, running_pair, watcher, writing
 from tests.postgres.replication import query, run, wait_until
 from walproof.advise.replica.cause import Cause
 from walproof.analysis.replication import Pace, Stage
@@ -113,6 +115,36 @@ def test_an_apply_delay_is_intended(pair: Pair) -> None:
     finally:
         pair.standby.reload(pair.settings)
     pair.catch_up()
+
+
+def test_a_restarted_standby_with_an_apply_delay_needs_no_walreceiver_yet(pair: Pair, tmp_path: Path) -> None:
+    """It has the WAL of an hour in its own pg_wal, and streams when that is replayed."""
+    delayed = {**pair.settings, "recovery_min_apply_delay": "1h"}
+    pair.standby.reload(delayed)
+    wait_until(lambda: query(pair.standby, "SHOW recovery_min_apply_delay") == "1h")
+    end = run(pair.primary, "INSERT INTO t VALUES (1)")
+    wait_until(lambda: query(pair.standby, f"SELECT pg_last_wal_receive_lsn() >= '{end}'::pg_lsn") == "True")
+    pair.standby.stop()
+    try:
+        pair.standby.launch(delayed)
+        pair.standby.wait_until_ready(60)
+        assert query(pair.standby, "SELECT pg_last_wal_receive_lsn() IS NULL") == "True"
+        _, diagnosis = pair.until(
+            lambda seen: [cause.cause for cause in seen.causes] == [Cause.APPLY_DELAY, Cause.LOCAL_REPLAY]
+        )
+        assert all(cause.is_intended for cause in diagnosis.causes)
+        told = walproof(
+            "replica", "watch", "--primary", watcher(pair.primary), "--standby", watcher(pair.standby),
+            "--once", "--check", "--every", "1s", cwd=tmp_path,
+        )  # fmt: skip
+        assert told.returncode == 0, told.stderr
+        assert "no walreceiver runs yet" in told.stdout
+        assert "received up to" not in told.stdout
+        assert query(pair.standby, "SELECT pg_last_wal_receive_lsn() IS NULL") == "True"
+    finally:
+        pair.standby.reload(pair.settings)
+    pair.catch_up()
+    pair.until_quiet()
 
 
 def test_a_narrow_network(pair: Pair) -> None:

@@ -8,6 +8,8 @@ from walproof.advise.replica.cause import (
     NamedCause,
     has_moved,
     needed_lsn,
+    ranked,
+    replays_own_wal,
     restores,
     streams,
 )
@@ -25,6 +27,9 @@ def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | 
     upstream = window.last.upstream
     if streams(window) or upstream.oldest_segment is None:
         return None
+    has_own = replays_own_wal(window)
+    if has_own and upstream.slot_status != "lost":
+        return None  # from where it will need WAL is not known yet
     needed = needed_lsn(window) // window.segment_bytes
     per_file = 2**32 // window.segment_bytes
     oldest = int(upstream.oldest_segment[:8], 16) * per_file + int(upstream.oldest_segment[8:], 16)
@@ -38,6 +43,10 @@ def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | 
         f"the oldest segment on the upstream is {upstream.oldest_segment} (names without timeline)",
         f"{format_bytes(split.lag_bytes)} of WAL behind, no stream",
     ]
+    if has_own:
+        evidence = [
+            f"it has replayed up to {Lsn(needed_lsn(window))} and has more WAL, how much is not known"
+        ]
     if upstream.slot_status == "lost":
         evidence.append("its replication slot has wal_status lost")
     return NamedCause(
@@ -56,6 +65,8 @@ def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | 
 def walreceiver_absent(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     """Nothing connects the standby to its upstream, although it should stream."""
     if streams(window) or restores(window) or missing_segment(window, split) is not None:
+        return None
+    if replays_own_wal(window):
         return None
     evidence = ["pg_stat_wal_receiver of the standby shows no streaming walreceiver"]
     if window.last.upstream.sender is None:
@@ -80,6 +91,39 @@ def walreceiver_absent(window: ReplicationWindow, split: LagSplit) -> NamedCause
     )
 
 
+def local_replay(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
+    """After a start the standby replays what it has before it asks for more."""
+    if not replays_own_wal(window) or missing_segment(window, split) is not None:
+        return None
+    if restores(window) and not window.standby_settings.get("primary_conninfo"):
+        return None  # no walreceiver will ever run
+    evidence = [
+        "no walreceiver runs yet: the startup process asks for one when it has replayed the WAL that the "
+        "standby has",
+        f"the upstream is at {Lsn(window.last.upstream.inserted)}, the standby has replayed up to "
+        f"{Lsn(window.last.standby.replayed)}: {format_bytes(split.lag_bytes)} behind",
+        "how much of that the standby has is not known before it streams; it is counted as network",
+    ]
+    if seen := ranked(window.waits.get("startup", {})):
+        evidence.append(f"the startup process was seen in: {seen}")
+    advice = ["Wait: a walreceiver starts afterwards."]
+    if is_stopped := share(window.states.get("startup", {}), ("T", "t")) >= SHARE:
+        evidence.append("a signal has stopped the startup process (state T)")
+        advice = ["Let the startup process go on (kill -CONT)."]
+    elif not has_moved(window):
+        evidence.append("nothing was replayed in the window")
+    if not window.standby_settings.get("primary_conninfo"):
+        evidence.append("primary_conninfo is empty: afterwards nothing will arrive")
+        advice.append("Set primary_conninfo on the standby and reload.")
+    return NamedCause(
+        Cause.LOCAL_REPLAY,
+        "The standby was started and still replays WAL that it has; no walreceiver runs yet.",
+        tuple(evidence),
+        tuple(advice),
+        is_intended=not is_stopped,
+    )
+
+
 def archive_recovery(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     """WAL comes from an archive, whole segments at a time."""
     if streams(window) or not restores(window) or split.lag_bytes == 0:
@@ -87,6 +131,8 @@ def archive_recovery(window: ReplicationWindow, split: LagSplit) -> NamedCause |
     if missing_segment(window, split) is not None:
         return None
     is_intended = not window.standby_settings.get("primary_conninfo")
+    if not is_intended and replays_own_wal(window):
+        return None
     evidence = [
         "restore_command is set and no walreceiver streams",
         f"{format_bytes(split.lag_bytes)} behind, segments have {format_bytes(window.segment_bytes)}",

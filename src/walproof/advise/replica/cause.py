@@ -20,6 +20,8 @@ from walproof.units import format_bytes
 
 SHARE = 0.3
 """Share of the looks from which on a process is said to wait for something."""
+_WAITS_FOR_WAL = (*IDLE_WAITS, "IPC/RestoreCommand")
+"""Events of a startup process that has replayed what it has. A restore_command may also fail slowly."""
 BUSY_SHARE = 0.7
 """Share of one core that a process wants, from which on it is saturated."""
 
@@ -31,6 +33,7 @@ class Cause(StrEnum):
     WALRECEIVER_ABSENT = "walreceiver absent"
     WALRECEIVER_SILENT = "walreceiver silent"
     ARCHIVE_RECOVERY = "archive recovery"
+    LOCAL_REPLAY = "local replay"
     REPLAY_PAUSED = "replay paused"
     CONFLICT = "conflict"
     APPLY_DELAY = "apply delay"
@@ -53,7 +56,7 @@ class NamedCause:
     evidence: tuple[str, ...]
     advice: tuple[str, ...]
     is_intended: bool = False
-    """Whether somebody has set the standby up like that."""
+    """Whether somebody has set the standby up like that, or it is a matter of course."""
 
 
 Rule: TypeAlias = Callable[[ReplicationWindow, LagSplit], NamedCause | None]
@@ -71,13 +74,27 @@ def restores(window: ReplicationWindow) -> bool:
     return bool(window.standby_settings.get("restore_command"))
 
 
+def replays_own_wal(window: ReplicationWindow) -> bool:
+    """Whether the standby still replays WAL that it had when it was started.
+
+    Only when that is used up, its startup process asks for a walreceiver (WaitForWALToBecomeAvailable in
+    xlogrecovery.c); until one has streamed, pg_last_wal_receive_lsn() is NULL. A startup process that waits
+    for WAL has none left.
+    """
+    standby = window.last.standby
+    if standby.receiver is not None or standby.received is not None:
+        return False
+    waits = window.waits.get("startup", {})
+    return share(waits, _WAITS_FOR_WAL) < 0.5 if waits else has_moved(window)
+
+
 def has_moved(window: ReplicationWindow) -> bool:
     """Whether anything was replayed in the window."""
     return window.last.standby.replayed > window.first.standby.replayed
 
 
 def needed_lsn(window: ReplicationWindow) -> int:
-    """Up to where the standby has WAL."""
+    """Up to where the standby has WAL; no more than a least while it replays its own (`replays_own_wal`)."""
     return max(window.last.standby.received or 0, window.last.standby.replayed)
 
 

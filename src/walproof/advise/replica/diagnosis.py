@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from walproof.advise.replica.arriving import (
     archive_recovery,
+    local_replay,
     missing_segment,
     walreceiver_absent,
     walreceiver_silent,
@@ -38,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     replay_cpu,
     replay_io,
     replay,
+    local_replay,  # after what holds such a replay
 )
 
 

@@ -8,6 +8,7 @@ from walproof.advise.replica.cause import (
     NamedCause,
     most_seen,
     percent,
+    replays_own_wal,
 )
 from walproof.analysis.replication import (
     CONFLICT_WAITS,
@@ -27,7 +28,8 @@ def replay_paused(window: ReplicationWindow, split: LagSplit) -> NamedCause | No
         return None
     evidence = [f"the standby's replay is {standby.pause_state}"]
     waiting = split.stage(Stage.REPLAY).lag_bytes
-    evidence.append(f"{format_bytes(waiting)} received and not replayed")
+    if not replays_own_wal(window):
+        evidence.append(f"{format_bytes(waiting)} received and not replayed")
     sender = window.last.upstream.sender
     before = window.first.upstream.sender
     if sender is not None and before is not None and waiting and sender.replay_lag_s is not None:
@@ -102,13 +104,13 @@ def apply_delay(window: ReplicationWindow, split: LagSplit) -> NamedCause | None
     delay = window.standby_settings.get("recovery_min_apply_delay", "0")
     if seen < SHARE or split.lag_bytes == 0:
         return None
+    evidence = [f"the startup process waited for its time in {percent(seen)} of the looks"]
+    if not replays_own_wal(window):
+        evidence.append(f"{format_bytes(split.stage(Stage.APPLY_DELAY).lag_bytes)} are waiting")
     return NamedCause(
         Cause.APPLY_DELAY,
         f"The standby is meant to be late: recovery_min_apply_delay is {format_duration(int(delay) / 1000)}.",
-        (
-            f"the startup process waited for its time in {percent(seen)} of the looks",
-            f"{format_bytes(split.stage(Stage.APPLY_DELAY).lag_bytes)} are waiting",
-        ),
+        tuple(evidence),
         ("Set recovery_min_apply_delay = 0 and reload, if it should follow at once.",),
         is_intended=True,
     )
