@@ -52,7 +52,7 @@ def carry_out_over_hosts(
     from walproof.hosts.study import choose, on_hosts
     from walproof.report import hosts as report
     from walproof.report.kinds.registry import report_kind
-    from walproof.report.terminal import print_sections
+    from walproof.report.terminal import print_page
 
     assert given.ray is not None
     if plan.gate is not None:
@@ -104,10 +104,7 @@ def carry_out_over_hosts(
         sys.stdout.write(report.to_json(study, runs, left_out))
     else:
         console = result_console()
-        console.print(view.question, style="bold")
-        console.print(view.dateline, style="dim")
-        console.print()
-        print_sections(view.sections, console)
+        print_page(view.question, view.dateline, view.sections, console)
     sys.stderr.write(f"report: {page}\n")
     require_finished_trial([trial for of_host in trials.values() for trial in of_host])
 

@@ -175,14 +175,11 @@ def predict(
 
         sys.stdout.write(recovery_json(found))
         return
-    from walproof.report.terminal import print_sections
+    from walproof.report.terminal import print_page
     from walproof.report.wal.recovery_forecast import recovery_view
 
     view, console = recovery_view(found), options.result_console()
-    console.print(view.question, style="bold")
-    console.print(view.dateline, style="dim")
-    console.print()
-    print_sections(view.sections, console)
+    print_page(view.question, view.dateline, view.sections, console)
 
 
 @dataclass(frozen=True, slots=True)

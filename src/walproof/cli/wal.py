@@ -145,15 +145,12 @@ def stats(
     elif csv:
         sys.stdout.write(csv_text(found))
     else:
-        from walproof.report.terminal import print_sections
+        from walproof.report.terminal import print_page
         from walproof.report.wal.view import wal_view
 
         console = options.result_console()
         view = wal_view(wal, criterion, names, limit)
-        console.print(view.question, style="bold")
-        console.print(view.dateline, style="dim")
-        console.print()
-        print_sections(view.sections, console)
+        print_page(view.question, view.dateline, view.sections, console)
         if html is not None:
             console.print(str(html))
     if wal.error is not None:

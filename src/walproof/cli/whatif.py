@@ -97,7 +97,7 @@ def whatif(
     Exit status 1 if no settings keep within --wal-disk, --wal-per-hour and --recovery-target.
     """
     from walproof.cli.passes import PassProgress
-    from walproof.report.terminal import print_sections
+    from walproof.report.terminal import print_page
     from walproof.report.wal.page import to_html
     from walproof.report.wal.whatif import whatif_view
     from walproof.report.wal.whatif_json import whatif_json
@@ -140,10 +140,7 @@ def whatif(
             sys.stdout.write(whatif_json(found, answer))
         else:
             console = options.result_console()
-            console.print(view.question, style="bold")
-            console.print(view.dateline, style="dim")
-            console.print()
-            print_sections(view.sections, console)
+            print_page(view.question, view.dateline, view.sections, console)
             if html is not None:
                 console.print(str(html))
     if answer is not None and not answer.answer.is_within:

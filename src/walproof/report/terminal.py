@@ -41,9 +41,7 @@ def print_terminal(view: ReportView, console: Console) -> None:
     """Print the short form of the report; the last lines name the HTML report, which has the rest."""
     from rich.text import Text
 
-    console.print(Text(one_line(view.question), style="bold"))
-    console.print(Text(one_line(view.dateline), style="dim"))
-    console.print()
+    _print_head(view.question, view.dateline, console)
     _print_part("What was found", _found(view), console)
     console.print()
     for figure in view.overview:
@@ -54,6 +52,20 @@ def print_terminal(view: ReportView, console: Console) -> None:
     for group in view.verdicts:
         _print_verdicts(group, console)
     _print_end(view, console)
+
+
+def print_page(question: str, dateline: str, sections: Sequence[Section], console: Console) -> None:
+    """A page's question, what it is of, and its sections."""
+    _print_head(question, dateline, console)
+    print_sections(sections, console)
+
+
+def _print_head(question: str, dateline: str, console: Console) -> None:
+    from rich.text import Text
+
+    console.print(Text(one_line(question), style="bold"))
+    console.print(Text(one_line(dateline), style="dim"))
+    console.print()
 
 
 def print_sections(sections: Sequence[Section], console: Console) -> None:
