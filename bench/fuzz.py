@@ -5,6 +5,7 @@
     python bench/fuzz.py --quiet-min 5        # shorter
     python bench/fuzz.py --until 21:35        # no new turn after that time of day
     python bench/fuzz.py --build              # no more than build
+    python bench/fuzz.py --exchange           # before, try what other targets found
     python bench/fuzz.py --keep               # at the end, keep progress and inputs in bench/fuzzed
 
 Builds crates/walproof-fuzz/fuzz with the stable compiler, edge counters in our own Rust and its Rust
@@ -49,6 +50,11 @@ COVERAGE = [
 ]  # fmt: skip
 LIMITS = ["-max_len=4096", "-timeout=60", "-rss_limit_mb=2048", "-malloc_limit_mb=320"]
 """320 MB: what a decoder may ask for (256), and a little."""
+HEADS = {
+    "parallel": b"\x00", "recovery": b"\x01\x00\x00", "stream": b"\x10\x00\x00", "strip": b"\xff",
+    "verify": b"\x00", "whatif": b"\x01\x00\x00\x00",
+}  # fmt: skip
+"""The bytes before the instructions that make WAL, for the targets whose input is instructions."""
 
 
 @dataclass
@@ -120,6 +126,18 @@ def progress_file(target: str) -> Path:
     return WORK / "progress" / f"{target}.json"
 
 
+def exchange(target: str) -> None:
+    """Keep, of the instructions that other targets found, those that reach something new in this target."""
+    found = WORK / "corpus" / target
+    with tempfile.TemporaryDirectory() as others:
+        for other in sorted(set(HEADS) - {target}):
+            for path in (WORK / "corpus" / other).glob("*"):
+                instructions = path.read_bytes()[len(HEADS[other]) :]
+                Path(others, f"{other}-{path.name}").write_bytes(HEADS[target] + instructions)
+        command = [str(program(target)), "-merge=1", str(found), others, *LIMITS]
+        subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
+
+
 def take_turn(target: str, progress: Progress, seconds: int) -> bool:
     """Fuzz for some time; return whether nothing broke."""
     found, broken = WORK / "corpus" / target, WORK / "broken" / target
@@ -183,6 +201,7 @@ def main() -> None:
     parser.add_argument("--turn-s", type=int, default=120, help="seconds of a turn")
     parser.add_argument("--until", type=datetime.time.fromisoformat, help="no new turn after that time")
     parser.add_argument("--build", action="store_true", help="build the programs, and do no more")
+    parser.add_argument("--exchange", action="store_true", help="before, try what other targets found")
     parser.add_argument("--keep", action="store_true", help="keep progress and inputs in bench/fuzzed")
     given = parser.parse_args()
     build()
@@ -191,6 +210,11 @@ def main() -> None:
     targets = given.targets or sorted(path.stem for path in (CRATE / "fuzz_targets").glob("*.rs"))
     all_progress = {name: progress_of(name, sources(name)) for name in targets}
     (WORK / "progress").mkdir(parents=True, exist_ok=True)
+    if given.exchange:
+        for name in HEADS:
+            progress_of(name, sources(name))
+        for name in sorted(set(targets) & set(HEADS)):
+            exchange(name)
     end = None if given.until is None else next_time(given.until)
     is_sound = True
     turns = list(targets)

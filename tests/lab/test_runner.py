@@ -28,12 +28,13 @@ class Interrupt(BaseException):
 
 
 class InstantTrials:
-    """Every trial takes 10 s of its own clock; the ``stop_at``-th one is interrupted."""
+    """Every trial takes 10 s of its own clock; the ``stop_at``-th is interrupted, the first ones fail."""
 
-    def __init__(self, stop_at: int | None = None) -> None:
+    def __init__(self, stop_at: int | None = None, failing: int = 0) -> None:
         self.orders: list[TrialOrder] = []
         self.clock = 0.0
         self._stop_at = stop_at
+        self._failing = failing
 
     def run(self, order: TrialOrder) -> tuple[Trial, tuple[Series, ...]]:
         if len(self.orders) + 1 == self._stop_at:
@@ -44,6 +45,8 @@ class InstantTrials:
             order.number, order.round, order.install, order.workload, order.variant,
             TrialState.DONE, began, self.clock, began, 9.0, {"tps": 100.0}, {},
         )  # fmt: skip
+        if len(self.orders) <= self._failing:
+            trial = replace(trial, state=TrialState.FAILED, metrics={}, reason="pgbench failed")
         return trial, ()
 
 
@@ -95,6 +98,14 @@ def test_the_stop_rule_ends_the_run_after_a_whole_round(store: Store) -> None:
     run = _begin(store, plan(rounds=10))
     _conduct(store, run, InstantTrials(), stop_after=4)
     assert len(store.trials(run.id)) == 8
+    assert store.run(run.id).finished_at is not None
+
+
+@pytest.mark.parametrize(("failing", "trials"), [(20, 4), (4, 4), (3, 20), (0, 20)])
+def test_two_rounds_in_which_everything_failed_end_the_run(store: Store, failing: int, trials: int) -> None:
+    run = _begin(store, plan(rounds=10))
+    _conduct(store, run, InstantTrials(failing=failing))
+    assert len(store.trials(run.id)) == trials
     assert store.run(run.id).finished_at is not None
 
 

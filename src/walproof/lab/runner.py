@@ -7,12 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from walproof.facts import Plan, Run, Series, Trial
+from walproof.facts import Plan, Run, Series, Trial, TrialState
 from walproof.facts.run import BegunTrial, next_round_s
 from walproof.lab.design import round_order
 from walproof.lab.hearing import Hearing, Requests
 from walproof.lab.schedule import Enough, Progress, RoundCells
 from walproof.lab.trial import TrialOrder
+
+FUTILE_ROUNDS = 2
+"""So many rounds in which every trial failed end a run: the next would fail, too."""
 
 RunOne = Callable[[TrialOrder], tuple[Trial, tuple[Series, ...]]]
 """Runs one trial; what goes wrong with it is in its facts."""
@@ -40,8 +43,9 @@ def conduct(
     """Run what is missing of ``run``. A trial is stored when it ends, so an interruption loses at most one.
 
     ``run_one`` runs a trial; ``cells_of`` says which cells a round has; after every whole round ``enough``
-    and the budget are asked. What is asked of the run meanwhile is heard before every trial: a stop ends it
-    there; rounds that were granted follow when it would end by itself, with every cell, whatever the budget.
+    and the budget are asked; a run whose first rounds failed altogether ends. What is asked of the run
+    meanwhile is heard before every trial: a stop ends it there; rounds that were granted follow when it would
+    end by itself, with every cell, whatever the budget.
     Raises StoreError.
     """
     plan = run.plan
@@ -78,7 +82,8 @@ def conduct(
         if order:
             progress.round_ended(done)
         if not is_over and round_number < plan.rounds:
-            is_over = enough([earlier for earlier in done if earlier.round <= round_number])
+            so_far = [earlier for earlier in done if earlier.round <= round_number]
+            is_over = enough(so_far) or _is_futile(round_number, so_far)
     store.finish_run(run.id)
     hearing.end()
 
@@ -88,3 +93,8 @@ def _affordable(plan: Plan, before: Sequence[Trial]) -> bool:
     if plan.budget_s is None or not before:
         return True
     return sum(trial.ended_at - trial.started_at for trial in before) + next_round_s(before) <= plan.budget_s
+
+
+def _is_futile(rounds: int, trials: Sequence[Trial]) -> bool:
+    """Whether every trial failed, in so many rounds that no other is worth its time."""
+    return rounds >= FUTILE_ROUNDS and all(trial.state is TrialState.FAILED for trial in trials)
