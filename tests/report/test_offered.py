@@ -10,8 +10,10 @@ import pytest
 
 from tests.report.facts import Facts, durability
 from tests.report.test_view import view_of
+from walproof.analysis.drift import Steadiness
 from walproof.errors import StudyError
 from walproof.lab.tune.conduct import _require_rate
+from walproof.report.blocks import Table
 
 LATENCY = {"default": 3.0, "synchronous_commit=off": 2.0, "pgtune": 3.0}
 """Mean latency in ms; of all others 9 ms."""
@@ -48,6 +50,39 @@ def test_the_answer_is_of_latency() -> None:
     )
     assert "; measurably longer: wal_level=minimal 3.00x" in said
     assert said.endswith("; no measurable difference: pgtune 1.00x (1.00 to 1.00).")
+
+
+def test_charts_verdicts_and_intervals_are_of_latency() -> None:
+    view = view_of(at_rate(300.0, {}))
+    assert view.analysis.metric == "latency_ms_avg"
+    effect = next(one for one in view.analysis.effects if one.variant == "synchronous_commit=off")
+    assert effect.ratio == pytest.approx(2 / 3)
+    (overview,) = view.overview
+    assert overview.title == "How long does a transaction take under each variant, relative to default?"
+    verdict = next(finding.sentence for finding in view.findings if finding.variant == "pgtune")
+    assert verdict.startswith("no measurable difference (1.00x")
+    tables = [block for section in view.sections for block in section.blocks if isinstance(block, Table)]
+    titles = {column.title for table in tables for column in table.columns}
+    assert "ratio of mean latency" in titles
+    assert "ratio to baseline" not in titles
+
+
+def test_a_machine_whose_latencies_grow_became_slower() -> None:
+    facts = at_rate(300.0, {})
+    growing = tuple(
+        replace(
+            trial,
+            metrics={
+                **trial.metrics,
+                "latency_ms_avg": trial.metrics["latency_ms_avg"] * 1.02**trial.number,
+            },
+        )
+        for trial in facts.trials
+    )
+    found = view_of(replace(facts, trials=growing)).analysis.drift
+    assert found.steadiness is Steadiness.SLOWING
+    assert found.trend is not None
+    assert found.trend > 1
 
 
 def test_a_rate_that_was_not_reached_comes_first() -> None:

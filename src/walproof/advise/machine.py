@@ -10,6 +10,7 @@ from walproof.advise.wording import say_percent, say_ratio
 from walproof.analysis.drift import Steadiness
 from walproof.analysis.summary import Analysis
 from walproof.facts import Plan, Trial, TrialState
+from walproof.facts.metrics import metric
 from walproof.sentences import say_list
 
 STOLEN = 0.02
@@ -81,7 +82,10 @@ def steadiness(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> Findi
             )
         case _:
             word = "slower" if drift.steadiness is Steadiness.SLOWING else "faster"
-            sentence = f"the machine became {word} over the run: {trend} from the first to the last trial"
+            noun = metric(drift.metric).heading
+            sentence = (
+                f"the machine became {word} over the run: {noun} {trend} from the first to the last trial"
+            )
     metrics = {"trend": drift.trend, "lag1_correlation": drift.lag1_correlation}
     if drift.removed_share is not None:
         metrics["removed_share"] = drift.removed_share

@@ -16,6 +16,8 @@ from statistics import fmean, stdev
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
 from walproof.analysis.rounds import positive_metric
 from walproof.facts import Cell, Plan, Trial
+from walproof.facts.metrics import MetricKind
+from walproof.facts.metrics import metric as metric_row
 
 TRIALS_MIN = 6
 """Fewer trials, beyond one per cell, say nothing about a trend."""
@@ -29,9 +31,9 @@ class Steadiness(Enum):
     STEADY = "steady"
     """No trend, and neighbours in time are no more alike than others."""
     SLOWING = "slowing"
-    """The metric fell over the run."""
+    """The machine became slower: a rate fell over the run, or a duration rose."""
     RISING = "rising"
-    """The metric rose over the run."""
+    """It became faster."""
     WANDERING = "wandering"
     """No trend, but neighbours in time are alike: the machine has better and worse spells."""
     UNCLEAR = "unclear"
@@ -94,9 +96,10 @@ def measure_drift(plan: Plan, trials: Sequence[Trial], metric: str = "tps", leve
     if len(kept) - len(means) < TRIALS_MIN:
         return Drift(metric, Steadiness.TOO_FEW, None, None, None, spread, None, points)
     trend, interval, lag1 = _trend(kept, level)
+    is_duration = metric_row(metric).kind is MetricKind.DURATION
     return Drift(
         metric=metric,
-        steadiness=_steadiness(interval, lag1, len(kept)),
+        steadiness=_steadiness(interval, lag1, len(kept), is_duration=is_duration),
         trend=trend,
         trend_interval=interval,
         lag1_correlation=lag1,
@@ -106,9 +109,9 @@ def measure_drift(plan: Plan, trials: Sequence[Trial], metric: str = "tps", leve
     )
 
 
-def _steadiness(trend: Interval, lag1: float, count: int) -> Steadiness:
+def _steadiness(trend: Interval, lag1: float, count: int, *, is_duration: bool) -> Steadiness:
     if not trend.contains(1.0):
-        return Steadiness.RISING if trend.low > 1 else Steadiness.SLOWING
+        return Steadiness.SLOWING if (trend.low > 1) is is_duration else Steadiness.RISING
     # 2 / sqrt(n) is the usual 95 % limit of the correlation of independent values.
     if lag1 > 2 / math.sqrt(count):
         return Steadiness.WANDERING

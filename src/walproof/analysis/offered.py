@@ -9,6 +9,8 @@ from statistics import fmean
 
 from walproof.facts import Cell, Plan, Trial, TrialState
 
+LATENCY = "latency_ms_avg"
+"""What settings change under a rate that is reached."""
 _NOTABLE = 0.03
 """A smaller share is not called missing."""
 _ERRORS = 3.0
@@ -24,6 +26,11 @@ class Unreached:
     """Transactions a second that were offered."""
     reached_tps: float
     """Mean over the finished trials."""
+
+
+def offers_rates(plan: Plan) -> bool:
+    """Whether every workload has an offered rate, so that throughput is the same under all variants."""
+    return all(workload.rate_tps is not None for workload in plan.workloads)
 
 
 def unreached(plan: Plan, trials: Sequence[Trial], cell: Cell) -> Unreached | None:

@@ -60,7 +60,9 @@ def carry_out(
             )
             return present(unread, store, out=given.out, json=given.json, show=show)
         within = (
-            None if plan.half_width is None else Within(plan, plan.half_width, report_kind(plan.kind).metric)
+            None
+            if plan.half_width is None
+            else Within(plan, plan.half_width, report_kind(plan.kind).metric_of(plan))
         )
         if plan.gate is not None:
             sys.stderr.write(f"{say_beginning(plan)}\n")

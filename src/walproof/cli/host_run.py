@@ -94,7 +94,7 @@ def carry_out_over_hosts(
             )
         trials = {host: store.trials(run) for host, run in runs.items()}
         left_out |= failed_hosts(trials)
-        study = over_hosts(plan, trials, report_kind(plan.kind).metric)
+        study = over_hosts(plan, trials, report_kind(plan.kind).metric_of(plan))
     finally:
         store.close()
     view = report.hosts_view(plan, study, runs, left_out)
@@ -153,7 +153,11 @@ def carry_out_here(order: RunOrder) -> str:
         driver=resolve(told.driver),
         folder=str(work_folder(None if order.on is None else Path(order.on))),
     )
-    within = None if plan.half_width is None else Within(plan, plan.half_width, report_kind(plan.kind).metric)
+    within = (
+        None
+        if plan.half_width is None
+        else Within(plan, plan.half_width, report_kind(plan.kind).metric_of(plan))
+    )
     locks = cache_folder() / "hosts" / order.host.replace("/", "-")
     private_folder(locks)
     store = Store(order.store)

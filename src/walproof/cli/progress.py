@@ -113,7 +113,7 @@ class TerminalProgress:
         from walproof.advise.outlook import say_outlook
         from walproof.analysis.within import outlook, rounds_left
 
-        found = outlook(self._plan, trials, self._words.metric)
+        found = outlook(self._plan, trials, self._words.metric_of(self._plan))
         done = max(trial.round for trial in trials)
         if found is not None:
             for line in say_outlook(self._plan, found, done):

@@ -11,6 +11,7 @@ from walproof.advise.wording import is_unknown, is_vague
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.summary import Analysis
 from walproof.facts import Cell, Plan, Run, Trial, TrialState
+from walproof.facts.metrics import metric
 from walproof.report.cells import Cells
 from walproof.report.numbers import counted, number, p_value, percent, ratio
 from walproof.report.pooling import say_pooling
@@ -164,7 +165,8 @@ def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> l
                 figures = "" if is_unknown(effect.interval) else f": {ratio(effect.ratio, effect.interval)}"
                 sentences.append(f"{said} {against}{figures}.")
             else:
-                sentences.append(f"{ratio(effect.ratio, effect.interval)} the throughput of {against}.")
+                noun = metric(effect.metric).heading
+                sentences.append(f"{ratio(effect.ratio, effect.interval)} the {noun} of {against}.")
     middle = cells.median(Cell(install, workload, variant), "tps")
     if middle is None:
         return [*sentences, "No trial finished: there is no answer yet."]

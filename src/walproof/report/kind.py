@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from walproof.facts import Run, Series, Trial
+from walproof.facts import Plan, Run, Series, Trial
 from walproof.report.layout import ReportView
 from walproof.report.words import K, KindWords
 
@@ -15,9 +15,13 @@ class ReportKind(KindWords[K]):
     """What a report shows of a kind, and the kind's name."""
 
     metric: ClassVar[str]
-    """Metric by which its variants are compared."""
+    """Metric by which its variants are compared, as a rule."""
     series: ClassVar[tuple[str, ...]] = ()
     """Names of the series that its report shows."""
+
+    def metric_of(self, plan: Plan) -> str:
+        """Metric by which the variants of this plan are compared."""
+        return self.metric
 
     @abstractmethod
     def view(self, run: Run, trials: Sequence[Trial], series: Sequence[Series]) -> ReportView:

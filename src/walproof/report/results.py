@@ -30,6 +30,7 @@ _LIMITS = {
     FindingKind.WAIT: "other waits",
 }
 
+_THROUGHPUT = "tps"
 _RATIO = Column("ratio to baseline", numeric=True)
 _COLUMNS = (
     *VARIANT_COLUMNS,
@@ -61,6 +62,7 @@ def result_tables(
     for install, workload in cells.groups():
         note = _note(cells, analysis, install, workload)
         speed = variant_table(cells, (install, workload), _COLUMNS, partial(_row, cells, analysis), note)
+        speed = _with_compared(speed, analysis)
         speed = _without_unknown(_with_design(speed, cells)) if cells.plan.has_slices else speed
         of_group = [cut for cut in cuts if (cut.install, cut.workload) == (install, workload)]
         blocks.append(_with_survival(speed, of_group) if of_group else speed)
@@ -129,6 +131,14 @@ def _said_of_designs(plan: Plan) -> list[str]:
     if plan.slicing is not None:
         said.append("In a sliced design a trial is a start of all servers; their loads take turns.")
     return said
+
+
+def _with_compared(table: Table, analysis: Analysis) -> Table:
+    """The table of speed, whose ratios are named where they are not of throughput."""
+    if analysis.metric == _THROUGHPUT:
+        return table
+    named = replace(_RATIO, title=f"ratio of {metric(analysis.metric).heading}")
+    return replace(table, columns=tuple(named if column == _RATIO else column for column in table.columns))
 
 
 def _with_survival(table: Table, cuts: Sequence[CutSummary]) -> Table:
@@ -204,11 +214,11 @@ def _limit(findings: Sequence[Finding], cell: Cell) -> str:
 
 def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
     is_timed = cells.plan.toggling is not None or not cells.plan.slices_all
+    of = "" if analysis.metric == _THROUGHPUT else f" of {metric(analysis.metric).heading}"
     note = (
         f"{'tps and latency are medians' if is_timed else 'tps is the median'} over the trials of a variant. "
-        "The ratio is the geometric mean "
-        f"over rounds, with its {percent(analysis.level)} interval; = marks an interval that holds 1 "
-        "(no measurable difference)."
+        f"The ratio{of} is the geometric mean over rounds, with its {percent(analysis.level)} interval; "
+        "= marks an interval that holds 1 (no measurable difference)."
     )
     if any(
         effect.conclusion is Conclusion.IN_DOUBT
@@ -226,8 +236,11 @@ def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
 
 
 def published_tables(cells: Cells, analysis: Analysis) -> list[Block]:
-    """Published figures beside ours, throughput then latency; empty without any in the plan."""
+    """Published figures beside ours, throughput then latency; empty without any in the plan, and at an
+    offered rate, which none of them had."""
     plan = cells.plan
+    if analysis.metric != _THROUGHPUT:
+        return []
     blocks: list[Block] = []
     for install, workload in cells.groups():
         published = {r.variant: r for r in plan.references_of(workload) if r.tps is not None}

@@ -61,7 +61,7 @@ def course_of(listed: ListedRun, trials: Sequence[Trial]) -> RunCourse:
 
 def _points(listed: ListedRun, trials: Sequence[Trial]) -> list[NarrowingPoint]:
     plan = listed.run.plan
-    metric = report_kind(plan.kind).metric
+    metric = report_kind(plan.kind).metric_of(plan)
     rounds = sorted({trial.round for trial in trials})
     step = max(1, -(-len(rounds) // _ROUNDS_MOST))
     found = []

@@ -9,6 +9,7 @@ from typing import Any
 
 from walproof.analysis.summary import Analysis
 from walproof.facts import Trial
+from walproof.facts.metrics import metric
 from walproof.report.cells import Cells
 from walproof.report.figures.channels import point_channels
 from walproof.report.figures.scale import log_range, log_ticks
@@ -116,20 +117,22 @@ class CourseData:
 
 
 def course(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> CourseData | None:
-    """tps per workload and install, then all trials relative to their own cells; None without trials."""
+    """What is compared, per workload and install, then trials relative to their cells; None without any."""
     finished = sorted((t for cell in cells.plan.cells for t in cells.finished(cell)), key=lambda t: t.number)
     if not finished:
         return None
     title, place = _clock(trials)
+    row = metric(analysis.metric)
+    unit = "transactions/s" if analysis.metric == "tps" else f"{row.heading} ({row.unit})"
     panels = []
     for install, workload in cells.groups():
         points = tuple(
-            CoursePoint(t.number, t.round, t.variant, place(t), t.metrics["tps"])
+            CoursePoint(t.number, t.round, t.variant, place(t), t.metrics[analysis.metric])
             for t in finished
-            if (t.install, t.workload) == (install, workload) and t.metrics.get("tps", 0) > 0
+            if (t.install, t.workload) == (install, workload) and t.metrics.get(analysis.metric, 0) > 0
         )
         if points:
-            panels.append(CoursePanel(cells.group_title(install, workload), "transactions/s", points))
+            panels.append(CoursePanel(cells.group_title(install, workload), unit, points))
     by_number = {t.number: t for t in finished}
     relative = tuple(
         CoursePoint(p.trial, p.round, p.variant, place(by_number[p.trial]), p.relative)

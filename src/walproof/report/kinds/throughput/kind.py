@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walproof.advise.verdict import verdicts
+from walproof.analysis.offered import LATENCY, offers_rates
 from walproof.analysis.summary import analyse
 from walproof.analysis.toggled import by_variant
 from walproof.facts import Plan, Run, Series, Throughput, Trial
@@ -20,9 +21,13 @@ class ThroughputReport(ReportKind[Throughput]):
     metric = "tps"
     series = ("tps",)
 
+    def metric_of(self, plan: Plan) -> str:
+        """Throughput; mean latency where it is offered, and no result."""
+        return LATENCY if offers_rates(plan) else self.metric
+
     def view(self, run: Run, trials: Sequence[Trial], series: Sequence[Series]) -> ReportView:
         """The report, with what a crash or a power cut after each window left."""
-        analysis = analyse(run.plan, trials, self.metric)
+        analysis = analyse(run.plan, trials, self.metric_of(run.plan))
         found = verdicts(run.plan, by_variant(run.plan, trials), analysis)
         return throughput_view(self, run, trials, series, analysis, found)
 

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from walproof.analysis.effect import Conclusion, Effect, effects
-from walproof.analysis.offered import Unreached, unreached
+from walproof.analysis.offered import LATENCY, Unreached, unreached
 from walproof.facts import Cell, Trial
 from walproof.report.answer import Answer
 from walproof.report.cells import Cells
 from walproof.report.numbers import number, percent, ratio
 
-_LATENCY = "latency_ms_avg"
 _NAMED_MOST = 4
 _FAILED_LEAST = 0.001
 """Share of transactions below which failed ones are not named."""
@@ -27,17 +26,20 @@ def at_offered_rate(found: Sequence[Answer], cells: Cells, trials: Sequence[Tria
     plan = cells.plan
     if all(workload.rate_tps is None for workload in plan.workloads):
         return tuple(found)
-    compared = effects(plan, trials, _LATENCY)
+    compared = effects(plan, trials, LATENCY)
     answers = []
     for answer, (install, workload) in zip(found, cells.groups(), strict=True):
         own = [effect for effect in compared if (effect.install, effect.workload) == (install, workload)]
         rate = plan.workload(workload).rate_tps
         known = [effect for effect in own if effect.ratio is not None]
-        if rate is None or not known:
+        if rate is None:
             answers.append(answer)
             continue
         behind = _behind(cells, install, workload)
         said = list(_missed(cells, behind))
+        if not known:
+            answers.append(replace(answer, sentences=(*said, *answer.sentences)))
+            continue
         if all(missed.cell.variant != plan.baseline for missed in behind):
             of_rate = f"At an offered {rate:g} transactions/s, mean latency relative to {plan.baseline}: "
             said.append(f"{of_rate}{'; '.join(_latencies(known))}.")

@@ -8,10 +8,11 @@ from typing import Any
 
 from walproof.advise.finding import Finding
 from walproof.analysis.crashes import predicted_crashes
+from walproof.analysis.offered import offers_rates
 from walproof.analysis.power_cut import CutSummary, cut_summaries
 from walproof.analysis.summary import Analysis
 from walproof.analysis.toggled import by_variant
-from walproof.facts import Run, Series, Trial
+from walproof.facts import Plan, Run, Series, Trial
 from walproof.report.answer import Answer, answers, how_sure, what_would_help
 from walproof.report.blocks import Section, Verdict, Verdicts
 from walproof.report.cells import Cells
@@ -64,7 +65,7 @@ def throughput_view(
         make,
         cells,
         analysis,
-        f"How much throughput does each variant give, relative to {run.plan.baseline}?",
+        _question(run.plan),
         ", hollow where it stands apart from the others. Colour and heading: durability class. The line at "
         f"1x is the baseline, of durability class {run.plan.variant(run.plan.baseline).durability.value}.",
     )
@@ -169,6 +170,12 @@ def throughput_view(
         sections=sections,
     )
     return lay_out(words, run, stored, analysis, body)
+
+
+def _question(plan: Plan) -> str:
+    if offers_rates(plan):
+        return f"How long does a transaction take under each variant, relative to {plan.baseline}?"
+    return f"How much throughput does each variant give, relative to {plan.baseline}?"
 
 
 def _with_cuts(found: Sequence[Answer], cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, ...]:
