@@ -5,11 +5,25 @@ from __future__ import annotations
 from walproof.advise.case import Case, pair_numbers
 from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.limits import commit_flush, row_lock
-from walproof.advise.wording import say_percent, say_ratio_in_brackets
+from walproof.advise.wording import say_percent, say_ratio, say_ratio_in_brackets
 from walproof.analysis.effect import Conclusion, Effect, effects
 
 NOTABLE_CHANGE = 0.02
 """A smaller change in WAL volume is measurable, but not worth a sentence."""
+_VOLUME_SETTINGS = frozenset(
+    {
+        "checkpoint_completion_target",
+        "checkpoint_timeout",
+        "full_page_writes",
+        "max_wal_size",
+        "track_commit_timestamp",
+        "wal_compression",
+        "wal_level",
+        "wal_log_hints",
+        "wal_skip_threshold",
+    }
+)
+"""Settings that change what the same transactions write."""
 UNEVEN = 0.30
 """Difference in checkpoint share from which a ratio needs the warning."""
 
@@ -24,6 +38,8 @@ def wal_volume(case: Case) -> Finding | None:
         return None
     evidence = case.pick("wal_bytes_per_txn", "wal_fpi_per_txn")
     evidence["wal_bytes_per_txn_ratio"] = volume.ratio
+    if _is_change(volume) and (shared := _shared_images(case, volume)) is not None:
+        return case.find(FindingKind.WAL, shared, evidence, pair_numbers(volume))
     if _is_change(volume):
         sentence = (
             f"{_name(case)} {'saved' if volume.ratio < 1 else 'added'} {_say_change(volume)} "
@@ -68,6 +84,28 @@ def uneven_checkpoints(case: Case) -> Finding | None:
     )
     trials = case.numbers((case.cell[1],), (case.plan.baseline, case.cell[2]))
     return case.find(FindingKind.CHECKPOINT, sentence, {name: mean, f"baseline {name}": other}, trials)
+
+
+def _shared_images(case: Case, volume: Effect) -> str | None:
+    """What is said instead of a saving where the variant's settings do not act on the volume of WAL: in the
+    same time a faster variant spreads the images that follow a checkpoint over more transactions."""
+    speed = case.effect
+    if speed is None or speed.metric != "tps" or speed.ratio is None or volume.ratio is None:
+        return None
+    differs = speed.conclusion in (Conclusion.HIGHER, Conclusion.LOWER)
+    is_timed = case.plan.workload(case.cell.workload).transactions is None
+    baseline = case.plan.variant(case.plan.baseline).settings
+    own = case.variant.settings
+    changed = {name for name in {*own, *baseline} if own.get(name) != baseline.get(name)}
+    is_opposite = (speed.ratio > 1) is (volume.ratio < 1)
+    if not (differs and is_timed and is_opposite) or not changed or changed & _VOLUME_SETTINGS:
+        return None
+    word = "less" if volume.ratio < 1 else "more"
+    return (
+        f"{_name(case)} wrote {_say_change(volume)} {word} WAL per transaction, with "
+        f"{say_ratio(speed.ratio, speed.interval)} the transactions in the same time: they share the "
+        "page images that follow a checkpoint, so equal work (--transactions) may write as much"
+    )
 
 
 def _is_change(volume: Effect) -> bool:
