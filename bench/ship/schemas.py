@@ -31,6 +31,8 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = {
     "studies": (list[runs.StudyTitle], "studies"),
     "runs": (list[runs.RunRow], "runs"),
     "run-request": (runs.Asked, "runs stop, runs more"),
+    "runs-copy": (runs.CopiedRuns, "runs copy"),
+    "runs-remove": (list[runs.RemovedRun], "runs remove"),
     "workload": (workload.DraftedLoad, "workload"),
     "load-advice": (runs.LoadRecipe, "load-advice"),
     "power-cut-replay": (runs.CutAgain, "power-cut replay of a case that is cut again"),

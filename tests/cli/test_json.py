@@ -38,6 +38,8 @@ TYPED = {
     "runs": "runs --out STORE",
     "runs stop": "runs stop OPEN --out STORE",
     "runs more": "runs more OPEN 2 --out STORE",
+    "runs copy": "runs copy last OPEN --to NEW/other.sqlite --out STORE",
+    "runs remove": "runs remove OPEN --yes --out STORE",
     "show": "show last --out STORE",
     "pg list": "pg list",
     "pg install": "pg install VERSION",

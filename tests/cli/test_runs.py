@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from tests.cli.command import walproof
 from tests.report.facts import make_facts
 from tests.schemas import assert_valid
 from walproof.facts.store import Store
+from walproof.facts.tuning_journal import JOURNAL_FILE
 
 
 def test_a_run_is_running_while_a_process_holds_its_lock(tmp_path: Path) -> None:
@@ -26,6 +28,65 @@ def test_a_run_is_running_while_a_process_holds_its_lock(tmp_path: Path) -> None
     later = walproof("runs", "--out", ".", cwd=tmp_path).stdout
     store.close()
     assert "running" not in later
+
+
+def test_runs_are_handed_over_and_removed(tmp_path: Path) -> None:
+    facts = make_facts(2)
+    store = Store(tmp_path / "walproof.sqlite")
+    names = []
+    for _ in range(2):
+        run = store.add_run(facts.run.plan, ("walproof",), facts.run.environment, "0.1.0")
+        for trial in facts.trials:
+            store.add_trial(run.id, trial)
+        store.finish_run(run.id)
+        names.append(run.id)
+    store.close()
+    pages = tmp_path / "reports"
+    pages.mkdir()
+    for name in names:
+        (pages / f"{name}.html").write_text("page")
+    count = len(facts.trials)
+
+    copied = walproof("runs", "copy", *names, names[0], "--to", "shop.sqlite", "--out", ".", cwd=tmp_path)
+    assert copied.stdout.splitlines() == [
+        *(f"{name}: copied, {count} trials" for name in names), f"in {tmp_path / 'shop.sqlite'}",
+    ]  # fmt: skip
+    shown = [walproof("show", names[1], "--json", *words, cwd=tmp_path).stdout
+             for words in (["--out", "."], ["--store", "shop.sqlite"])]  # fmt: skip
+    assert json.loads(shown[0])["trials"] == json.loads(shown[1])["trials"]
+    same = walproof("runs", "copy", "last", "--to", ".", "--out", ".", cwd=tmp_path)
+    assert same.returncode == 2
+    assert same.stderr.startswith("walproof: error: the runs are in that store already\n")
+
+    asked = walproof("runs", "remove", names[0], "--out", ".", cwd=tmp_path)
+    assert asked.returncode == 2
+    assert "nothing was removed: --yes is missing" in asked.stderr
+    assert f"{count} trials" in asked.stderr
+    done = walproof("runs", "remove", names[0], "--yes", "--out", ".", cwd=tmp_path)
+    assert done.stdout == f"removed {names[0]}: {count} trials\n"
+    assert [path.name for path in pages.iterdir()] == [f"{names[1]}.html"]
+    left = json.loads(walproof("runs", "--json", "--out", ".", cwd=tmp_path).stdout)
+    assert [row["run"] for row in left] == [names[1]]
+
+
+def test_a_step_of_a_tuning_is_not_removed(tmp_path: Path) -> None:
+    facts = make_facts(2)
+    folder = tmp_path / "tunings" / "tune-shop-1"
+    folder.mkdir(parents=True)
+    (folder / JOURNAL_FILE).write_text("{}")
+    store = Store(tmp_path / "walproof.sqlite")
+    of_tuning = replace(facts.run.plan, study="tune-shop-1-2")
+    step, other = (
+        store.add_run(plan, ("walproof",), facts.run.environment, "0.1.0")
+        for plan in (of_tuning, replace(of_tuning, study="tune-shop-2-2"))
+    )
+    store.close()
+    refused = walproof("runs", "remove", other.id, step.id, "--yes", "--out", ".", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert f"run {step.id} is a step of tuning tune-shop-1, whose answer rests on it" in refused.stderr
+    assert walproof("runs", "remove", other.id, "--yes", "--out", ".", cwd=tmp_path).returncode == 0
+    listed = json.loads(walproof("runs", "--json", "--out", ".", cwd=tmp_path).stdout)
+    assert [row["run"] for row in listed] == [step.id]
 
 
 def test_the_report_is_opened_where_the_reader_found_the_run(tmp_path: Path) -> None:

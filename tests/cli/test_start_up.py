@@ -50,8 +50,8 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("recovery predict --help", set(), set(), 16),
     ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 56),
     ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 29),
-    ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 181),
-    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 182),
+    ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 182),
+    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 183),
 ]
 
 LISTING = """

@@ -7,48 +7,21 @@ import gc
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
-from tests.facts.server import store_server, store_url
+from tests.facts.server import store_url
 from walproof.errors import StoreError
-from walproof.facts import CheckedImage, CutFacts, ImageState, Install, Plan, RequestKind, Slice
+from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, RequestKind, Slice
 from walproof.facts.codec import from_json, plan_hash, to_data
 from walproof.facts.run import BegunTrial, Extent
 from walproof.facts.store import Store
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.workspace import Workspace
-from walproof.privilege.user import server_user
 
 COMMAND = ("walproof", "run", "example")
-
-
-@pytest.fixture(scope="module")
-def server(work: Path, embedded: Install) -> Iterator[Cluster]:
-    with Workspace(work, server_user()) as workspace, store_server(workspace, embedded) as cluster:
-        yield cluster
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "store.sqlite")
-    cluster: Cluster = request.getfixturevalue("server")
-    name = f"store_{abs(hash(tmp_path)):x}"
-    with cluster.connect() as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return store_url(cluster, name)
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    opened = Store(url)
-    yield opened
-    opened.close()
 
 
 def test_what_is_stored_is_read_back(store: Store, url: str) -> None:

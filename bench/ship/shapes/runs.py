@@ -79,6 +79,25 @@ class Asked(TypedDict):
     words: str
 
 
+class CopiedRow(TypedDict):
+    """A run that was copied: its id, and its id in the other store."""
+
+    run: str
+    id: str
+    outcome: str
+    trials: int
+
+
+class CopiedRuns(TypedDict):
+    store: str
+    runs: list[CopiedRow]
+
+
+class RemovedRun(TypedDict):
+    run: str
+    trials: int
+
+
 class Fix(TypedDict):
     version: str
     what: str

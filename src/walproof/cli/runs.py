@@ -1,10 +1,11 @@
-"""``walproof runs``: every run in the store; ``stop`` and ``more`` ask something of a running one."""
+"""``walproof runs``: every run in the store. ``stop`` and ``more`` ask something of a running one; ``copy``
+and ``remove`` are of whole runs."""
 
 from __future__ import annotations
 
 import json as json_module
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,15 +13,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
-from walproof.errors import SettingError
+from walproof.errors import SettingError, StoreError
+from walproof.sentences import say_count
 
 if TYPE_CHECKING:
     from walproof.facts import RequestKind, Run
+    from walproof.facts.store import Store
 
 app = typer.Typer()
 
 RunId = Annotated[
     str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, a study's name, or last.")
+]
+RunIds = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN...", help="Ids of runs, their beginnings, studies' names, or last."),
 ]
 
 
@@ -31,7 +38,7 @@ def runs(
     store: options.StoreUrl = None,
     json: options.Json = False,
 ) -> None:
-    """List the stored runs, or ask something of a running one."""
+    """List the stored runs; stop, extend, copy or remove them."""
     if context.invoked_subcommand is not None:
         for name in ("out", "store", "json"):
             source = context.get_parameter_source(name)
@@ -70,6 +77,103 @@ def more(
     _ask(run, RequestKind.ROUNDS, rounds, out, store, json)
 
 
+@app.command("copy")
+def copy(
+    names: RunIds,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="STORE", help="SQLite file, folder of results or postgresql:// URL."),
+    ],
+    out: options.Out = options.DEFAULT_OUT,
+    store: options.StoreUrl = None,
+    json: options.Json = False,
+) -> None:
+    """Copy runs, with all that was measured, to another store."""
+    from walproof.facts.store import Store
+
+    source = options.open_existing_store(out, store)
+    try:
+        found = _named(source, names)
+        folder = Path(to)
+        target = Store(folder / "walproof.sqlite" if folder.is_dir() else to)
+        try:
+            if target.shown == source.shown:
+                raise StoreError("the runs are in that store already", hint="--to names another store.")
+            copied = [(run, source.copy_run(run.id, target)) for run in found]
+        finally:
+            target.close()
+    finally:
+        source.close()
+    if json:
+        rows = [
+            {"run": run.id, "id": there.id, "outcome": there.outcome.value, "trials": there.trials}
+            for run, there in copied
+        ]
+        sys.stdout.write(json_module.dumps({"store": target.shown, "runs": rows}, indent=2) + "\n")
+        return
+    for run, there in copied:
+        named = "" if there.id == run.id else f" as {there.id}"
+        sys.stdout.write(f"{run.id}: {there.outcome.value}{named}, {say_count(there.trials, 'trial')}\n")
+    sys.stdout.write(f"in {target.shown}\n")
+
+
+@app.command("remove")
+def remove(
+    names: RunIds,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them: what was measured is lost.")] = False,
+    out: options.Out = options.DEFAULT_OUT,
+    store: options.StoreUrl = None,
+    json: options.Json = False,
+) -> None:
+    """Remove runs and their pages."""
+    opened = options.open_existing_store(out, store)
+    try:
+        found = _named(opened, names)
+        _require_no_tuning(out, found)
+        extents = opened.extents()
+        if not yes:
+            raise SettingError(
+                "nothing was removed: --yes is missing",
+                detail="\n".join(
+                    f"{run.id}, begun {_begun(run)}: {say_count(extents[run.id].trials, 'trial')}"
+                    for run in found
+                ),
+                hint='With --yes they are gone for good; "walproof runs copy" keeps them elsewhere.',
+            )
+        for run in found:
+            opened.remove_run(run.id)
+            (out / "reports" / f"{run.id}.html").unlink(missing_ok=True)
+        opened.shrink()
+    finally:
+        opened.close()
+    if json:
+        rows = [{"run": run.id, "trials": extents[run.id].trials} for run in found]
+        sys.stdout.write(json_module.dumps(rows, indent=2) + "\n")
+        return
+    for run in found:
+        sys.stdout.write(f"removed {run.id}: {say_count(extents[run.id].trials, 'trial')}\n")
+
+
+def _named(store: Store, names: Sequence[str]) -> list[Run]:
+    """The runs, each once. Raises StoreError."""
+    runs = [store.run(name) for name in names]
+    return list({run.id: run for run in runs}.values())
+
+
+def _require_no_tuning(out: Path, runs: Sequence[Run]) -> None:
+    """Raise StoreError for a run that is a step of a tuning in the folder of results."""
+    from walproof.facts.tuning_journal import JOURNAL_FILE
+
+    for run in runs:
+        tuning = run.plan.study.rpartition("-")[0]
+        folder = out / "tunings" / tuning
+        if (folder / JOURNAL_FILE).exists():
+            raise StoreError(
+                f"run {run.id} is a step of tuning {tuning}, whose answer rests on it",
+                hint=f'Remove the tuning before: its folder is "{folder}".',
+            )
+
+
 def _ask(name: str, kind: RequestKind, rounds: int, out: Path, store: str | None, json: bool) -> None:
     from dataclasses import asdict
 
@@ -86,6 +190,10 @@ def _ask(name: str, kind: RequestKind, rounds: int, out: Path, store: str | None
         sys.stdout.write(json_module.dumps(told, indent=2) + "\n")
     else:
         sys.stdout.write(f"asked of run {run.id}: {say_request(made)}\n")
+
+
+def _begun(run: Run) -> str:
+    return datetime.fromtimestamp(run.created_at).astimezone().isoformat(" ", "seconds")
 
 
 def _state(run: Run, claimed: Collection[str]) -> str:
@@ -107,7 +215,7 @@ def _list(out: Path, store: str | None, json: bool) -> None:
             rows.append(
                 {
                     "run": run.id,
-                    "started": datetime.fromtimestamp(run.created_at).astimezone().isoformat(" ", "seconds"),
+                    "started": _begun(run),
                     "state": _state(run, claimed),
                     "trials": len(trials),
                     "failed": sum(trial.state is TrialState.FAILED for trial in trials),

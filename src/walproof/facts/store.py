@@ -1,7 +1,8 @@
 """The append-only store of facts: SQLite in a file, or a PostgreSQL that a team shares.
 
-A row is written once and never changed: a run, then a trial at a time (with its metrics and series, in
-one transaction), at last the end of the run. What a reader sees is therefore always whole trials.
+A row is written once and never changed, only removed with its whole run: a run, then a trial at a time (with
+its metrics and series, in one transaction), at last the end of the run. What a reader sees is therefore
+always whole trials.
 The same SQLAlchemy Core statements serve both databases.
 """
 
@@ -12,7 +13,7 @@ import math
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import sqlalchemy as sa
 from walproof.errors import StoreError
 from walproof.facts.claim import claim, claimed
 from walproof.facts.codec import from_json, plan_hash, to_json
+from walproof.facts.moving import CopiedRun, delete_rows, free_id, read_rows, write_rows
 from walproof.facts.place import find_place, open_engine
 from walproof.facts.plan import Plan
 from walproof.facts.requests import answer, ask, read_requests
@@ -116,13 +118,9 @@ class Store:
         study_text: str | None,
     ) -> Run:
         digest = plan_hash(plan)
-        base = f"{plan.study}-{digest[:8]}"
         with self._engine.begin() as connection:
-            taken = connection.scalar(
-                sa.select(sa.func.count()).select_from(RUN).where(RUN.c.plan_hash == digest)
-            )
             run = Run(
-                id=base if not taken else f"{base}-{taken + 1}",
+                id=free_id(connection, plan.study, digest),
                 plan=plan,
                 command=tuple(command),
                 created_at=time.time(),
@@ -152,6 +150,31 @@ class Store:
     def claimed(self, run_ids: Iterable[str]) -> frozenset[str]:
         """Which of the runs some process carries out now; of a file, one of this machine."""
         return claimed(self._engine, self._place, run_ids)
+
+    def copy_run(self, run_id: str, other: Store) -> CopiedRun:
+        """Copy a run, as far as it has come, into another store. Raises StoreError."""
+        with self._place.guarded("read"), self._engine.connect() as connection:
+            rows = read_rows(connection, run_id)
+        with other._place.guarded("written"), other._engine.begin() as connection:
+            return write_rows(connection, run_id, rows)
+
+    def remove_run(self, run_id: str) -> None:
+        """Remove a run and its trials. Raises StoreError, also where a process carries it out."""
+        with self.claim(run_id) as is_ours:
+            if not is_ours:
+                raise StoreError(
+                    f"run {run_id} is running",
+                    hint=f'"walproof runs stop {run_id}" ends it after its present trial.',
+                )
+            with self._place.guarded("written"), self._engine.begin() as connection:
+                delete_rows(connection, run_id)
+
+    def shrink(self) -> None:
+        """Give the room of removed runs back to the file system; a PostgreSQL does so by itself."""
+        if self._place.path is not None:
+            # Where another process reads, later runs use the room.
+            with suppress(sa.exc.OperationalError), self._engine.connect() as connection:
+                connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
 
     def begin_trial(self, run_id: str, begun: BegunTrial) -> None:
         """Store that a trial begins."""

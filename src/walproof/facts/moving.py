@@ -1,0 +1,118 @@
+"""Whole runs leave a store or come into another: their rows as they are, in one transaction.
+
+Nothing else of a store is ever changed or removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import sqlalchemy as sa
+
+from walproof.facts.tables import (
+    METRIC,
+    POWER_CUT,
+    REQUEST,
+    REQUEST_ANSWER,
+    RUN,
+    RUN_END,
+    SERIES,
+    SLICE,
+    TRIAL,
+    TRIAL_BEGIN,
+)
+
+_PARTS = (RUN_END, REQUEST, REQUEST_ANSWER, TRIAL_BEGIN, TRIAL, METRIC, SERIES, POWER_CUT, SLICE)
+"""Tables with rows of a run, each after those that it refers to."""
+_BATCH = 1000
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Name of a table -> its rows of one run, without the run's id."""
+
+
+class Copied(Enum):
+    """What became of a run that was to be copied."""
+
+    NEW = "copied"
+    MORE = "brought up to date"
+    """An earlier copy had fewer trials, or no end."""
+    THERE = "is there already"
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRun:
+    """A run in the store that it was copied to."""
+
+    id: str
+    """Its id there: another where that one was taken by another run."""
+    outcome: Copied
+    trials: int
+
+
+def free_id(connection: sa.Connection, study: str, digest: str) -> str:
+    """An id that no run of that plan has."""
+    base = f"{study}-{digest[:8]}"
+    numbers = [
+        int(number or 1)
+        for taken in connection.scalars(sa.select(RUN.c.id).where(RUN.c.plan_hash == digest))
+        for number in re.findall(rf"^{re.escape(base)}(?:-(\d+))?$", taken)
+    ]
+    return f"{base}-{max(numbers) + 1}" if numbers else base
+
+
+def read_rows(connection: sa.Connection, run_id: str) -> Rows:
+    """Every row of a run."""
+    found = {RUN.name: _rows(connection.execute(sa.select(RUN).where(RUN.c.id == run_id)), "id")}
+    for table in _PARTS:
+        result = connection.execute(sa.select(table).where(table.c.run_id == run_id))
+        found[table.name] = _rows(result, "run_id")
+    return found
+
+
+def write_rows(connection: sa.Connection, run_id: str, rows: Rows) -> CopiedRun:
+    """Put a run of another store beside those that are here."""
+    (run,) = rows[RUN.name]
+    same = [RUN.c.plan_hash == run["plan_hash"], RUN.c.created_at == run["created_at"]]
+    same.append(RUN.c.environment == run["environment"])
+    there = connection.scalar(sa.select(RUN.c.id).where(*same))
+    trials = len(rows[TRIAL.name])
+    if there is not None:
+        if not _is_more(connection, there, rows):
+            return CopiedRun(there, Copied.THERE, trials)
+        delete_rows(connection, there)
+    taken = connection.scalar(sa.select(RUN.c.id).where(RUN.c.id == run_id)) is not None
+    new = there or (free_id(connection, run["study"], run["plan_hash"]) if taken else run_id)
+    connection.execute(RUN.insert().values(id=new, **run))
+    for table in _PARTS:
+        own = rows[table.name]
+        for begin in range(0, len(own), _BATCH):
+            connection.execute(
+                table.insert(), [{**row, "run_id": new} for row in own[begin : begin + _BATCH]]
+            )
+    return CopiedRun(new, Copied.NEW if there is None else Copied.MORE, trials)
+
+
+def delete_rows(connection: sa.Connection, run_id: str) -> None:
+    """Remove every row of a run."""
+    for table in reversed(_PARTS):
+        connection.execute(table.delete().where(table.c.run_id == run_id))
+    connection.execute(RUN.delete().where(RUN.c.id == run_id))
+
+
+def _is_more(connection: sa.Connection, there: str, rows: Rows) -> bool:
+    counts = {
+        table.name: connection.scalar(
+            sa.select(sa.func.count()).select_from(table).where(table.c.run_id == there)
+        )
+        or 0
+        for table in (TRIAL, RUN_END)
+    }
+    return any(len(rows[name]) > count for name, count in counts.items())
+
+
+def _rows(result: Iterable[sa.Row[Any]], but: str) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row._mapping.items() if name != but} for row in result]
