@@ -52,6 +52,25 @@ def test_the_answer_is_of_latency() -> None:
     assert said.endswith("; no measurable difference: pgtune 1.00x (1.00 to 1.00).")
 
 
+def test_an_interval_that_says_nothing_is_not_called_no_difference() -> None:
+    facts = at_rate(300.0, {})
+    spread = tuple(
+        replace(
+            trial,
+            metrics={
+                **trial.metrics,
+                "latency_ms_avg": trial.metrics["latency_ms_avg"] * 9 ** (trial.round % 2),
+            },
+        )
+        if trial.variant == "pgtune"
+        else trial
+        for trial in facts.trials
+    )
+    (said,) = first_answer(replace(facts, trials=spread))
+    assert "; not known yet: pgtune 0." in said
+    assert "no measurable difference" not in said
+
+
 def test_charts_verdicts_and_intervals_are_of_latency() -> None:
     view = view_of(at_rate(300.0, {}))
     assert view.analysis.metric == "latency_ms_avg"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from walproof.advise.wording import NOT_KNOWN, is_vague
 from walproof.analysis.effect import Conclusion, Effect, effects
 from walproof.analysis.offered import LATENCY, Unreached, unreached
 from walproof.facts import Cell, Trial
@@ -16,6 +17,13 @@ from walproof.report.answer import Answer
 from walproof.report.cells import Cells
 from walproof.report.numbers import number, percent, ratio
 
+_WORDS = {
+    Conclusion.LOWER: "measurably shorter",
+    Conclusion.HIGHER: "measurably longer",
+    Conclusion.IN_DOUBT: "in doubt, because of so many comparisons",
+    Conclusion.NO_DIFFERENCE: "no measurable difference",
+    Conclusion.TOO_FEW: "one round only, so nothing is certain",
+}
 _NAMED_MOST = 4
 _FAILED_LEAST = 0.001
 """Share of transactions below which failed ones are not named."""
@@ -91,20 +99,20 @@ def _missed(cells: Cells, behind: Sequence[Unreached]) -> Iterator[str]:
 
 
 def _latencies(known: Sequence[Effect]) -> Iterator[str]:
-    for conclusion, words in (
-        (Conclusion.LOWER, "measurably shorter"),
-        (Conclusion.HIGHER, "measurably longer"),
-        (Conclusion.IN_DOUBT, "in doubt, because of so many comparisons"),
-        (Conclusion.NO_DIFFERENCE, "no measurable difference"),
-        (Conclusion.TOO_FEW, "one round only, so nothing is certain"),
-    ):
-        own = [effect for effect in known if effect.conclusion is conclusion]
+    for words in (*_WORDS.values(), NOT_KNOWN):
+        own = [effect for effect in known if _words(effect) == words]
         if own:
             named = ", ".join(
                 f"{effect.variant} {ratio(effect.ratio, effect.interval)}" for effect in own[:_NAMED_MOST]
             )
             rest = f" and {len(own) - _NAMED_MOST} more" if len(own) > _NAMED_MOST else ""
             yield f"{words}: {named}{rest}"
+
+
+def _words(effect: Effect) -> str:
+    if effect.conclusion is Conclusion.NO_DIFFERENCE and effect.interval and is_vague(effect.interval):
+        return NOT_KNOWN
+    return _WORDS[effect.conclusion]
 
 
 def _failed(cells: Cells) -> Iterator[tuple[Cell, float]]:
