@@ -82,7 +82,7 @@ def test_images_that_more_transactions_share_are_no_saving() -> None:
     assert re.fullmatch(
         r"synchronous_commit=off wrote (39|40) % \(\d+ to \d+\) less WAL per transaction, with "
         r"2\.0\d?x \(.*\) the transactions in the same time: they share the page images that follow a "
-        r"checkpoint, so equal work \(--transactions\) may write as much",
+        r"checkpoint, so equal work \(compare --transactions\) may write as much",
         told(2.0),
     )
     # Not more of them: then it wrote less for another reason.

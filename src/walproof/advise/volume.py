@@ -104,7 +104,7 @@ def _shared_images(case: Case, volume: Effect) -> str | None:
     return (
         f"{_name(case)} wrote {_say_change(volume)} {word} WAL per transaction, with "
         f"{say_ratio(speed.ratio, speed.interval)} the transactions in the same time: they share the "
-        "page images that follow a checkpoint, so equal work (--transactions) may write as much"
+        "page images that follow a checkpoint, so equal work (compare --transactions) may write as much"
     )
 
 
