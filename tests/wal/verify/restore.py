@@ -15,7 +15,15 @@ ENDED_BEFORE = "recovery ended before configured recovery target was reached"
 
 
 def restore(bindir: Path, backup: Path, restore_command: str, folder: Path, settings: dict[str, str]) -> str:
-    """Recover a copy of ``backup`` to a target and shut down there; the server's log. ``folder``: new."""
+    """Recover a copy of ``backup`` to a target and shut down there; the server's log. ``folder``: new, and
+    removed."""
+    log = recover(bindir, backup, restore_command, folder, settings)
+    shutil.rmtree(folder)
+    return log
+
+
+def recover(bindir: Path, backup: Path, restore_command: str, folder: Path, settings: dict[str, str]) -> str:
+    """As ``restore``, but ``folder`` stays: the data directory of a server that was restored."""
     subprocess.run(["cp", "-a", str(backup), str(folder)], check=True)
     folder.chmod(0o700)
     if (user := server_user()) is not None:
@@ -32,7 +40,6 @@ def restore(bindir: Path, backup: Path, restore_command: str, folder: Path, sett
         [str(bindir / "postgres"), "-D", str(folder)],
         capture_output=True, text=True, check=False, cwd="/", timeout=120, **_as_server(),
     )  # fmt: skip
-    shutil.rmtree(folder)
     return str(done.stderr)
 
 

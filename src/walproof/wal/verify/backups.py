@@ -19,6 +19,7 @@ from walproof.units import Lsn
 from walproof.wal.places.place import FileSource, Place, file_path, read_text
 
 _TAIL_BYTES = 1 << 16
+_OF_RUNNING = ("postmaster.pid", "postmaster.opts")
 _YEAR_10000 = 253_402_300_800
 """Unix time of its beginning."""
 
@@ -52,7 +53,32 @@ class BrokenBackup:
     reason: str
 
 
-Found = ArchivedBackup | BrokenBackup
+@dataclass(frozen=True, slots=True)
+class NoBackup:
+    """What looks like a base backup, and does not count as one without being a fault."""
+
+    path: str
+    kind: str
+    """A key of KINDS (problems.py), one of the notes."""
+    reason: str
+    system_identifier: int | None = None
+
+
+Found = ArchivedBackup | BrokenBackup | NoBackup
+
+
+def is_started(names: set[str]) -> bool:
+    """Whether a server ran in a folder with these names in it. When it starts, it renames backup_label and
+    writes postmaster.opts, which no backup has. (A backup may have the backup_label.old of the server that it
+    was taken of.) A backup in tar format has none of these names."""
+    is_plain = "PG_VERSION" in names
+    return is_plain and ("backup_label" not in names or not names.isdisjoint(_OF_RUNNING))
+
+
+def started_backup(folder: Place) -> NoBackup:
+    """A folder from pg_basebackup in which a server ran since."""
+    reason = "a server ran in this folder since pg_basebackup made it"
+    return NoBackup(str(folder), "used backup", reason, _control_identifier(folder))
 
 
 def read_label(file: FileSource) -> Found:

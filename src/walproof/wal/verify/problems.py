@@ -165,6 +165,12 @@ _KINDS = (
     Kind("expired", _NOTE, "For an older backup, only the WAL that it needs itself is kept.", ""),
     Kind("label", _NOTE, "A backup left its label here, but the WAL that it needs is no longer here.", ""),
     Kind(
+        "used backup",
+        _NOTE,
+        "Where a server ran, there is no base backup any more: the folder counts as a data directory.",
+        "",
+    ),
+    Kind(
         "ended early",
         _NOTE,
         "In a live pg_wal, records from before a crash may be left after the end.",

@@ -20,7 +20,7 @@ from walproof.wal.places.opened import Path, call, open_places
 from walproof.wal.progress import Observe
 from walproof.wal.segment import segment_name
 from walproof.wal.verify.archived import set_aside_unarchived, unarchived_histories
-from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, read_label
+from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, NoBackup, read_label
 from walproof.wal.verify.chain import build_chains
 from walproof.wal.verify.files import condensed
 from walproof.wal.verify.kept import KeptResults
@@ -197,6 +197,8 @@ def _backups(archive: Archive, reading: ArchiveReading) -> tuple[tuple[ArchivedB
     for backup in archive.backups:
         if isinstance(backup, BrokenBackup):
             problems.append(Problem("backup unreadable", backup.reason, backup.path))
+        elif isinstance(backup, NoBackup):
+            problems.append(Problem(backup.kind, backup.reason, backup.path))
         elif backup.complaint is not None:
             problems.append(
                 Problem(
@@ -210,7 +212,7 @@ def _backups(archive: Archive, reading: ArchiveReading) -> tuple[tuple[ArchivedB
             continue
         else:
             described.append(_with_label(backup, labels))
-    if not archive.backups:
+    if all(isinstance(backup, NoBackup) for backup in archive.backups):
         described = labels
     return tuple(sorted(described, key=lambda backup: (backup.stop, backup.name))), problems
 

@@ -13,7 +13,14 @@ from walproof._native import wal_probe
 from walproof.errors import WalError
 from walproof.wal.places.opened import call
 from walproof.wal.places.place import MOST_FOLDERS, Place
-from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found, read_manifest
+from walproof.wal.verify.backups import (
+    BrokenBackup,
+    Found,
+    NoBackup,
+    is_started,
+    read_manifest,
+    started_backup,
+)
 from walproof.wal.verify.layouts import barman, pgbackrest, walg
 from walproof.wal.verify.layouts.archive import Archive, joined, listing_of, segment_of
 from walproof.wal.verify.names import ArchiveListing
@@ -76,9 +83,11 @@ def _explore(folder: Place, found: _Found, depth: int, *, is_named: bool = False
         found.archives += walg.archives(folder)
     elif is_named and walg.is_prefix(_names(folder.parent)) and folder.name == "wal_005":
         found.archives += walg.archives(folder.parent)
-    elif "backup_manifest" in names:
+    elif "backup_manifest" in names and not is_started(names):
         found.backups += read_manifest(folder / "backup_manifest")
     elif "PG_VERSION" in names and "pg_wal" in names:
+        if "backup_manifest" in names:
+            found.backups.append(started_backup(folder))
         if is_named:  # a data directory below an archive is a copy, whose WAL is not the archive's
             _explore(folder / "pg_wal", found, 0)
     else:
@@ -158,9 +167,10 @@ def _with_backups(archives: Sequence[Archive], backups: Sequence[Found]) -> Iter
         for archive in archives
     ]
     for backup in backups:
-        identifier = backup.system_identifier if isinstance(backup, ArchivedBackup) else None
+        identifier = None if isinstance(backup, BrokenBackup) else backup.system_identifier
         place = systems.index(identifier) if identifier in systems and identifier is not None else None
-        if place is None and (identifier is None or len(archives) == 1):
+        is_free = identifier is None or isinstance(backup, NoBackup)
+        if place is None and (is_free or len(archives) == 1):
             place = 0
         if place is None:
             place = 0
