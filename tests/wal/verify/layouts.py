@@ -157,8 +157,10 @@ def _stopped(backup: ArchivedBackup) -> datetime:
 
 def _sentinel(laid: Laid, backup: ArchivedBackup) -> Path:
     folder = laid.root / "basebackups_005"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"base_{_segment_of(backup)}_backup_stop_sentinel.json"
+    name = f"base_{_segment_of(backup)}"
+    (folder / name / "tar_partitions").mkdir(parents=True)
+    (folder / name / "tar_partitions" / "part_001.tar.lz4").touch()
+    path = folder / f"{name}_backup_stop_sentinel.json"
     data = {
         "LSN": int(backup.start), "PgVersion": laid.source.version * 10000 + 4, "FinishLSN": int(backup.stop),
         "SystemIdentifier": laid.source.system_identifier, "UncompressedSize": 1, "CompressedSize": 1,
@@ -170,7 +172,8 @@ def _sentinel(laid: Laid, backup: ArchivedBackup) -> Path:
 
 def _barman_info(laid: Laid, number: int, backup: ArchivedBackup) -> Path:
     path = laid.root / "main" / "base" / f"20261123T16000{number}" / "backup.info"
-    path.parent.mkdir(parents=True)
+    (path.parent / "data" / "global").mkdir(parents=True)
+    (path.parent / "data" / "global" / "pg_control").touch()
     path.write_text(
         f"backup_label=None\nbegin_wal={_segment_of(backup)}\nbegin_xlog={backup.start}\n"
         f"end_time={_stopped(backup).isoformat(sep=' ')}\nend_xlog={backup.stop}\nserver_name=main\n"

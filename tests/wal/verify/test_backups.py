@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.wal.server import BINDIRS, Server
 from tests.wal.verify.conftest import Layer, temporary_folder
+from tests.wal.verify.layouts import compress
 from tests.wal.verify.restore import recover
+from tests.wal.verify.source import SETTINGS
+from walproof.privilege.user import running_as, server_user
 from walproof.wal.verify.verify import VerifiedArchive, verify
 
 
@@ -53,3 +60,138 @@ def test_a_backup_of_a_server_that_was_restored_is_one(layer: Layer, tmp_path: P
     assert [one.name for one in found.backups] == ["backup1"]
     assert _kinds(found) == ["used backup"]
     assert found.is_whole
+
+
+def _unusable(archive: VerifiedArchive) -> list[str]:
+    return [problem.message for problem in archive.problems if problem.kind == "backup unusable"]
+
+
+def test_increments_of_wal_g(layer: Layer) -> None:
+    laid = layer("WAL-G", "")
+    paths = [laid.files["manifest 1"], laid.files["manifest 2"]]
+    first, second = (path.name.removesuffix("_backup_stop_sentinel.json") for path in paths)
+    data = json.loads(paths[1].read_text())
+    laid.write(paths[1], json.dumps({**data, "DeltaFrom": first, "DeltaFullName": first}).encode())
+    (found,) = verify([laid.root]).archives
+    assert (found.problems, len(found.windows)) == ((), 2)
+    paths[0].unlink()
+    (found,) = verify([laid.root]).archives
+    assert _unusable(found) == [f"backup {second} is incremental and builds on {first}, which is not there"]
+    assert (found.windows, found.is_whole) == ((), False)
+    laid.write(paths[1], json.dumps(data).encode())
+    shutil.rmtree(paths[1].parent / second)
+    (found,) = verify([laid.root]).archives
+    assert (_kinds(found), found.windows) == (["backup unreadable"], ())
+
+
+def test_increments_of_pgbackrest(layer: Layer) -> None:
+    """Each names what it refers to; the last names the middle one alone, as older versions do."""
+    laid = layer("pgBackRest", "")
+    path = laid.files["manifest 1"]
+    lines = path.read_text().splitlines()
+    first, second = (line for line in lines if line.startswith("20261123"))
+    gone, middle, last = "20261122-160001F", "20261123-160001F", "20261123-160002F"
+    kept = [line for line in lines if line not in (first, second)]
+
+    def found_with(*entries: str) -> VerifiedArchive:
+        place = kept.index("[backup:current]") + 1
+        laid.write(path, "\n".join([*kept[:place], *entries, *kept[place:], ""]).encode())
+        (archive,) = verify([laid.root]).archives
+        return archive
+
+    after_middle = second.replace('"db-id"', f'"backup-prior": "{middle}", "db-id"')
+    assert len(found_with(first, after_middle).windows) == 2
+    after_gone = first.replace('"db-id"', f'"backup-reference": ["{gone}"], "db-id"')
+    archive = found_with(after_gone, after_middle)
+    assert _unusable(archive) == [
+        f"backup {middle} is incremental and builds on {gone}, which is not there",
+        f"backup {last} is incremental and builds on {middle}, which lacks its own",
+    ]
+    assert archive.windows == ()
+    archive = found_with(after_gone, second)
+    assert [window.backup.name for window in archive.windows] == [last]
+    assert [problem.later_backup for problem in archive.problems] == [last]
+
+
+def test_increments_of_barman(layer: Layer) -> None:
+    laid = layer("Barman", "")
+    first, second = (laid.files[f"manifest {number}"] for number in (1, 2))
+    text = second.read_text()
+    laid.write(second, f"{text}parent_backup_id={first.parent.name}\n".encode())
+    assert len(verify([laid.root]).archives[0].windows) == 2
+    laid.write(first, first.read_bytes().replace(b"status=DONE", b"status=FAILED"))
+    (found,) = verify([laid.root]).archives
+    assert _kinds(found) == ["backup unusable", "failed backup"]
+    assert found.windows == ()
+    laid.write(second, text.encode())
+    (found,) = verify([laid.root]).archives
+    assert (_kinds(found), len(found.windows), found.is_whole) == (["failed backup"], 1, True)
+    shutil.rmtree(second.parent / "data")
+    (found,) = verify([laid.root]).archives
+    assert "backup unreadable" in _kinds(found)
+    assert found.windows == ()
+    laid.write(second, f"{text}snapshots_info={{'provider': 'gcp'}}\n".encode())
+    assert len(verify([laid.root]).archives[0].windows) == 1
+
+
+@pytest.fixture(scope="module")
+def increments() -> Iterator[Path]:
+    """``archive`` and ``backups``: a full backup, and increments, each of the one before, in each form."""
+    with temporary_folder() as folder:
+        archive, backups = folder / "archive", folder / "backups"
+        user = server_user()
+        for place in (archive, backups):
+            place.mkdir()
+            if user is not None:
+                shutil.chown(place, user.uid, user.gid)
+        settings = {**SETTINGS, "summarize_wal": "on", "archive_command": f"cp %p {archive}/%f"}
+        before: list[str] = []
+        with Server(BINDIRS["18"], settings, segment_mb=1) as server:
+            for name, options in FORMS.items():
+                with server.connect() as connection:
+                    connection.execute(f"CREATE TABLE {name} AS SELECT generate_series(1, 100)")
+                taken = subprocess.run(
+                    [str(server.bindir / "pg_basebackup"), "-h", str(server.folder), "-U", "postgres", "-D",
+                     str(backups / name), "-X", "none", "--checkpoint=fast", "--no-sync", *options, *before],
+                    capture_output=True, text=True, check=False, cwd="/", **running_as(user),
+                )  # fmt: skip
+                assert taken.returncode == 0, taken.stderr
+                before = [f"--incremental={backups / name / 'backup_manifest'}"]
+            server.stop()
+        plain = backups / "lz4" / "base.tar"  # not every build of pg_basebackup packs with lz4
+        (backups / "lz4" / "base.tar.lz4").write_bytes(compress(plain.read_bytes(), "lz4"))
+        plain.unlink()
+        yield folder
+
+
+FORMS = {
+    "whole": (), "plain": (), "tar": ("--format=tar",), "gzip": ("--format=tar", "--compress=client-gzip"),
+    "lz4": ("--format=tar",),
+}  # fmt: skip
+"""Each backup's name, and how it is taken."""
+
+
+@pytest.mark.live
+def test_increments_of_pg_basebackup(increments: Path, tmp_path: Path) -> None:
+    """The label of each says where the one before begins; in tar format it stands first, and where that is
+    packed by other than gzip, the label in the archive tells."""
+    shutil.copytree(increments, tmp_path, dirs_exist_ok=True)
+    (found,) = verify([tmp_path]).archives
+    assert [backup.name for backup in found.backups] == list(FORMS)
+    assert (_unusable(found), len(found.windows)) == ([], len(FORMS))
+    starts = {backup.name: backup.start for backup in found.backups}
+    for label in (tmp_path / "archive").glob("*.backup"):
+        label.unlink()
+    (found,) = verify([tmp_path]).archives
+    assert _unusable(found) == [
+        "backup lz4 is incremental and builds on a backup that only its label names, which could not be read"
+    ]
+    shutil.rmtree(tmp_path / "backups" / "plain")
+    (found,) = verify([tmp_path]).archives
+    assert [window.backup.name for window in found.windows] == ["whole"]
+    why = [f"the backup that begins at {starts[name]} on timeline 1" for name in ("plain", "tar")]
+    assert _unusable(found)[:2] == [
+        f"backup tar is incremental and builds on {why[0]}, which is not there",
+        f"backup gzip is incremental and builds on {why[1]}, which lacks its own",
+    ]
+    assert not found.is_whole

@@ -154,6 +154,8 @@ def _facts(problem: Problem) -> Iterator[str]:
     if problem.expected is not None:
         yield f"expected {problem.expected}, got {problem.got}"
     if problem.later_backup is not None:
-        yield f"backup {problem.later_backup} begins after it: only older backups need this WAL"
+        of_backup = problem.kind == "backup unusable"
+        whose = ", and does not need it" if of_backup else ": only older backups need this WAL"
+        yield f"backup {problem.later_backup} begins after it{whose}"
     if problem.command is not None:
         yield f"-> {problem.command}"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +20,10 @@ from walproof.units import Lsn
 from walproof.wal.places.place import FileSource, Place, file_path, read_text
 
 _TAIL_BYTES = 1 << 16
+_LABEL_BYTES = 4096
+"""A label has some 300; in an archive it comes first, after 512 of its name."""
+UNKNOWN = "a backup that only its label names, which could not be read"
+"""What an increment of pg_basebackup needs, where nothing says which."""
 _OF_RUNNING = ("postmaster.pid", "postmaster.opts")
 _YEAR_10000 = 253_402_300_800
 """Unix time of its beginning."""
@@ -43,6 +48,13 @@ class ArchivedBackup:
     version: int | None = None
     complaint: str | None = None
     """Why the backup cannot be believed, or was not finished."""
+    needs: tuple[str, ...] = ()
+    """The backups that it is an increment of, by one of their ``identities``."""
+
+    @property
+    def identities(self) -> tuple[str, str]:
+        """What increments call it: tools its name, pg_basebackup where it begins."""
+        return self.name, _beginning(self.start, self.timeline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +108,22 @@ def read_label(file: FileSource) -> Found:
         return BrokenBackup(path, "it has no start, stop or timeline")
     name = lines.get("LABEL", "").strip() or path.rpartition("/")[2]
     return ArchivedBackup(
-        name, "label", path, timeline, start, stop, _server_time(lines.get("STOP TIME", ""))
-    )
+        name, "label", path, timeline, start, stop, _server_time(lines.get("STOP TIME", "")),
+        needs=_increment_of(text),
+    )  # fmt: skip
+
+
+def _beginning(start: Lsn, timeline: int) -> str:
+    return f"the backup that begins at {start} on timeline {timeline}"
+
+
+def _increment_of(label: str) -> tuple[str, ...]:
+    """What a label says of the backup that it is an increment of (PostgreSQL 17 and later)."""
+    start = re.search(r"^INCREMENTAL FROM LSN: ([0-9A-F]{1,8}/[0-9A-F]{1,8})$", label, re.MULTILINE)
+    timeline = re.search(r"^INCREMENTAL FROM TLI: ([0-9]{1,10})$", label, re.MULTILINE)
+    if start is None or timeline is None:
+        return ()
+    return (_beginning(Lsn.parse(start[1]), int(timeline[1])),)
 
 
 def _server_time(text: str) -> float | None:
@@ -118,7 +144,7 @@ def read_manifest(path: Place) -> list[Found]:
     """The backup that pg_basebackup's ``backup_manifest`` describes. The manifest's own checksum is
     compared."""
     try:
-        head, tail, checksum = _ends(path)
+        head, tail, checksum, is_increment = _ends(path)
     except OSError as error:
         return [BrokenBackup(str(path), f"could not read it: {error.strerror}")]
     ranges = re.search(r'"WAL-Ranges":\s*(\[.*?\])', tail, re.DOTALL)
@@ -142,21 +168,55 @@ def read_manifest(path: Place) -> list[Found]:
     timeline, start = min((span[0], span[1]) for span in spans)
     stop = max(span[2] for span in spans)
     name = path.parent.name or str(path.parent)
-    return [ArchivedBackup(name, "pg_basebackup", str(path.parent), timeline, start, stop, None, identifier)]
+    needs = (_increment_of(_label_beside(path.parent)) or (UNKNOWN,)) if is_increment else ()
+    return [
+        ArchivedBackup(
+            name, "pg_basebackup", str(path.parent), timeline, start, stop, None, identifier, needs=needs
+        )
+    ]
 
 
-def _ends(path: Place) -> tuple[str, str, str]:
-    """Beginning and end of a manifest, and the SHA-256 of everything before its last line."""
-    sha256, head, tail = hashlib.sha256(), b"", b""
+def with_label(backup: ArchivedBackup, labels: Sequence[ArchivedBackup]) -> ArchivedBackup:
+    """A backup of pg_basebackup with what its label in the archive adds."""
+    if backup.stopped_at is not None:
+        return backup
+    of = {(label.timeline, label.start): label for label in reversed(labels)}
+    label = of.get((backup.timeline, backup.start))
+    if label is None:
+        return backup
+    needs = label.needs if backup.needs == (UNKNOWN,) and label.needs else backup.needs
+    return replace(backup, stopped_at=label.stopped_at, needs=needs)
+
+
+def _label_beside(folder: Place) -> str:
+    """The label in a backup, also in tar format, plain or with gzip; empty where it cannot be read."""
+    for name in ("backup_label", "base.tar", "base.tar.gz"):
+        if (folder / name).is_file():
+            try:
+                first = (folder / name).first_bytes(_LABEL_BYTES)
+                if name.endswith(".gz"):
+                    first = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(first, _LABEL_BYTES)
+            except (OSError, zlib.error):
+                return ""
+            return first.decode("utf-8", "replace")
+    return ""
+
+
+def _ends(path: Place) -> tuple[str, str, str, bool]:
+    """Beginning and end of a manifest, the SHA-256 of everything before its last line, and whether it names
+    files of an increment."""
+    sha256, head, tail, is_increment = hashlib.sha256(), b"", b"", False
     for piece in path.pieces():
         head = head or piece[:4096]
         tail += piece
+        is_increment = is_increment or b"/INCREMENTAL." in tail
         if len(tail) > 2 * _TAIL_BYTES:
             sha256.update(tail[:-_TAIL_BYTES])
             tail = tail[-_TAIL_BYTES:]
     cut = tail.rfind(b'"Manifest-Checksum"')
     sha256.update(tail[: max(cut, 0)])
-    return head.decode("utf-8", "replace"), tail.decode("utf-8", "replace"), sha256.hexdigest()
+    texts = (head.decode("utf-8", "replace"), tail.decode("utf-8", "replace"))
+    return *texts, sha256.hexdigest(), is_increment
 
 
 def _control_identifier(folder: Place) -> int | None:

@@ -141,9 +141,9 @@ _KINDS = (
     Kind(
         "backup unusable",
         _ERROR,
-        "The backup cannot be made consistent: WAL that it needs is missing.",
-        "Take a new base backup; keep this one only if the WAL can be found.",
-        "Keep this one only if the WAL can be found.",
+        "The backup cannot be restored: WAL that it needs, or the backup that it builds on, is missing.",
+        "Take a new base backup; keep this one only if what is missing can be found.",
+        "Keep this one only if what is missing can be found.",
     ),
     Kind(
         "backup unreadable",
@@ -164,6 +164,7 @@ _KINDS = (
     ),
     Kind("expired", _NOTE, "For an older backup, only the WAL that it needs itself is kept.", ""),
     Kind("label", _NOTE, "A backup left its label here, but the WAL that it needs is no longer here.", ""),
+    Kind("failed backup", _NOTE, "By its own tool's word the backup is not complete: it is not counted.", ""),
     Kind(
         "used backup",
         _NOTE,

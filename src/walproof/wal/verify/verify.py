@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from walproof.units import Lsn
-from walproof.wal.places.opened import Path, call, open_places
+from walproof.wal.places.opened import Path, open_places
 from walproof.wal.progress import Observe
 from walproof.wal.segment import segment_name
 from walproof.wal.verify.archived import set_aside_unarchived, unarchived_histories
-from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, NoBackup, read_label
+from walproof.wal.verify.backups import ArchivedBackup
 from walproof.wal.verify.chain import build_chains
+from walproof.wal.verify.described import describe
 from walproof.wal.verify.files import condensed
 from walproof.wal.verify.kept import KeptResults
 from walproof.wal.verify.layouts.archive import Archive
@@ -129,15 +130,15 @@ def _verified(
     reading = read_archive(archive, since, kept, verifier, observe)
     timelines = read_timelines(reading)
     set_aside_unarchived(reading, timelines)
-    described, problems = _backups(archive, reading)
-    chains = build_chains(reading, timelines, described)
-    restorable, unusable = windows(reading, timelines, chains, described)
+    known = describe(archive, reading)
+    chains = build_chains(reading, timelines, known.backups)
+    restorable, unusable = windows(reading, timelines, chains, known.complete)
     # A label counts as a backup only if it leads to something.
     restored = {window.backup for window in restorable}
-    described = tuple(backup for backup in described if backup.tool != "label" or backup in restored)
+    described = tuple(backup for backup in known.backups if backup.tool != "label" or backup in restored)
     everything = [
         *reading.problems, *timelines.problems, *unarchived_histories(reading, timelines),
-        *chains.problems, *problems, *unusable, *_not_there(archive, reading, chains.problems),
+        *chains.problems, *known.problems, *unusable, *_not_there(archive, reading, chains.problems),
     ]  # fmt: skip
     problems = _ordered(condensed(everything))
     names = sorted(
@@ -180,66 +181,6 @@ def _ordered(problems: Iterable[Problem]) -> list[Problem]:
         return _ORDER.index(problem.severity), int(problem.lsn or 0), number, problem.kind
 
     return sorted(dict.fromkeys(problems), key=place)
-
-
-def _backups(archive: Archive, reading: ArchiveReading) -> tuple[tuple[ArchivedBackup, ...], list[Problem]]:
-    """Backups with what their labels add, and what is wrong with descriptions. If no backup was found, those
-    that only left their label in the archive are taken: they are elsewhere."""
-    labels: list[ArchivedBackup] = []
-    problems: list[Problem] = []
-    for file in archive.listing.labels:
-        label = call(archive.places, read_label, file)
-        if isinstance(label, ArchivedBackup):
-            labels.append(label)
-        else:
-            problems.append(Problem("backup unreadable", f"label of a backup: {label.reason}", label.path))
-    described: list[ArchivedBackup] = []
-    for backup in archive.backups:
-        if isinstance(backup, BrokenBackup):
-            problems.append(Problem("backup unreadable", backup.reason, backup.path))
-        elif isinstance(backup, NoBackup):
-            problems.append(Problem(backup.kind, backup.reason, backup.path))
-        elif backup.complaint is not None:
-            problems.append(
-                Problem(
-                    "backup unreadable",
-                    f"backup {backup.name}: {backup.complaint}",
-                    backup.path,
-                    lsn=backup.start,
-                )
-            )
-        elif _is_of_another(backup, reading):
-            continue
-        else:
-            described.append(_with_label(backup, labels))
-    if all(isinstance(backup, NoBackup) for backup in archive.backups):
-        described = labels
-    return tuple(sorted(described, key=lambda backup: (backup.stop, backup.name))), problems
-
-
-def _is_of_another(backup: ArchivedBackup, reading: ArchiveReading) -> bool:
-    """Whether it is a backup of an earlier cluster at this place (Barman keeps both in one folder)."""
-    identifier = reading.reference.system_identifier
-    return None not in (identifier, backup.system_identifier) and identifier != backup.system_identifier
-
-
-def _with_label(backup: ArchivedBackup, labels: Sequence[ArchivedBackup]) -> ArchivedBackup:
-    if backup.stopped_at is not None:
-        return backup
-    label = next(
-        (
-            candidate
-            for candidate in labels
-            if (candidate.timeline, candidate.start) == (backup.timeline, backup.start)
-        ),
-        None,
-    )
-    if label is None:
-        return backup
-    return ArchivedBackup(
-        backup.name, backup.tool, backup.path, backup.timeline, backup.start, backup.stop, label.stopped_at,
-        backup.system_identifier, backup.version,
-    )  # fmt: skip
 
 
 def _not_there(archive: Archive, reading: ArchiveReading, known: Sequence[Problem]) -> Iterator[Problem]:

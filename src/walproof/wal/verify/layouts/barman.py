@@ -13,7 +13,7 @@ from datetime import datetime
 from walproof.errors import UnitError
 from walproof.units import Lsn
 from walproof.wal.places.place import Place, read_text
-from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found
+from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found, NoBackup
 from walproof.wal.verify.layouts.archive import Archive, joined, list_files
 from walproof.wal.verify.names import is_segment
 
@@ -66,22 +66,25 @@ def _backups(folder: Place) -> Iterator[Found]:
         path = folder / entry.name / "backup.info"
         if not entry.is_folder or not path.is_file():
             continue
-        backup = _backup(entry.name, path)
-        if backup is not None:
-            yield backup
+        yield _backup(entry.name, path)
 
 
-def _backup(name: str, path: Place) -> Found | None:
-    """A backup; None if Barman's own status says that it failed or still runs."""
+def _backup(name: str, path: Place) -> Found:
+    """A backup, unless Barman's own status says that it failed or still runs."""
     try:
         lines = read_text(path).splitlines()
     except (OSError, ValueError):
         return BrokenBackup(str(path), "it cannot be read")
     fields = dict(line.split("=", 1) for line in lines if "=" in line)
     status = fields.get("status")
-    if status in ("FAILED", "STARTED", "EMPTY"):
-        return None
+    if status in ("FAILED", "STARTED", "EMPTY", "SYNCING"):
+        return NoBackup(str(path.parent), "failed backup", f"backup {name}: Barman's status is {status}")
     system = fields.get("systemid", "")
+    parent = fields.get("parent_backup_id", "None")
+    is_snapshot = fields.get("snapshots_info", "None") != "None"  # the data is in volumes
+    has_data = is_snapshot or any(
+        entry.name.startswith(("data", "pgdata")) for entry in path.parent.entries()
+    )
     try:
         return ArchivedBackup(
             name,
@@ -93,6 +96,8 @@ def _backup(name: str, path: Place) -> Found | None:
             _time(fields.get("end_time", "")),
             int(system) if system.isdigit() else None,
             int(fields["version"]) // 10000 if fields.get("version", "").isdigit() else None,
+            None if has_data else "backup.info is there, but its data is missing",
+            () if parent in ("None", "") else (parent,),
         )
     except (KeyError, ValueError, UnitError):
         return BrokenBackup(str(path), f"it has no begin_xlog, end_xlog or timeline (status {status})")

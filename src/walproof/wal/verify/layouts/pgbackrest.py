@@ -87,11 +87,20 @@ def _backups(folder: Place) -> Iterator[tuple[int | None, Found]]:
                 unix_time(entry["backup-timestamp-stop"]),
                 None if system is None else checked(int, system),
                 complaint=None if label in there else "backup.info names it, but its folder is missing",
+                needs=_needs(entry),
             )
         except (KeyError, TypeError, ValueError):
             yield None, BrokenBackup(str(place), "its entry in backup.info has no start and stop")
         else:
             yield number, backup
+
+
+def _needs(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The backups whose files an incremental or differential one refers to; of older versions, the one
+    before."""
+    said = entry.get("backup-reference")
+    several = said if isinstance(said, list) else [entry.get("backup-prior")]
+    return tuple(label for label in several if isinstance(label, str))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

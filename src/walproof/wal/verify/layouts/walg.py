@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from walproof.units import Lsn
@@ -34,7 +35,9 @@ def archives(folder: Place) -> Iterator[Archive]:
 
 
 def _backups(folder: Place) -> Iterator[Found]:
-    for entry in folder.entries():
+    entries = folder.entries()
+    folders = {entry.name for entry in entries if entry.is_folder}
+    for entry in entries:
         match = _SENTINEL.fullmatch(entry.name)
         if match is None:
             continue
@@ -43,7 +46,10 @@ def _backups(folder: Place) -> Iterator[Found]:
             yield BrokenBackup(entry.path, "it is not a JSON object")
         else:
             metadata = json_object(folder / match[1] / "metadata.json") or {}
-            yield _backup(match[1], int(match[2], 16), entry.path, sentinel, metadata)
+            backup = _backup(match[1], int(match[2], 16), entry.path, sentinel, metadata)
+            if match[1] not in folders and isinstance(backup, ArchivedBackup):
+                backup = replace(backup, complaint="its sentinel is there, but its folder is missing")
+            yield backup
 
 
 def _backup(
@@ -57,7 +63,11 @@ def _backup(
     system = _number(sentinel.get("SystemIdentifier"), metadata.get("system_identifier"))
     version = _number(sentinel.get("PgVersion"), metadata.get("pg_version"))
     major = None if version is None else version // 10000
-    return ArchivedBackup(name, "WAL-G", path, timeline, Lsn(start), Lsn(stop), finished, system, major)
+    said = (sentinel.get("DeltaFrom"), sentinel.get("DeltaFullName"))
+    needs = tuple(dict.fromkeys(parent for parent in said if isinstance(parent, str) and parent))
+    return ArchivedBackup(
+        name, "WAL-G", path, timeline, Lsn(start), Lsn(stop), finished, system, major, needs=needs
+    )
 
 
 def _number(*values: object) -> int | None:

@@ -1,0 +1,99 @@
+"""The base backups of one archive: those that count, what their labels add, and why others do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from walproof.wal.places.opened import call
+from walproof.wal.verify.backups import (
+    UNKNOWN,
+    ArchivedBackup,
+    BrokenBackup,
+    NoBackup,
+    read_label,
+    with_label,
+)
+from walproof.wal.verify.layouts.archive import Archive
+from walproof.wal.verify.problems import Problem
+from walproof.wal.verify.reading import ArchiveReading
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedBackups:
+    """What is known about an archive's backups before its WAL is looked at."""
+
+    backups: tuple[ArchivedBackup, ...]
+    """In order of place."""
+    complete: tuple[ArchivedBackup, ...]
+    """Those of them that lack no backup which they build on."""
+    problems: tuple[Problem, ...]
+
+
+def describe(archive: Archive, reading: ArchiveReading) -> DescribedBackups:
+    """Backups with what their labels add, and what is wrong with them. If no backup was found, those that
+    only left their label in the archive are taken: they are elsewhere."""
+    problems: list[Problem] = []
+    labels = list(_labels(archive, problems))
+    backups: list[ArchivedBackup] = []
+    for backup in archive.backups:
+        if isinstance(backup, BrokenBackup):
+            problems.append(Problem("backup unreadable", backup.reason, backup.path))
+        elif isinstance(backup, NoBackup):
+            problems.append(Problem(backup.kind, backup.reason, backup.path))
+        elif backup.complaint is not None:
+            message = f"backup {backup.name}: {backup.complaint}"
+            problems.append(Problem("backup unreadable", message, backup.path, lsn=backup.start))
+        elif not _is_of_another(backup, reading):
+            backups.append(with_label(backup, labels))
+    if all(isinstance(backup, NoBackup) for backup in archive.backups):
+        return DescribedBackups(_ordered(labels), _ordered(labels), tuple(problems))
+    complete = _complete(backups)
+    problems += _parentless(backups, complete)
+    return DescribedBackups(_ordered(backups), _ordered(complete), tuple(problems))
+
+
+def _labels(archive: Archive, problems: list[Problem]) -> Iterator[ArchivedBackup]:
+    for file in archive.listing.labels:
+        label = call(archive.places, read_label, file)
+        if isinstance(label, ArchivedBackup):
+            yield label
+        elif isinstance(label, BrokenBackup):
+            problems.append(Problem("backup unreadable", f"label of a backup: {label.reason}", label.path))
+
+
+def _ordered(backups: Iterable[ArchivedBackup]) -> tuple[ArchivedBackup, ...]:
+    return tuple(sorted(backups, key=lambda backup: (backup.stop, backup.name)))
+
+
+def _is_of_another(backup: ArchivedBackup, reading: ArchiveReading) -> bool:
+    """Whether it is a backup of an earlier cluster at this place (Barman keeps both in one folder)."""
+    identifier = reading.reference.system_identifier
+    return None not in (identifier, backup.system_identifier) and identifier != backup.system_identifier
+
+
+def _complete(backups: Sequence[ArchivedBackup]) -> list[ArchivedBackup]:
+    """The backups whose whole line of ancestors is there."""
+    complete = list(backups)
+    while True:
+        there = {identity for backup in complete for identity in backup.identities}
+        left = [backup for backup in complete if there.issuperset(backup.needs)]
+        if len(left) == len(complete):
+            return complete
+        complete = left
+
+
+def _parentless(backups: Sequence[ArchivedBackup], complete: Sequence[ArchivedBackup]) -> Iterator[Problem]:
+    """The problem of each backup that lacks one which it builds on."""
+    there = {identity for backup in backups for identity in backup.identities}
+    usable = {identity for backup in complete for identity in backup.identities}
+    for backup in backups:
+        lacking = next((parent for parent in backup.needs if parent not in usable), None)
+        if lacking is not None:
+            why = ", which lacks its own" if lacking in there else ", which is not there"
+            yield Problem(
+                "backup unusable",
+                f"backup {backup.name} is incremental and builds on "
+                f"{lacking}{'' if lacking == UNKNOWN else why}",
+                backup.path, timeline=backup.timeline, lsn=backup.start, end_lsn=backup.stop,
+            )  # fmt: skip
