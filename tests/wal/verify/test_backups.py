@@ -14,8 +14,9 @@ from tests.wal.server import BINDIRS, Server
 from tests.wal.verify.conftest import Layer, temporary_folder
 from tests.wal.verify.layouts import compress
 from tests.wal.verify.restore import recover
-from tests.wal.verify.source import SETTINGS
+from tests.wal.verify.source import MB, SETTINGS, segment_lsn
 from walproof.privilege.user import running_as, server_user
+from walproof.report.wal.verify_verdict import verdict
 from walproof.wal.verify.verify import VerifiedArchive, verify
 
 
@@ -123,6 +124,13 @@ def test_increments_of_barman(layer: Layer) -> None:
     (found,) = verify([laid.root]).archives
     assert _kinds(found) == ["backup unusable", "failed backup"]
     assert found.windows == ()
+    second.unlink()
+    (found,) = verify([laid.root]).archives
+    assert _kinds(found) == ["no backup", "failed backup"]
+    assert [problem.message for problem in found.problems] == [
+        "there is no base backup in the repository of Barman",
+        f"backup {first.parent.name}: Barman's status is FAILED",
+    ]
     laid.write(second, text.encode())
     (found,) = verify([laid.root]).archives
     assert (_kinds(found), len(found.windows), found.is_whole) == (["failed backup"], 1, True)
@@ -132,6 +140,27 @@ def test_increments_of_barman(layer: Layer) -> None:
     assert found.windows == ()
     laid.write(second, f"{text}snapshots_info={{'provider': 'gcp'}}\n".encode())
     assert len(verify([laid.root]).archives[0].windows) == 1
+
+
+def test_backups_of_one_name_count_each(layer: Layer, tmp_path: Path) -> None:
+    """A folder for each day, with ``base`` in it: what is lost between the two is said."""
+    laid = layer("folder", "")
+    first, second = laid.source.backups
+    for day, number in (("2026-11-26", 1), ("2026-11-27", 2)):
+        shutil.copytree(laid.root / "backups" / f"backup{number}", tmp_path / "days" / day / "base")
+    shutil.rmtree(laid.root / "backups")
+    lost = next(name for name in laid.source.names(1) if first.stop < segment_lsn(name) < second.start - MB)
+    laid.lose(lost)
+    (found,) = verify([laid.root], backups=[tmp_path / "days"]).archives
+    names = ["2026-11-26/base", "2026-11-27/base"]
+    assert [window.backup.name for window in found.windows] == names
+    assert [problem.later_backup for problem in found.problems] == names[1:]
+    said = verdict(found)
+    assert said.startswith("broken, 1 problem: no restore to moments between ")
+    assert f" to {laid.source.end_before(segment_lsn(lost))}, and from " in said.replace(")", "")
+    days = tmp_path / "days"
+    (twice,) = verify([laid.root, days], backups=[days, days / "2026-11-27"]).archives
+    assert [backup.name for backup in twice.backups] == names
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@ backups."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tests.golden.unpack import VERSIONS, unpack
 from tests.wal.verify.conftest import Layer
 from tests.wal.verify.source import MB
 from walproof.errors import WalError
+from walproof.report.wal.verify_prometheus import verification_prometheus
+from walproof.report.wal.verify_verdict import verdict
 from walproof.units import Lsn
 from walproof.wal.verify.verify import verify
 
@@ -96,6 +99,20 @@ def test_backups_elsewhere_and_labels_alone(layer: Layer) -> None:
     shutil.rmtree(laid.root / "backups")
     (labels,) = verify([laid.root]).archives
     assert [window.backup.tool for window in labels.windows] == ["label", "label"]
+    stop = laid.source.backups[1].stop
+    said = verdict(labels)
+    assert said.startswith(
+        f"whole: the WAL goes from {labels.ranges[0].start} to {laid.source.ends[-1]} without"
+    )
+    assert "2 base backups were taken, the last at " in said
+    assert said.endswith(f"({stop}), and were not seen (--backups names where they are)")
+    assert len({backup.name for backup in labels.backups}) == 2
+    metrics = verification_prometheus(verify([laid.root]))
+    assert re.search(r"^walproof_archive_backups\{.*\} 0$", metrics, re.MULTILINE)
+    assert re.search(r"^walproof_archive_restore_windows\{.*\} 0$", metrics, re.MULTILINE)
+    assert re.search(
+        r"^walproof_archive_restore_last_timestamp_seconds\{.*\} [0-9.]+$", metrics, re.MULTILINE
+    )
     folders = [laid.source.folder / f"backup{number}" for number in (1, 2)]
     (found,) = verify([laid.root], backups=folders).archives
     assert [window.backup.tool for window in found.windows] == ["pg_basebackup", "pg_basebackup"]
@@ -104,6 +121,11 @@ def test_backups_elsewhere_and_labels_alone(layer: Layer) -> None:
         label.unlink()
     (nothing,) = verify([laid.root]).archives
     assert (nothing.windows, nothing.is_whole) == ((), True)
+    empty = laid.root / "empty"
+    empty.mkdir()
+    (nothing,) = verify([laid.root], backups=[empty]).archives
+    assert [problem.message for problem in nothing.problems] == [f"there is no base backup in {empty}"]
+    assert verdict(nothing) == "broken, 1 problem: no base backup was found (--backups names where they are)"
 
 
 def test_what_retention_leaves_of_an_older_backup_is_no_gap(layer: Layer) -> None:

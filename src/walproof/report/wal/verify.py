@@ -67,7 +67,7 @@ def dateline(archive: VerifiedArchive) -> str:
 
 def _sections(archive: VerifiedArchive) -> Iterator[Section]:
     if archive.windows:
-        yield Section("windows", "What can be restored", (_windows(archive),))
+        yield Section("windows", _heading(archive), (_windows(archive),))
     elif archive.ranges:
         yield Section("ranges", "WAL without a break", (_ranges(archive),))
 
@@ -97,7 +97,12 @@ def _windows(archive: VerifiedArchive) -> Table:
         for window in shown[-1:]
         if window.partial is not None
     ]
-    return Table("What can be restored", columns, rows, " ".join(notes) or None)
+    return Table(_heading(archive), columns, rows, " ".join(notes) or None)
+
+
+def _heading(archive: VerifiedArchive) -> str:
+    is_seen = any(window.backup.tool != "label" for window in archive.windows)
+    return "What can be restored" if is_seen else "What can be restored, if the backups are kept"
 
 
 def _ended_by(reason: str) -> str:

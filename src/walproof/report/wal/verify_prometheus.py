@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from walproof.report.wal.verify_verdict import spans
+from walproof.report.wal.verify_verdict import RestorableSpan, lines, spans
 from walproof.wal.verify.problems import KINDS, ProblemSeverity
 from walproof.wal.verify.verify import Verification, VerifiedArchive
 
@@ -21,28 +21,43 @@ _GAUGES: tuple[tuple[str, str, _Value], ...] = (
         "Files that were not checked (--since, or changing while they were read).",
         lambda archive: archive.skipped_files,
     ),
-    ("backups", "Base backups that were found.", lambda archive: len(archive.backups)),
+    (
+        "backups",
+        "Base backups that were found.",
+        lambda archive: sum(backup.tool != "label" for backup in archive.backups),
+    ),
     (
         "restore_windows",
         "Pairs of a backup and a timeline that can be restored.",
-        lambda archive: len(archive.windows),
+        lambda archive: sum(window.backup.tool != "label" for window in archive.windows),
     ),
     (
         "restore_first_timestamp_seconds",
         "Earliest moment that can be restored to.",
-        lambda archive: next((span.start_time for span in spans(archive)), None),
+        lambda archive: min(_known(span.start_time for span in _meant(archive)), default=None),
     ),
     (
         "restore_last_timestamp_seconds",
         "Last moment that can be restored to: end of the last transaction.",
-        lambda archive: next((span.end_time for span in reversed(spans(archive)) if span.end_time), None),
+        lambda archive: max(_known(span.end_time for span in _meant(archive)), default=None),
     ),
     (
         "restore_last_lsn_bytes",
         "Last location that can be restored to.",
-        lambda archive: next((float(span.end) for span in reversed(spans(archive))), None),
+        lambda archive: max((float(span.end) for span in _meant(archive)), default=None),
     ),
 )
+
+
+def _meant(archive: VerifiedArchive) -> list[RestorableSpan]:
+    """What can be restored along the timeline of the server whose pg_wal is there; without one, along each
+    that could be the server's, so that a branch that was abandoned hides nothing."""
+    meant = lines(archive)[:1] if archive.pg_wal else lines(archive)
+    return [span for line in meant for span in spans(archive, line)]
+
+
+def _known(times: Iterable[float | None]) -> Iterator[float]:
+    return (time for time in times if time is not None)
 
 
 def verification_prometheus(found: Verification) -> str:

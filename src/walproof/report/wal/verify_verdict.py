@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from walproof.units import Lsn
+from walproof.wal.verify.backups import ArchivedBackup
 from walproof.wal.verify.verify import VerifiedArchive
-from walproof.wal.verify.windows import RestoreWindow
+from walproof.wal.verify.windows import ArchiveRange, RestoreWindow
 
 _SPANS_MOST = 3
 
@@ -32,13 +33,69 @@ def moment(unix_s: float | None) -> str:
     return text.removesuffix(".000000") + "+00"
 
 
-def spans(archive: VerifiedArchive) -> tuple[RestorableSpan, ...]:
-    """What can be restored along the newest timeline that each backup leads to, in order of place."""
-    newest: dict[str, RestoreWindow] = {}
+def lines(archive: VerifiedArchive) -> tuple[int, ...]:
+    """Timelines to speak of: the one that restores are meant for, which is that of the server whose pg_wal is
+    there, else the newest that a backup leads to; then others with later WAL, newest first. None if no backup
+    leads anywhere."""
+    restorable = {window.timeline for window in archive.windows}
+    if not restorable:
+        return ()
+    live = archive.live_timeline
+    main = live if live in restorable and live is not None else max(restorable)
+    ends = _ends(archive)
+    others = [
+        timeline
+        for timeline in ends
+        # What follows the main one and cannot be reached is what it has lost.
+        if timeline != main
+        and (timeline in restorable or not _follows(archive, timeline, main))
+        and _is_later(ends[timeline], ends.get(main))
+    ]
+    return main, *sorted(others, reverse=True)
+
+
+def _ends(archive: VerifiedArchive) -> dict[int, ArchiveRange]:
+    """Of each timeline, the WAL that goes furthest."""
+    furthest: dict[int, ArchiveRange] = {}
+    for run in archive.ranges:
+        known = furthest.get(run.timeline)
+        if known is None or run.end > known.end:
+            furthest[run.timeline] = run
+    return furthest
+
+
+def _is_later(run: ArchiveRange, than: ArchiveRange | None) -> bool:
+    """By the clock where both have transactions: after a fork, equal locations are of different moments."""
+    if than is None or run.end_time is None or than.end_time is None:
+        return than is None or run.end > than.end
+    return run.end_time > than.end_time
+
+
+def _follows(archive: VerifiedArchive, timeline: int, other: int) -> bool:
+    """Whether a timeline branched off another, or nothing says which it did."""
+    known = archive.ancestors.get(timeline)
+    return timeline > other and (known is None or any(ancestor == other for ancestor, _ in known))
+
+
+def _leads(archive: VerifiedArchive, window: RestoreWindow, line: int) -> bool:
+    """Whether a window is on the way to a timeline: its backup ended before that branched off."""
+    backup, known = window.backup, archive.ancestors.get(line)
+    is_before = known is None or any(
+        ancestor == backup.timeline and backup.stop <= end for ancestor, end in known
+    )
+    is_on_way = window.timeline == line or _follows(archive, line, window.timeline)
+    return is_on_way and (backup.timeline == line or is_before)
+
+
+def spans(archive: VerifiedArchive, line: int) -> tuple[RestorableSpan, ...]:
+    """What can be restored on the way to a timeline, as far as each backup leads, in order of place."""
+    newest: dict[ArchivedBackup, RestoreWindow] = {}
     for window in archive.windows:
-        known = newest.get(window.backup.name)
-        if known is None or (window.timeline, window.end) > (known.timeline, known.end):
-            newest[window.backup.name] = window
+        known = newest.get(window.backup)
+        if _leads(archive, window, line) and (
+            known is None or (window.timeline, window.end) > (known.timeline, known.end)
+        ):
+            newest[window.backup] = window
     found: list[RestorableSpan] = []
     for window in sorted(newest.values(), key=lambda window: (window.backup.stop, window.end)):
         start, start_time = window.backup.stop, window.start_time
@@ -55,40 +112,77 @@ def spans(archive: VerifiedArchive) -> tuple[RestorableSpan, ...]:
 
 def verdict(archive: VerifiedArchive) -> str:
     """The sentence. Of a broken archive, what cannot be restored comes first."""
-    found_spans = spans(archive)
-    moments = _moments(found_spans)
     unread = f"; {archive.skipped_files:,} files were not checked" if archive.skipped_files else ""
     count = len(archive.faults)
-    problems = f"{count} problem{'' if count == 1 else 's'}"
-    if moments:
-        lost = "" if archive.is_whole else _lost(archive, found_spans)
-        head = "whole" if archive.is_whole else f"broken, {problems}"
-        return f"{head}: {lost}you can restore to any moment {moments}{unread}"
-    if archive.backups:
-        head = "whole" if archive.is_whole else f"broken, {problems}"
+    head = "whole" if archive.is_whole else f"broken, {count} problem{'' if count == 1 else 's'}"
+    labels = [backup for backup in archive.backups if backup.tool == "label"]
+    lost = "" if archive.is_whole else _lost(archive)
+    if archive.windows and not labels:
+        moments = _moments(spans(archive, lines(archive)[0]))
+        return f"{head}: {lost}you can restore to any moment {moments}{_others(archive)}{unread}"
+    if archive.backups and not labels:
         return f"{head}: none of the {len(archive.backups)} backups can be restored{unread}"
-    found = "; no base backup was found (--backups names where they are)"
+    found = _unseen(labels) if labels else "no base backup was found"
+    found += " (--backups names where they are)"
     if not archive.is_whole:
-        return f"broken, {problems}{found}{unread}"
+        return f"{head}: {lost}{found}{unread}"
     if not archive.ranges:
-        return f"nothing to restore: there is no whole segment{found}{unread}"
+        return f"nothing to restore: there is no whole segment; {found}{unread}"
     start, end = min(range_.start for range_ in archive.ranges), max(range_.end for range_ in archive.ranges)
-    return f"whole: the WAL goes from {start} to {end} without a break{found}{unread}"
+    is_let_go = any(problem.kind == "expired" for problem in archive.problems)
+    how = "with gaps that retention left" if is_let_go else "without a break"
+    return f"{head}: the WAL goes from {start} to {end} {how}; {found}{unread}"
 
 
-def _lost(archive: VerifiedArchive, found: Sequence[RestorableSpan]) -> str:
+def _unseen(labels: Sequence[ArchivedBackup]) -> str:
+    """What is known about backups that only left labels. Whether they are kept is not."""
+    last = labels[-1]
+    at = _place(last.stop, last.stopped_at)
+    if len(labels) == 1:
+        return f"a base backup was taken at {at}, and was not seen"
+    return f"{len(labels)} base backups were taken, the last at {at}, and were not seen"
+
+
+def _others(archive: VerifiedArchive) -> str:
+    """Which timeline leads where, if they part, as the sentence's end."""
+    main, *others = lines(archive)
+    latest, ends = max(main, *archive.timelines, *archive.ancestors), _ends(archive)
+    said = [
+        f"; timeline {line} goes on to {_place(ends[line].end, ends[line].end_time)}"
+        + ("" if spans(archive, line) else ", where no backup leads")
+        for line in others
+    ]
+    if main != latest:
+        said.append(f"; recovery_target_timeline = {main} leads there, latest to timeline {latest}")
+    elif others:
+        said.append(f"; recovery_target_timeline = latest leads to timeline {latest}")
+    return "".join(said)
+
+
+def _lost(archive: VerifiedArchive) -> str:
     """Moments for which there was WAL, and that no restore reaches, as the sentence's beginning."""
-    parts = [
-        f"between {_place(before.end, before.end_time)} and {_place(after.start, after.start_time)}"
-        for before, after in pairwise(found)
-    ][-_SPANS_MOST:]
-    last = found[-1]
-    newest = max(window.timeline for window in archive.windows)
-    later = [run for run in archive.ranges if run.timeline >= newest and run.end > last.end]
-    if later:
-        furthest = max(later, key=lambda run: run.end)
-        parts.append(f"after {_place(last.end, last.end_time)} (the WAL goes on to {furthest.end})")
-    return f"no restore to moments {', or '.join(parts)}; " if parts else ""
+    parts: list[str] = []
+    for line in reversed(lines(archive)):
+        found = spans(archive, line)
+        of = f" of timeline {line}" if line != lines(archive)[0] else ""
+        parts += [
+            f"between {_place(before.end, before.end_time)} and {_place(after.start, after.start_time)}{of}"
+            for before, after in pairwise(found)
+        ]
+        reached = {window.timeline for window in archive.windows} - {line}
+        later = [
+            run
+            for run in archive.ranges
+            if found
+            and run.end > found[-1].end
+            and (run.timeline == line or _follows(archive, run.timeline, line))
+            and run.timeline not in reached
+        ]
+        if later:
+            last, furthest = found[-1], max(later, key=lambda run: run.end)
+            goes_on = f"(the WAL goes on to {furthest.end})"
+            parts.append(f"after {_place(last.end, last.end_time)}{of} {goes_on}")
+    return f"no restore to moments {', or '.join(parts[-_SPANS_MOST:])}; " if parts else ""
 
 
 def _place(lsn: Lsn, unix_s: float | None) -> str:

@@ -106,11 +106,9 @@ def read_label(file: FileSource) -> Found:
         timeline = int(lines["START TIMELINE"])
     except (KeyError, IndexError, ValueError, UnitError):
         return BrokenBackup(path, "it has no start, stop or timeline")
-    name = lines.get("LABEL", "").strip() or path.rpartition("/")[2]
-    return ArchivedBackup(
-        name, "label", path, timeline, start, stop, _server_time(lines.get("STOP TIME", "")),
-        needs=_increment_of(text),
-    )  # fmt: skip
+    # What its LABEL says is the same for all backups of pg_basebackup.
+    name, stopped = path.rpartition("/")[2], _server_time(lines.get("STOP TIME", ""))
+    return ArchivedBackup(name, "label", path, timeline, start, stop, stopped, needs=_increment_of(text))
 
 
 def _beginning(start: Lsn, timeline: int) -> str:

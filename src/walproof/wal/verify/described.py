@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from walproof.wal.places.opened import call
 from walproof.wal.verify.backups import (
@@ -15,7 +16,7 @@ from walproof.wal.verify.backups import (
     with_label,
 )
 from walproof.wal.verify.layouts.archive import Archive
-from walproof.wal.verify.problems import Problem
+from walproof.wal.verify.problems import Problem, ProblemSeverity
 from walproof.wal.verify.reading import ArchiveReading
 
 
@@ -46,11 +47,19 @@ def describe(archive: Archive, reading: ArchiveReading) -> DescribedBackups:
             problems.append(Problem("backup unreadable", message, backup.path, lsn=backup.start))
         elif not _is_of_another(backup, reading):
             backups.append(with_label(backup, labels))
+    is_at_fault = any(problem.severity is ProblemSeverity.error for problem in problems)
+    if archive.backups_in and not backups and not is_at_fault:
+        where = " and ".join(archive.backups_in)
+        problems.append(Problem("no backup", f"there is no base backup in {where}"))
     if all(isinstance(backup, NoBackup) for backup in archive.backups):
         return DescribedBackups(_ordered(labels), _ordered(labels), tuple(problems))
+    backups = list(dict.fromkeys(backups))
     complete = _complete(backups)
     problems += _parentless(backups, complete)
-    return DescribedBackups(_ordered(backups), _ordered(complete), tuple(problems))
+    named = {backup: replace(backup, name=_full_name(backup, backups)) for backup in backups}
+    return DescribedBackups(
+        _ordered(named.values()), _ordered(named[backup] for backup in complete), tuple(problems)
+    )
 
 
 def _labels(archive: Archive, problems: list[Problem]) -> Iterator[ArchivedBackup]:
@@ -60,6 +69,17 @@ def _labels(archive: Archive, problems: list[Problem]) -> Iterator[ArchivedBacku
             yield label
         elif isinstance(label, BrokenBackup):
             problems.append(Problem("backup unreadable", f"label of a backup: {label.reason}", label.path))
+
+
+def _full_name(backup: ArchivedBackup, backups: Sequence[ArchivedBackup]) -> str:
+    """Its name; where others have the same, as much of its path as tells them apart."""
+    same = [PurePath(other.path).parts for other in backups if other.name == backup.name]
+    if len(same) == 1:
+        return backup.name
+    own = PurePath(backup.path).parts
+    tails = (own[-count:] for count in range(1, len(own) + 1))
+    alone = (tail for tail in tails if sum(parts[-len(tail) :] == tail for parts in same) == 1)
+    return str(PurePath(*next(alone, own)))
 
 
 def _ordered(backups: Iterable[ArchivedBackup]) -> tuple[ArchivedBackup, ...]:

@@ -152,6 +152,12 @@ _KINDS = (
         "Verify the backup with the tool that made it (pg_verifybackup for a backup_manifest).",
     ),
     Kind(
+        "no backup",
+        _ERROR,
+        "WAL alone restores nothing: a restore begins with a base backup.",
+        "Take a base backup, or name the folder that has one (--backups).",
+    ),
+    Kind(
         "not there", _ERROR, "The tool's catalogue names these files, but they are gone.", _COPY, _COPY_OLDER
     ),
     Kind("unfinished", _NOTE, "The last segment is not full, as while it is being written.", ""),

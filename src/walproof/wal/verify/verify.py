@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
@@ -68,6 +68,10 @@ class VerifiedArchive:
     ranges: tuple[ArchiveRange, ...]
     problems: tuple[Problem, ...]
     """Includes notes; the worst come first, then by place."""
+    ancestors: Mapping[int, tuple[tuple[int, Lsn], ...]]
+    """For each timeline with a history: each ancestor and where it was left, oldest first."""
+    live_timeline: int | None
+    """The newest timeline in a server's pg_wal."""
 
     @property
     def faults(self) -> tuple[Problem, ...]:
@@ -169,6 +173,10 @@ def _verified(
         windows=restorable,
         ranges=ranges(chains),
         problems=tuple(with_later_backups(problems, restorable, timelines, reading.segment_size)),
+        ancestors=timelines.ancestors,
+        live_timeline=max(
+            (file.timeline for file in archive.listing.segments if archive.is_live(file.path)), default=None
+        ),
     )
 
 

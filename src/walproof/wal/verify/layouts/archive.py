@@ -38,6 +38,9 @@ class Archive:
     live: tuple[str, ...] = ()
     """Folders among them that are a server's pg_wal: the last segment is being written, later ones are
     prepared."""
+    backups_in: tuple[str, ...] = ()
+    """Where a base backup has to be: the tool's own repository, and the folders that were named for it. Empty
+    for a folder whose backups may be anywhere."""
 
     def is_live(self, path: str) -> bool:
         """Whether a file is in a server's pg_wal."""

@@ -54,7 +54,10 @@ def find_archives(paths: Sequence[Place], backups: Sequence[Place] = ()) -> tupl
         if not path.is_folder():
             raise WalError(f'could not open directory "{path}": it is not a folder')
         _explore(path.absolute(), elsewhere, MOST_FOLDERS)
-    archives = [*found.archives, *_clusters(found.folders)]
+    of_tools = [
+        replace(archive, backups_in=(f"the repository of {archive.layout}",)) for archive in found.archives
+    ]
+    archives = [*of_tools, *_clusters(found.folders)]
     if not any(archive.listing.segments for archive in archives):
         raise WalError(
             f'could not find any WAL file in "{paths[0]}"',
@@ -62,6 +65,8 @@ def find_archives(paths: Sequence[Place], backups: Sequence[Place] = ()) -> tupl
         )
     for other in elsewhere.archives:
         found.backups += other.backups
+    named = tuple(str(path) for path in backups)
+    archives = [replace(archive, backups_in=archive.backups_in + named) for archive in archives]
     return tuple(_with_backups(archives, [*found.backups, *elsewhere.backups]))
 
 
