@@ -289,7 +289,12 @@ def _sort_out(reading: ArchiveReading, facts: dict[str, FileFacts], gone: set[st
         is_usable = all(problem.kind in ("damaged", "checksum") for problem in problems)
         segment = Segment(file.timeline, number, file, found, is_usable)
         candidates.setdefault((file.timeline, number, file.is_partial), []).append((segment, problems))
+    last: dict[int, int] = {}
+    for timeline, number, is_partial in candidates:
+        last[timeline] = max(last.get(timeline, -1), number if not is_partial else -1)
     for (timeline, number, is_partial), several in sorted(candidates.items()):
+        if is_partial and number > last[timeline]:
+            several = [(segment, list(map(_still_written, problems))) for segment, problems in several]
         several.sort(
             key=lambda copy: (
                 reading.archive.is_live(copy[0].file.path),
@@ -307,6 +312,18 @@ def _sort_out(reading: ArchiveReading, facts: dict[str, FileFacts], gone: set[st
         else:
             reading.segments.setdefault(timeline, {})[number] = best
             reading.problems += _differences(several)
+
+
+def _still_written(problem: Problem) -> Problem:
+    """A problem of a timeline's newest segment, which is partial: pg_receivewal writes the end of compressed
+    data when the segment is full, and until then little of it can be unpacked."""
+    if problem.kind not in ("unpack", "truncated"):
+        return problem
+    return replace(
+        problem,
+        kind="unfinished",
+        message="the segment is being written, and cannot be unpacked until it is full",
+    )
 
 
 def _is_prepared(facts: FileFacts, start: Lsn) -> bool:
