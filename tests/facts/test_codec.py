@@ -43,6 +43,7 @@ CHANGES: dict[str, Any] = {
     "quick": True,
     "device": "hdd-7200",
     "format": 3,
+    "notes": ("a note",),
     "kind": Replay(1000, 2000, 500),
     "toggling": Toggling("default", 2, 40, 0.3, 0.03),
     "gate": Gate((Promise("tps", Side.BELOW, 0.97),)),

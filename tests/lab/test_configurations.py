@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from walproof.errors import StudyError
+from walproof.cli.plan import plan_text
+from walproof.errors import SettingError, StudyError
 from walproof.facts import Install
 from walproof.lab.asked import Overrides
 from walproof.lab.configurations import read_configurations
@@ -31,7 +32,7 @@ def test_what_files_say_alike_is_had_by_all_and_the_rest_by_each(embedded: Insta
         tmp_path,
         {
             "main.conf": "max_wal_size = 1GB\ncommit_delay = 10\nport = 5433\nwork_mem = 8MB\n",
-            "branch.conf": "max_wal_size = 1024MB\nwork_mem = 16MB\nssl = on\nnot_there = 1\n",
+            "branch.conf": "max_wal_size = 1024MB\nwork_mem = 16MB\nssl = on\n",
         },
     )
     found = read_configurations(files, [embedded])
@@ -42,12 +43,11 @@ def test_what_files_say_alike_is_had_by_all_and_the_rest_by_each(embedded: Insta
     }
     assert found.notes == (
         "Not measured of main.conf: port.",
-        'branch.conf, not_there: unrecognized configuration parameter "not_there".',
         "Not measured of branch.conf: ssl.",
     )
     plan = resolve(
         ad_hoc([{"fsync": "off"}], LOAD, configurations=found),
-        Overrides(), folder=Path("/somewhere"), given=(embedded,),
+        Overrides(), folder=Path("/somewhere"), given=(embedded,), notes=found.notes,
     )  # fmt: skip
     assert plan.baseline == "main.conf"
     assert plan.base_settings.items() >= {("max_wal_size", "1GB")}
@@ -57,7 +57,9 @@ def test_what_files_say_alike_is_had_by_all_and_the_rest_by_each(embedded: Insta
         "fsync=off": {"commit_delay": "10", "work_mem": "8MB", "fsync": "off"},
     }
     assert plan.title == "What do these settings buy, compared with main.conf?"
-    assert "Not measured of main.conf: port." in plan.description
+    assert plan.notes == found.notes
+    said = plan_text(plan, ["walproof", "compare"])
+    assert "\nNot measured of main.conf: port.\nNot measured of branch.conf: ssl.\n" in said
 
 
 def test_what_alter_system_has_set_on_a_server_is_named(embedded: Install, tmp_path: Path) -> None:
@@ -117,10 +119,38 @@ def test_files_that_do_not_differ_here_are_no_comparison(embedded: Install, tmp_
     assert caught.value.detail == "Not measured of b.conf: port."
 
 
-def test_a_line_counts_where_every_install_takes_it(embedded: Install, tmp_path: Path) -> None:
-    old = dataclasses.replace(embedded, label="13.7", version="13.7", version_num=130007)
-    files = _files(tmp_path, {"a.conf": "wal_level = minimal\nsummarize_wal = on\nmax_wal_senders = 0\n"})
-    found = read_configurations(files, [embedded, old])
+def _old(embedded: Install) -> Install:
+    return dataclasses.replace(embedded, label="13.7", version="13.7", version_num=130007)
+
+
+def test_a_line_that_only_some_installs_refuse_is_left_out(embedded: Install, tmp_path: Path) -> None:
+    lines = "wal_level = minimal\nsummarize_wal = on\nmax_wal_senders = 0\nport = 1\n"
+    files = _files(tmp_path, {"a.conf": lines})
+    found = read_configurations(files, [embedded, _old(embedded)])
     assert found.base == {"wal_level": "minimal", "max_wal_senders": "0"}
-    assert len(found.notes) == 1
-    assert found.notes[0].startswith("a.conf, summarize_wal: ")
+    assert found.notes == (
+        "left out: a.conf, summarize_wal = on: PostgreSQL 13.7 would not start with this file "
+        '(parameter "summarize_wal" does not exist in PostgreSQL 13).',
+        "Not measured of a.conf: port.",
+    )
+    with pytest.raises(SettingError, match="summarize_wal = on"):
+        read_configurations(files, [embedded, _old(embedded)], is_judged=True)
+
+
+def test_files_that_no_install_would_start_with_are_refused_together(
+    embedded: Install, tmp_path: Path
+) -> None:
+    texts = {
+        "good.conf": "work_mem = 8MB\n",
+        "a.conf": "commit_delay = 100us\nmax_wal_sise = 3\n",
+        # Each install refuses another line of it.
+        "b.conf": "summarize_wal = on\nvacuum_cleanup_index_scale_factor = 1\n",
+    }
+    files = _files(tmp_path, texts)
+    with pytest.raises(SettingError) as caught:
+        read_configurations(files, [embedded, _old(embedded)])
+    assert caught.value.message == f'"{files[1]}" has a line that PostgreSQL refuses: commit_delay = 100us'
+    detail = caught.value.detail or ""
+    assert 'unrecognized configuration parameter "max_wal_sise"' in detail
+    assert f'"{files[2]}": parameter "summarize_wal" does not exist in PostgreSQL 13' in detail
+    assert read_configurations(files[:1], [embedded]).notes == ()

@@ -14,6 +14,7 @@ from walproof.report.answer import answers
 from walproof.report.blocks import Listing, Paragraph, Table
 from walproof.report.cells import Cells
 from walproof.report.layout import ReportView
+from walproof.report.markdown import to_markdown
 from walproof.report.numbers import number
 from walproof.report.view import build_view, read_from
 from walproof.settings.durability import DurabilityClass
@@ -310,3 +311,12 @@ def test_a_verdict_has_its_class_once() -> None:
     assert risky
     for verdict in risky:
         assert not any(sentence.lower().startswith("may corrupt") for sentence in verdict.sentences)
+
+
+def test_notes_of_the_plan_are_part_of_how_sure_it_is() -> None:
+    facts = small_facts()
+    said = "left out: a.conf, io_method = worker: PostgreSQL 13.7 would not start with this file."
+    run = replace(facts.run, plan=replace(facts.run.plan, notes=(said,)))
+    view = build_view(run, facts.trials, facts.series)
+    assert view.how_sure[-1] == said
+    assert "- left out: a.conf, io\\_method = worker" in to_markdown(view).partition("## Verdicts")[0]

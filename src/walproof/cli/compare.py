@@ -166,8 +166,9 @@ def compare(given: CompareOptions) -> None:
     The first configuration or install is what the others are compared with. With --fail-if it decides a gate.
     """
     from walproof.cli.execution import carry_out
-    from walproof.cli.plan import read_and_say, say_unused_duration
+    from walproof.cli.plan import say_notes, say_unused_duration
     from walproof.errors import StudyError
+    from walproof.lab.configurations import read_configurations
     from walproof.lab.load_file import read_load
     from walproof.lab.study import Version, ad_hoc, chosen_installs, resolve
 
@@ -184,7 +185,7 @@ def compare(given: CompareOptions) -> None:
         # Also by two names.
         raise StudyError("an install is named twice", detail=f"Given: {', '.join(given.pg or [])}.")
     is_judged = bool(given.fail_if)
-    configurations = read_and_say(given.conf, chosen, is_judged=is_judged) if given.conf else None
+    configurations = read_configurations(given.conf, chosen, is_judged=is_judged) if given.conf else None
     if configurations is not None and not is_judged:
         # A gate on a change that changes nothing holds.
         configurations.require_differences()
@@ -199,7 +200,9 @@ def compare(given: CompareOptions) -> None:
         tables,
     )
     folder = options.work_folder(given.on)
-    plan = resolve(study, overrides(given), folder=folder, scripts=scripts, given=chosen)
+    notes = () if configurations is None else configurations.notes
+    plan = resolve(study, overrides(given), folder=folder, scripts=scripts, given=chosen, notes=notes)
+    say_notes(plan)
     if has_duration:
         say_unused_duration(plan)
     if given.ray is not None and not given.dry_run:

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walproof.facts import Design, Install, Plan, Variant
+from walproof.facts import Design, Plan, Variant
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from walproof.lab.configurations import Configurations
     from walproof.lab.kind import Length
     from walproof.report.words import KindWords
 
@@ -46,6 +45,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
             other = "" if durability is variant.durability else f"  [{durability.value}]"
             lines.append(f"      {sentence}{other}")
         lines += [f"      note: {note}" for note in notes(complete, plan.installs[0].version_num)]
+    lines += ["", *plan.notes] if plan.notes else []
     if plan.factors:
         lines += ["", f"design: {plan.fraction} factorial of {', '.join(plan.factors)}"]
         lines += [f"  cannot be told apart: {alias}" for alias in plan.aliases]
@@ -93,17 +93,10 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_and_say(files: Sequence[Path], chosen: Sequence[Install], *, is_judged: bool) -> Configurations:
-    """Read files that were named with ``--conf``, and say which of their lines count for nothing here.
-
-    ``is_judged``: for a gate. Raises SettingError, StudyError.
-    """
-    from walproof.lab.configurations import read_configurations
-
-    found = read_configurations(files, chosen, is_judged=is_judged)
-    for note in found.notes:
+def say_notes(plan: Plan) -> None:
+    """Say on stderr what was asked and is not measured, or shows nothing."""
+    for note in plan.notes:
         sys.stderr.write(f"{note}\n")
-    return found
 
 
 def say_unused_duration(plan: Plan) -> None:

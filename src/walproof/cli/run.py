@@ -79,8 +79,9 @@ def run(given: RunOptions) -> None:
     A run that was interrupted is resumed.
     """
     from walproof.cli.execution import carry_out
-    from walproof.cli.plan import read_and_say, say_unused_duration
+    from walproof.cli.plan import say_notes, say_unused_duration
     from walproof.lab.between import standby_hosts
+    from walproof.lab.configurations import read_configurations
     from walproof.lab.kinds.registry import kind_of
     from walproof.lab.study import chosen_installs, read_study, resolve
 
@@ -91,13 +92,12 @@ def run(given: RunOptions) -> None:
     in_memory = kind_of(studyfile, asked).works_in_memory
     folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)
     chosen = chosen_installs(asked.pg or studyfile.pg)
+    notes: tuple[str, ...] = ()
     if given.conf is not None:
-        own = read_and_say([given.conf], chosen, is_judged=bool(given.fail_if))
-        asked = replace(asked, base={**own.base, **asked.base})
-        studyfile = studyfile.model_copy(
-            update={"description": " ".join((studyfile.description.strip(), *own.notes))}
-        )
-    plan = resolve(studyfile, asked, folder=folder, scripts=scripts, given=chosen)
+        own = read_configurations([given.conf], chosen, is_judged=bool(given.fail_if))
+        asked, notes = replace(asked, base={**own.base, **asked.base}), own.notes
+    plan = resolve(studyfile, asked, folder=folder, scripts=scripts, given=chosen, notes=notes)
+    say_notes(plan)
     if given.duration is not None:
         say_unused_duration(plan)
     if (count := standby_hosts(plan)) and not given.dry_run:

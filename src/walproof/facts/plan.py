@@ -246,6 +246,8 @@ class Plan:
     gate: Gate | None = None
     """Promises that the run decides; it ends when they are decided."""
     format: int = PLAN_FORMAT
+    notes: tuple[str, ...] = ()
+    """Sentences about what was asked and is not measured, or shows nothing."""
 
     def __post_init__(self) -> None:
         for variant in self.variants:

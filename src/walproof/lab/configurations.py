@@ -14,9 +14,10 @@ from pathlib import Path
 from walproof.errors import SettingError, StudyError
 from walproof.facts import Install
 from walproof.postgres.build import accepts
+from walproof.sentences import say_list
 from walproof.settings.catalogue import normalise
 from walproof.settings.server_conf import files_of
-from walproof.settings.usable import NOT_ITS_OWN, usable
+from walproof.settings.usable import usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +50,27 @@ class Configurations:
 def read_configurations(
     files: Sequence[Path], chosen: Sequence[Install], *, is_judged: bool = False
 ) -> Configurations:
-    """Read the files for these installs. Raises SettingError; StudyError for a file that is named twice.
+    """Read the files for these installs. Raises SettingError where no install would start with a file;
+    StudyError for a file that is named twice.
 
-    ``is_judged``: a line that PostgreSQL does not know or take is an error instead of a note: no server
-    would start with the file that is said to hold.
+    A line that only some of the installs refuse is left out, and noted. ``is_judged``: it is an error, too:
+    a gate says nothing of a file that some server would not start with.
     """
-    names = _names(files)
     read: dict[str, Mapping[str, str]] = {}
     notes: list[str] = []
-    for name, file in zip(names, files, strict=True):
+    unusable: dict[Path, _Lines] = {}
+    for name, file in zip(_names(files), files, strict=True):
         found = files_of(file)
-        read[name], left_out, refused = _usable(found.settings, chosen)
-        if is_judged and refused:
-            raise _refused(file, found.settings, refused)
-        notes += _notes(name, left_out)
+        lines = _sorted(found.settings, chosen)
+        if lines.refused and (is_judged or set(lines.refused) == {install.label for install in chosen}):
+            unusable[file] = lines
+        read[name] = lines.usable
+        notes += lines.notes(name)
         if found.counted is not None:
             notes.append(f"{name}: what ALTER SYSTEM has set counts last ({found.counted}).")
         notes += [f"{name}: {sentence}." for sentence in found.missing]
+    if unusable:
+        raise _refusal(unusable)
     base = _alike(read)
     own = {
         name: {key: value for key, value in lines.items() if key not in base} for name, lines in read.items()
@@ -97,34 +102,70 @@ def _shortened(parts: Sequence[str]) -> str:
     return "/".join(parts if len(parts) < 3 else (parts[0], "…", parts[-1]))
 
 
-def _usable(
-    lines: Mapping[str, str], chosen: Sequence[Install]
-) -> tuple[Mapping[str, str], Mapping[str, str], Mapping[str, SettingError]]:
-    """The lines that servers of all installs can have, why not the others, and the errors among these."""
-    left_out: dict[str, str] = {}
-    refused: dict[str, SettingError] = {}
-    for install in chosen:
-        found = usable(lines, install.version_num, partial(accepts, install))
-        lines = found.settings
-        left_out |= found.left_out
-        refused |= found.refused
-    return lines, left_out, refused
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The lines of a file, sorted by what servers of the installs do with them."""
+
+    typed: Mapping[str, str]
+    usable: Mapping[str, str]
+    """Those that servers of all installs can have."""
+    not_its_own: tuple[str, ...]
+    """Names of those that no throw-away server has."""
+    refused: Mapping[str, Mapping[str, SettingError]]
+    """Label of each install that would not start with the file -> the lines that it refuses, and why."""
+
+    @property
+    def errors(self) -> Mapping[str, SettingError]:
+        """Each line that is refused, with the first install's reason."""
+        found: dict[str, SettingError] = {}
+        for refused in self.refused.values():
+            found = {**refused, **found}
+        return found
+
+    def notes(self, file: str) -> list[str]:
+        """Sentences about lines that are not measured."""
+        found = []
+        for name, error in self.errors.items():
+            by = say_list([label for label, refused in self.refused.items() if name in refused])
+            found.append(
+                f"left out: {file}, {name} = {self.typed[name]}: PostgreSQL {by} would not start with this "
+                f"file ({error.message})."
+            )
+        return (
+            [*found, f"Not measured of {file}: {', '.join(self.not_its_own)}."] if self.not_its_own else found
+        )
 
 
-def _refused(file: Path, lines: Mapping[str, str], refused: Mapping[str, SettingError]) -> SettingError:
-    """The error of a file that no server would start with; the first line has the hint."""
-    name, first = next(iter(refused.items()))
+def _sorted(lines: Mapping[str, str], chosen: Sequence[Install]) -> _Lines:
+    by_install = {
+        install.label: usable(lines, install.version_num, partial(accepts, install)) for install in chosen
+    }
+    everywhere = {
+        name: value
+        for name, value in lines.items()
+        if all(name in found.settings for found in by_install.values())
+    }
+    refused = {label: found.refused for label, found in by_install.items() if found.refused}
+    not_its_own = tuple(
+        name
+        for name in lines
+        if any(name in found.left_out and name not in found.refused for found in by_install.values())
+    )
+    return _Lines(lines, everywhere, not_its_own, refused)
+
+
+def _refusal(unusable: Mapping[Path, _Lines]) -> SettingError:
+    """The error of files that no server would start with; the first line has the hint."""
+    file, lines = next(iter(unusable.items()))
+    name, first = next(iter(lines.errors.items()))
+    details = [error.message for error in lines.errors.values()]
+    for other, others in list(unusable.items())[1:]:
+        details += [f'"{other}": {error.message}' for error in others.errors.values()]
     return SettingError(
-        f'"{file}" has a line that PostgreSQL refuses: {name} = {lines[name]}',
-        detail="\n".join(filter(None, (*(error.message for error in refused.values()), first.detail))),
+        f'"{file}" has a line that PostgreSQL refuses: {name} = {lines.typed[name]}',
+        detail="\n".join(filter(None, (*details, first.detail))),
         hint=first.hint or "Mend the line, or leave it out.",
     )
-
-
-def _notes(name: str, left_out: Mapping[str, str]) -> list[str]:
-    usual = [setting for setting, reason in left_out.items() if reason == NOT_ITS_OWN]
-    notes = [f"{name}, {setting}: {reason}." for setting, reason in left_out.items() if setting not in usual]
-    return [*notes, f"Not measured of {name}: {', '.join(usual)}."] if usual else notes
 
 
 def _alike(read: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

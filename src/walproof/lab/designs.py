@@ -14,11 +14,11 @@ from walproof.errors import StudyError
 from walproof.facts import Design, Install, Kind, Toggling, Variant, Workload
 from walproof.facts.gate import OF_SLICED, OF_SLICES
 from walproof.lab.asked import Asked
+from walproof.lab.differing import differing, typed_otherwise
 from walproof.lab.kind import LabKind
 from walproof.lab.sizes import SCALE_BYTES, beyond_memory, server_bytes
 from walproof.lab.studyfile import DesignChoice
 from walproof.sentences import say_list
-from walproof.settings.catalogue import Catalogue
 from walproof.settings.designs import acts_at_checkpoints, designs, unsliced, untoggled
 
 _TOGGLED_GUARD_S = 0.03
@@ -76,6 +76,10 @@ def with_designs(
         return (_taking_turns(variants[0], choice, noun, whole, gives_way=preferred is not None),)
     reference = next(variant for variant in variants if variant.name == baseline)
     others = [variant for variant in variants if variant.name != baseline]
+    differ = {
+        compared.name: differing(base, compared, reference, installs[0], asked.study.initdb)
+        for compared in others
+    }
     whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICES)
     untoggled = whole or (None if asked.overrides.design == "toggled" else _owed(workloads))
     toggled = {
@@ -85,7 +89,7 @@ def with_designs(
         gives_way = preferred is not None and any(toggled.values())
         if not gives_way:
             _refuse(choice, whole, toggled, _TOGGLES_SOME)
-        return _alike(variants, reference, Design.FRESH if gives_way else Design.TOGGLED, toggled)
+        return _alike(variants, reference, Design.FRESH if gives_way else Design.TOGGLED, toggled, differ)
     is_asked = choice == "sliced"
     whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICED) or _unslept(workloads)
     sliced = {
@@ -99,13 +103,13 @@ def with_designs(
         gives_way = preferred is not None and any(sliced.values())
         if not gives_way:
             _refuse(choice, whole, sliced, "measures each variant by the design that its settings allow.")
-        return _alike(variants, reference, Design.FRESH if gives_way else Design.SLICED, sliced)
+        return _alike(variants, reference, Design.FRESH if gives_way else Design.SLICED, sliced, differ)
     chosen = {name: _chosen(toggled[name], sliced[name]) for name in toggled}
     waiting = [compared for compared in others if chosen[compared.name] is Design.SLICED]
     if waiting and (reason := _beyond_memory(base, [reference, *waiting], installs, workloads)) is not None:
         sliced |= {compared.name: reason for compared in waiting}
         chosen |= {compared.name: Design.FRESH for compared in waiting}
-    return _designed(variants, reference, chosen, sliced)
+    return _designed(variants, reference, chosen, sliced, differ)
 
 
 def cuts_of(
@@ -170,30 +174,41 @@ def _chosen(against_toggled: str | None, against_sliced: str | None) -> Design:
 
 
 def _alike(
-    variants: Sequence[Variant], reference: Variant, design: Design, reasons: Reasons
+    variants: Sequence[Variant],
+    reference: Variant,
+    design: Design,
+    reasons: Reasons,
+    differ: Mapping[str, Sequence[str]],
 ) -> tuple[Variant, ...]:
-    """All variants by one design; ``reasons`` say what keeps them from another."""
-    return _designed(variants, reference, dict.fromkeys(reasons, design), reasons)
+    """All variants by one design; ``reasons`` say what keeps them from another, ``differ`` in which settings
+    each differs from the reference."""
+    return _designed(variants, reference, dict.fromkeys(reasons, design), reasons, differ)
 
 
 def _designed(
-    variants: Sequence[Variant], reference: Variant, chosen: Mapping[str, Design], reasons: Reasons
+    variants: Sequence[Variant],
+    reference: Variant,
+    chosen: Mapping[str, Design],
+    reasons: Reasons,
+    differ: Mapping[str, Sequence[str]],
 ) -> tuple[Variant, ...]:
     used = [design for design in _ORDER if design in chosen.values()]
     found = []
     for variant in variants:
         design = chosen.get(variant.name)
         if design is not None:
-            reason = reasons.get(variant.name) if design is Design.FRESH else _why(reference, variant, design)
+            is_moved = variant.waldir != reference.waldir
+            why = _why(differ[variant.name], design, is_moved=is_moved)
+            reason = reasons.get(variant.name) if design is Design.FRESH else why
             found.append(replace(variant, design=design, design_reason=reason))
             continue
         first, *further = used or [Design.FRESH]
         reason = _SHARED.get(first) if not further else None
         found.append(replace(variant, design=first, design_reason=reason))
         for other in further:
-            why = f"{variant.name}, for the variants that are {other.value}"
             name = _second_name(variant.name, other)
-            found.append(replace(variant, name=name, design=other, design_reason=why))
+            reason = f"{variant.name}, for the variants that are {other.value}"
+            found.append(replace(variant, name=name, design=other, design_reason=reason))
     return tuple(found)
 
 
@@ -201,10 +216,10 @@ def _second_name(baseline: str, design: Design) -> str:
     return f"{baseline}, {design.value}"
 
 
-def _why(reference: Variant, variant: Variant, design: Design) -> str:
-    names = sorted({*variant.settings, *variant.implied} | {*reference.settings, *reference.implied})
+def _why(names: Sequence[str], design: Design, *, is_moved: bool) -> str:
+    """``names``: settings in which it differs; ``is_moved``: its WAL is in another folder."""
     if not names:
-        return "it does not differ from the baseline"
+        return "asked for" if is_moved else "it does not differ from the baseline"
     if design is Design.TOGGLED:
         return f"a reload changes {say_list(names)}, and nothing is left behind"
     unseen = [name for name in names if acts_at_checkpoints(name)]
@@ -278,7 +293,7 @@ def _untoggled(
     """What keeps the variant from being toggled; None if nothing does."""
     if variant.waldir != reference.waldir:
         return "its WAL is in another folder"
-    for name in _differing(base, variant, reference, installs):
+    for name in typed_otherwise(base, variant, reference, installs[0]):
         if (reason := untoggled(name, installs[0].version_num)) is not None:
             return reason
     return None
@@ -295,27 +310,13 @@ def _unsliced(
     """What keeps the variant from being measured on servers that take turns; None if nothing does."""
     if variant.waldir != reference.waldir and not is_asked:
         return "its WAL is in another folder"
-    names = _differing(base, variant, reference, installs)
+    names = typed_otherwise(base, variant, reference, installs[0])
     if is_asked and (rest := [name for name in names if not acts_at_checkpoints(name)]):
         names = rest  # slices show what the others do, and nothing of these
     for name in names:
         if (reason := unsliced(name, is_asked=is_asked)) is not None:
             return reason
     return None
-
-
-def _differing(
-    base: dict[str, str], variant: Variant, reference: Variant, installs: Sequence[Install]
-) -> list[str]:
-    """Settings in which the two differ, in alphabetical order."""
-    catalogue = Catalogue.for_version(installs[0].version_num)
-    ours = {**base, **variant.settings, **variant.implied}
-    theirs = {**base, **reference.settings, **reference.implied}
-    return [
-        name
-        for name in sorted({*ours, *theirs})
-        if len({catalogue.normalise(name, v[name]) if name in v else None for v in (ours, theirs)}) > 1
-    ]
 
 
 def _beyond_memory(

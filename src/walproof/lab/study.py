@@ -17,6 +17,7 @@ from walproof.lab.asked import Asked, Overrides
 from walproof.lab.between import with_hosts
 from walproof.lab.configurations import Configurations
 from walproof.lab.designs import cuts_of, with_designs
+from walproof.lab.differing import same_as_baseline
 from walproof.lab.gate import gate_of
 from walproof.lab.kinds.registry import kind_of
 from walproof.lab.placing import placed
@@ -67,8 +68,10 @@ def resolve(
     folder: Path,
     scripts: Path = Path(),
     given: Sequence[Install] | None = None,
+    notes: Sequence[str] = (),
 ) -> Plan:
-    """The plan of a study. ``folder`` holds the clusters; ``scripts`` is where script files are.
+    """The plan of a study. ``folder`` holds the clusters; ``scripts`` is where script files are; ``notes``
+    are sentences about what was given and is not measured.
 
     Raises StudyError, SettingError or InstallError; all mistakes in settings are named at once.
     """
@@ -96,6 +99,7 @@ def resolve(
             f'baseline "{baseline}" is not a variant',
             detail=f"Variants: {', '.join(variant.name for variant in variants)}.",
         )
+    same = same_as_baseline(base, variants, baseline, chosen, kind, study.initdb)
     variants = with_designs(asked, kind, half, base, variants, baseline, chosen, workloads)
     require_unique("variant", [variant.name for variant in variants])
     gate = gate_of(asked, kind, chosen, workloads, variants)
@@ -142,6 +146,7 @@ def resolve(
         slicing=slicing,
         place=asked.place,
         gate=gate,
+        notes=(*notes, *same),
     )
 
 
@@ -196,7 +201,6 @@ def ad_hoc(
         {
             "name": "compare",
             "title": title,
-            "description": " ".join(confs.notes),
             "design": {"design": "auto"},
             "base": {**tables.get("base", {}), **confs.base},
             "initdb": tables.get("initdb", []),

@@ -86,7 +86,7 @@ def lay_out(
         description=" ".join(run.plan.description.split()),
         dateline=_dateline(run),
         answers=(*gate_answers(run, gate), *body.answers),
-        how_sure=body.how_sure,
+        how_sure=(*body.how_sure, *run.plan.notes),
         what_would_help=(*gate_help, *body.what_would_help),
         next_commands=next_commands(run, analysis),
         overview=body.overview or gate_figure,
