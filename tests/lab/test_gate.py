@@ -69,6 +69,26 @@ def test_what_has_no_such_metric_names_those_that_it_has(given: Install) -> None
     assert "checkpoint_sync_s" not in (caught.value.detail or "")
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("tpz", "tps"),
+        ("wal_byte_per_txn", "wal_bytes_per_txn"),
+        ("cpu_us_per_txn", "cpu_us_per_txn.<process>"),
+        ("servr_cpu_us_per_txn", "server_cpu_us_per_txn"),
+    ],
+)
+@pytest.mark.parametrize("design", [None, "toggled"])
+def test_a_metric_that_is_none_is_told_with_all_that_there_are(
+    given: Install, name: str, near: str, design: str | None
+) -> None:
+    with pytest.raises(StudyError, match=f'"{name} < 0.97x": {name} is not measured here') as caught:
+        planned(given, [OFF], f"{name} < 0.97x", design=design)
+    assert (caught.value.detail or "").startswith(f"Measured are {near}")
+    assert "latency_ms_p99" in (caught.value.detail or "")
+    assert (caught.value.hint or "").startswith("docs/metrics.md says what each of them means.")
+
+
 def test_one_sort_of_thing_is_compared(given: Install) -> None:
     older = installs.find("embedded-16")
     other = Version({**LOAD, "name": "other"})

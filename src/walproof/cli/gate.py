@@ -26,7 +26,7 @@ class Undecided(StrEnum):
 
 
 def read_promises(texts: Sequence[str]) -> tuple[Promise, ...]:
-    """Those of ``--fail-if``. Raises StudyError, MetricError."""
+    """Those of ``--fail-if``. Raises StudyError."""
     from walproof.facts.gate import parse_promises
 
     return parse_promises(texts)
@@ -86,7 +86,7 @@ class GateOptions(Protocol):
 
 def check(given: GateOptions) -> None:
     """Refuse before the first trial what could only fail after the last, and warn of what nothing but a gain
-    keeps. Raises StudyError, MetricError, ReportError."""
+    keeps. Raises StudyError, ReportError."""
     from walproof.errors import ReportError, StudyError
 
     for flag, path in (("--junit", given.junit), ("--summary", given.summary)):

@@ -15,7 +15,7 @@ from enum import Enum
 
 from walproof.errors import StudyError
 from walproof.facts.kinds import Kind, Statements, Throughput
-from walproof.facts.metrics import Form, Metric, MetricKind, metric, metrics
+from walproof.facts.metrics import Form, Metric, MetricKind, is_declared, metric, metrics
 
 OF_SLICES = ("tps", "latency_ms_avg", "wal_bytes_per_txn", "server_cpu_us_per_txn")
 """Metrics that slices of a toggled server have."""
@@ -90,7 +90,7 @@ class Gate:
 
 
 def parse_promises(texts: Sequence[str]) -> tuple[Promise, ...]:
-    """The promises of ``--fail-if``, in their order. Raises StudyError, MetricError."""
+    """The promises of ``--fail-if``, in their order. Raises StudyError."""
     found = tuple(parse_promise(text) for text in texts)
     for index, promise in enumerate(found):
         if promise in found[:index]:
@@ -99,7 +99,8 @@ def parse_promises(texts: Sequence[str]) -> tuple[Promise, ...]:
 
 
 def parse_promise(text: str) -> Promise:
-    """``tps < 0.97x``. Raises StudyError, and MetricError for a metric that is not declared."""
+    """``tps < 0.97x``. Raises StudyError. Which metrics there are depends on the kind of study: the plan's
+    gate is checked for that."""
     # The last sign: what stands before it may be the name of a statement.
     at = max(text.rfind(side.value) for side in Side)
     if at < 0:
@@ -107,7 +108,6 @@ def parse_promise(text: str) -> Promise:
     name, limit = text[:at].strip(), text[at + 1 :].strip()
     if not name or not limit or limit.startswith("="):
         raise StudyError(f'--fail-if "{text}" cannot be read', hint=_FORM)
-    metric(name)  # raises where none is called so
     return Promise(name, Side(text[at]), _limit(text, name, text[at], limit))
 
 
@@ -118,11 +118,13 @@ def _limit(text: str, name: str, side: str, limit: str) -> float:
             return factor
         raise StudyError(f'--fail-if "{text}" has a limit of {limit}', hint="A ratio is above 0.")
     if match := _SHARE.fullmatch(limit):
-        share = float(match[1]) / 100
-        # Without a sign it is a loss where less is bad: nobody means "less than 3 % more".
-        changed = 1 - share if side == Side.BELOW.value and match[1][0] not in "+-" else 1 + share
-        meant = f'"{name} {side} {changed:.6g}x"' if changed > 0 else "a ratio above 0, such as 0.97x"
-        raise StudyError(f'--fail-if "{text}" has a limit in percent', hint=f"Write {meant}.")
+        meant = " or ".join(
+            f'"{name} {side} {ratio:.6g}x" ({meaning})' for ratio, meaning in _of_percent(match[1], side)
+        )
+        raise StudyError(
+            f'--fail-if "{text}" has a limit in percent',
+            hint=f"Write {meant or 'a ratio above 0, such as 0.97x'}.",
+        )
     if _NUMBER.fullmatch(limit):
         raise StudyError(
             f'--fail-if "{text}" has a limit without "x"',
@@ -131,6 +133,22 @@ def _limit(text: str, name: str, side: str, limit: str) -> float:
             hint=f'Write a ratio to the baseline: "{name} {side} {"0.97x" if side == "<" else "1.02x"}".',
         )
     raise StudyError(f'--fail-if "{text}" has no limit that can be read', detail=f"Got: {limit}", hint=_FORM)
+
+
+def _of_percent(typed: str, side: str) -> list[tuple[float, str]]:
+    """The ratios that a percentage may stand for, the nearest to no change first, each in words.
+
+    Of the baseline, or of a change; with a sign only the latter. Without one a change is a loss where less is
+    bad: nobody means "less than 3 % more".
+    """
+    share, has_sign = float(typed) / 100, typed[0] in "+-"
+    is_loss = typed[0] == "-" if has_sign else side == Side.BELOW.value
+    amount = typed.lstrip("+-")
+    changed = (1 - abs(share) if is_loss else 1 + share, f"{amount} % {'less' if is_loss else 'more'}")
+    found = [changed] if has_sign else [changed, (share, f"{amount} % of the baseline")]
+    # Half of the baseline is half less.
+    by_ratio = {round(ratio, 9): (ratio, meaning) for ratio, meaning in reversed(found) if ratio > 0}
+    return sorted(by_ratio.values(), key=lambda reading: abs(reading[0] - 1))
 
 
 def has_gate(kind: Kind) -> bool:
@@ -145,7 +163,7 @@ def may_be_judged(name: str, kind: Kind, *, slices: Sequence[str] | None = None)
     """
     if slices is not None:
         return name in slices
-    return _is_quantity(metric(name), kind)
+    return is_declared(name, Form.METRIC) and _is_quantity(metric(name), kind)
 
 
 def judged_metrics(kind: Kind, *, slices: Sequence[str] | None = None) -> tuple[str, ...]:

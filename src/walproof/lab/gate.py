@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Sequence
+from typing import Any
 
 from walproof.errors import StudyError
 from walproof.facts import Design, Gate, Install, Kind, Promise, Variant, Workload
 from walproof.facts.gate import OF_SLICED, OF_SLICES, has_gate, judged_metrics, may_be_judged
+from walproof.facts.metrics import Form, is_declared
 from walproof.lab.asked import Asked
+from walproof.lab.kind import LabKind
 from walproof.sentences import say_list
 
 _OF_DESIGN = {Design.TOGGLED: OF_SLICES, Design.SLICED: OF_SLICED}
@@ -72,13 +77,29 @@ def _check_compared(installs: Sequence[Install], variants: Sequence[Variant], ag
         )
 
 
+def require_known(promises: Sequence[Promise], kind: Kind, half: LabKind[Any]) -> None:
+    """Refuse a metric that no design of a study of that kind has. Raises StudyError."""
+    # Slices have one that windows have not.
+    judged = dict.fromkeys((*judged_metrics(kind), *(OF_SLICES if half.toggles else ())))
+    for promise in promises:
+        if judged and not is_declared(promise.metric, Form.METRIC):
+            raise _not_measured(promise, tuple(judged), "")
+
+
 def _check_metrics(promises: Sequence[Promise], kind: Kind, slices: Sequence[str] | None) -> None:
     for promise in promises:
         if not may_be_judged(promise.metric, kind, slices=slices):
-            names = judged_metrics(kind, slices=slices)
-            raise StudyError(
-                f'--fail-if "{promise.text}": {promise.metric} is not measured here',
-                detail=f"Measured are {', '.join(names)}.",
-                hint="docs/metrics.md says what each of them means."
-                + (" --design fresh measures more." if slices is not None else ""),
-            )
+            more = " --design fresh measures more." if slices is not None else ""
+            raise _not_measured(promise, judged_metrics(kind, slices=slices), more)
+
+
+def _not_measured(promise: Promise, names: Sequence[str], more: str) -> StudyError:
+    """With all names that are measured, the nearest first."""
+    by_base = {re.split(r"[.\[]", name)[0]: name for name in names}
+    near = difflib.get_close_matches(promise.metric.partition(".")[0], by_base, n=3)
+    listed = dict.fromkeys((*(by_base[base] for base in near), *names))
+    return StudyError(
+        f'--fail-if "{promise.text}": {promise.metric} is not measured here',
+        detail=f"Measured are {', '.join(listed)}.",
+        hint=f"docs/metrics.md says what each of them means.{more}",
+    )

@@ -18,7 +18,7 @@ from walproof.lab.between import with_hosts
 from walproof.lab.configurations import Configurations
 from walproof.lab.designs import cuts_of, with_designs
 from walproof.lab.differing import same_as_baseline
-from walproof.lab.gate import gate_of
+from walproof.lab.gate import gate_of, require_known
 from walproof.lab.kinds.registry import kind_of
 from walproof.lab.placing import placed
 from walproof.lab.reading import check_study, read_study_file
@@ -83,6 +83,7 @@ def resolve(
     asked = Asked(study, overrides, scripts, driver)
     workloads = tuple(workload_of(table, asked) for table in study.workload)
     kind = half.resolve(asked)
+    require_known(overrides.fail_if, kind, half)
     workloads = tuple(half.workload(workload, kind, asked) for workload in workloads)
     workloads = placed(asked, half, workloads)
     require_unique("workload", [workload.name for workload in workloads])
