@@ -46,6 +46,11 @@ SCHEMA = """
     CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM ('2026-01-01') TO (MAXVALUE);
     INSERT INTO events (at, what) SELECT timestamptz '2025-12-31' + i * interval '60 s', 'x'
     FROM generate_series(1, 3000) i;
+    CREATE SEQUENCE free;
+    CREATE TABLE inv (id bigint PRIMARY KEY DEFAULT nextval('free'), what text,
+                      no text UNIQUE NOT NULL DEFAULT 'I-' || nextval('free'),
+                      at timestamptz NOT NULL DEFAULT now());
+    INSERT INTO inv (what) SELECT 'x' FROM generate_series(1, 500);
     CREATE VIEW best AS SELECT * FROM acc WHERE n > 40;
     CREATE EXTENSION pg_stat_statements;
     ANALYZE;
@@ -84,6 +89,8 @@ STATEMENTS = (
     "SELECT page FROM counters WHERE day = '2026-01-02' AND page > 'p{n}' LIMIT 5",
     "SELECT id, ts FROM acc WHERE id IN ({n}, 1{n})",
     "UPDATE events SET what = 'z' WHERE id = {n}",
+    "INSERT INTO inv (what) VALUES ('y{n}')",
+    "INSERT INTO inv (id, what, at) VALUES (DEFAULT, 'z{n}', now() - interval '1 h')",
 )
 MERGE = (
     "MERGE INTO counters c USING (VALUES (date '2026-01-02', 'p{n}', 1)) v (d, p, h) "
@@ -95,9 +102,8 @@ TIMES = 40
 
 def counted(cluster: Cluster) -> float:
     """Rows that the statements on the tables returned or changed."""
-    query = (
-        "SELECT sum(rows)::float8 FROM pg_stat_statements WHERE query ~ 'acc|count|perm|Sales|jobs|events'"
-    )
+    named = "acc|count|perm|Sales|jobs|events|inv"
+    query = f"SELECT sum(rows)::float8 FROM pg_stat_statements WHERE query ~ '{named}'"
     with cluster.connect() as session:
         found = session.execute(query.encode()).fetchone()
     assert found is not None

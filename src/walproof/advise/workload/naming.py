@@ -140,6 +140,37 @@ class Names:
                 raise Unreadable(f"its column {part.sql(dialect='postgres')} is not known")
             yield column
 
+    def unfilled(self) -> Iterator[tuple[AppTable, AppColumn]]:
+        """Columns to which an INSERT of the statement, or of its MERGE, gives no value of its own."""
+        for node in self._tree.find_all(exp.Insert):
+            merge = node.find_ancestor(exp.Merge)
+            target = self.of(table_node(node if merge is None else merge))
+            if target is None:
+                continue
+            named = node.this.expressions if isinstance(node.this, exp.Schema | exp.Tuple) else None
+            names = [each.name for each in target.columns] if named is None else list(map(folded, named))
+            given = {
+                name for name, is_given in zip(names, _given(node, len(names)), strict=False) if is_given
+            }
+            yield from ((target, column) for column in target.columns if column.name not in given)
+
+
+def _given(node: exp.Insert, count: int) -> list[bool]:
+    """Whether each of the columns of an INSERT has a value in all its rows; what comes after has none."""
+    source = node.expression
+    if isinstance(source, exp.Values | exp.Tuple):
+        rows = [row.expressions if isinstance(row, exp.Tuple) else [row]
+                for row in (source.expressions if isinstance(source, exp.Values) else [source])]  # fmt: skip
+        return [not any(map(_is_default, values)) for values in zip(*rows, strict=False)]
+    if isinstance(source, exp.Select) and not any(each.is_star for each in source.expressions):
+        return [True] * len(source.expressions)
+    return [] if node.args.get("default") else [True] * count
+
+
+def _is_default(value: exp.Expr) -> bool:
+    """Whether the word DEFAULT stands there."""
+    return isinstance(value, exp.Var | exp.Column) and folded(value) == "default"
+
 
 def folded(node: exp.Expr | str | None) -> str:
     """A name as the catalog has it: small letters, unless it is quoted."""

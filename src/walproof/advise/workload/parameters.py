@@ -88,6 +88,8 @@ class ReadStatement:
     """Whether rows that conflict are passed over: DO NOTHING."""
     tuples: int = 1
     """Rows of its VALUES."""
+    unfilled: tuple[tuple[AppTable, AppColumn], ...] = ()
+    """Columns of rows that it inserts to which it gives no value."""
 
 
 def read_statement(query: str, catalog: Catalog) -> ReadStatement:
@@ -119,6 +121,7 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
         has_conflict=conflict is not None,
         passes_over=conflict is not None and "NOTHING" in str(conflict.args.get("action")).upper(),
         tuples=count,
+        unfilled=tuple(names.unfilled()),
     )
 
 

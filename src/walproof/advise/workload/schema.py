@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,7 +23,11 @@ _MAKERS = (
     "array", "any", "nullif", "extract", "to_char", "date_part", "make_interval", "concat", "replace",
 )  # fmt: skip
 """What defaults and generated columns may call: anything else could act on the server that runs them."""
+_NEXT = re.compile(r"nextval\('(?:[^']|'')*'::regclass\)")
+"""The next number of a sequence, as pg_get_expr writes it."""
+_NEXT_FRESH = f"nextval('{FRESH}'::regclass)"
 _OWN_TYPES = ("public.citext", "citext")
+_COUNTED = ("smallint", "integer", "bigint")
 
 
 def stands_for(column: AppColumn) -> str:
@@ -57,11 +62,22 @@ def _significant(expression: str) -> list[Token]:
 
 
 def _is_counted(column: AppColumn) -> bool:
-    return column.is_identity and base_of(column.type)[0] in ("smallint", "integer", "bigint")
+    """Whether a sequence of its own numbers the column here: in the application that may be one that several
+    tables share."""
+    is_numbered = column.not_null and _NEXT.fullmatch(column.default or "") is not None
+    return (column.is_identity or is_numbered) and base_of(column.type)[0] in _COUNTED
+
+
+def has_value(column: AppColumn, own: frozenset[str]) -> bool:
+    """Whether a row that is inserted without the column gets what it needs there."""
+    if not column.not_null or _is_counted(column):
+        return True
+    return column.default is not None and not is_replaced(column) and _only_makes(column.default, own)
 
 
 def _only_makes(expression: str, own: frozenset[str]) -> bool:
     """Whether a default or generated column does nothing but make a value of what is here."""
+    expression = _NEXT.sub("0", expression)
     calls = any(
         word.kind in ("word", "name") and bracket.text == "(" and word.text.lower() not in _MAKERS
         for word, bracket in pairwise(_significant(expression))
@@ -85,9 +101,10 @@ def schema_sql(made: Sequence[MadeTable], deleted: frozenset[str], head: str) ->
     """
     notes: list[str] = []
     by_name = {each.table.name: each for each in made}
-    enums = _enums(made)
+    enums = enums_of(made)
     own = frozenset(enums)
-    lines = [head, *_types(made, enums)]
+    most = max((each.rows for each in made), default=0)
+    lines = [head, f"CREATE SEQUENCE {FRESH} START {most + 1};", *_types(made, enums)]
     for each in made:
         lines += ["", *_create(each, own, notes)]
     lines += ["", *(_fill(each, own) for each in made), ""]
@@ -95,17 +112,15 @@ def schema_sql(made: Sequence[MadeTable], deleted: frozenset[str], head: str) ->
         lines += _keys(each, own, notes)
     for each in made:
         lines += _foreign_keys(each, by_name, deleted, notes)
-    most = max((each.rows for each in made), default=0)
     lines += [
         "",
-        f"CREATE SEQUENCE {FRESH} START {most + 1};",
         *(line for each in made for line in _sequences(each)),
         "VACUUM ANALYZE;",
     ]
     return Schema("\n".join(lines) + "\n", tuple(notes))
 
 
-def _enums(made: Sequence[MadeTable]) -> dict[str, tuple[str, ...]]:
+def enums_of(made: Iterable[MadeTable]) -> dict[str, tuple[str, ...]]:
     """Labels of the enums, by name."""
     return {
         column.type.removesuffix("[]"): column.labels
@@ -158,7 +173,7 @@ def _column(table: str, column: AppColumn, own: frozenset[str], notes: list[str]
         elif column.is_generated:
             text += f" GENERATED ALWAYS AS ({expression}) STORED"
         else:
-            text += f" DEFAULT {expression}"
+            text += f" DEFAULT {_NEXT.sub(_NEXT_FRESH, expression)}"
     return text + (" NOT NULL" if column.not_null else "")
 
 

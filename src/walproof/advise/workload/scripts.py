@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from walproof.advise.workload.naming import Unreadable
 from walproof.advise.workload.parameters import Parameter, Part
-from walproof.advise.workload.schema import FRESH, is_replaced, stands_for, typed
+from walproof.advise.workload.schema import FRESH, enums_of, has_value, is_replaced, stands_for, typed
 from walproof.advise.workload.spaces import MadeTable, Space, rises, step_of, unique_keys
 from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.values import NUMBERS, base_of, value
@@ -47,6 +47,15 @@ def check(member: Member, drawing: Drawing) -> None:
     for column in member.read.columns:
         if is_replaced(column):
             raise Unreadable(f"it names {column.name} of type {column.type}, of which no value can be made")
+    own = frozenset(enums_of(drawing.made.values()))
+    for table, column in member.read.unfilled:
+        if not has_value(column, own):
+            what = (
+                "only a trigger fills it"
+                if column.default is None
+                else f"its default {column.default} is not here"
+            )
+            raise Unreadable(f"it gives no {column.name}, which is NOT NULL in {table.name}: {what}")
     _Writer(member, drawing, {}, []).text()
 
 
