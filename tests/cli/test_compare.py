@@ -72,6 +72,18 @@ def test_a_load_brings_its_scripts_tables_and_settings(load: Path) -> None:
     assert found["base_settings"]["work_mem"] == "8MB"
 
 
+def test_a_load_for_another_major_version_is_told(load: Path) -> None:
+    load.write_text(load.read_text().replace('pg = ["embedded"]', 'pg = ["16"]'))
+    words = ("compare", "--load", str(load), "--set", "commit_delay=100", "--dry-run", "--json")
+    done = walproof(*words, "--pg", "embedded-18", cwd=load.parent)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(f"load {load} is of PostgreSQL 16, and 18.")
+    assert json.loads(done.stdout)["description"] == done.stderr.strip()
+    for chosen in ([], ["--pg", "embedded-16"], ["--pg", "embedded-16", "--pg", "embedded-18"]):
+        done = walproof(*words, *chosen, cwd=load.parent)
+        assert (done.returncode, done.stderr) == (0, ""), chosen
+
+
 def test_what_is_typed_goes_before_what_the_load_says(load: Path) -> None:
     found = plan(load, "--clients", "2", "--transactions", "50", "--rate", "90", "--base", "work_mem=4MB")
     (workload,) = found["workloads"]

@@ -106,6 +106,28 @@ def test_the_plan_counts_the_rows_of_the_file(folder: Path) -> None:
     assert "--rows" not in done.stdout
 
 
+def test_the_servers_major_version_is_measured(embedded: Install, workspace: Workspace) -> None:
+    folder = workspace.make_folder("read")
+    templates.clone(templates.prepare_empty(workspace, embedded, ()), folder, flush=False)
+    cluster = Cluster(embedded, workspace, folder)
+    cluster.start(templates.LOAD_SETTINGS)
+    try:
+        apply_ddl(cluster.conninfo, SHOP)
+        words = ("load-advice", "--table", f"{cluster.conninfo}:audit", "--dry-run")
+        same = walproof(*words, cwd=folder.parent)
+        other = walproof(*words, "--json", "--pg", "embedded-16", cwd=folder.parent)
+    finally:
+        cluster.stop("immediate")
+    assert same.returncode == 0, same.stderr
+    assert f"PostgreSQL\n  {embedded.version}" in same.stdout
+    assert f"--pg {embedded.version_num // 10000}" in same.stdout
+    assert "differs between major versions" not in same.stderr
+    assert other.returncode == 0, other.stderr
+    note = f"the server of audit is of PostgreSQL {embedded.version_num // 10000}, and 16."
+    assert note in other.stderr
+    assert note in json.loads(other.stdout)["description"]
+
+
 def test_what_runs_as_superuser_is_said_before_anything_runs(folder: Path) -> None:
     """Also where only the plan is printed; an option that was given is part of the command that is kept."""
     arguments = ("load-advice", "--table", "shop.sql:audit", "--pg", "embedded", "--dry-run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,20 @@ def test_the_files_belong_to_whoever_made_them(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "new").iterdir()} == {0o600}
     data = as_data(tickets(), made, tmp_path / "new")
     assert data["file"] == str(tmp_path / "new" / "tickets.toml")
+
+
+def test_the_servers_major_version_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = replace(tickets(), version_num=180001)
+    made = draft(seen, ORDER)
+    assert tomllib.loads(made.files["tickets.toml"])["pg"] == ["18"]
+    say(seen, made, Path("tickets"))
+    assert "is not on this machine" not in capsys.readouterr().out
+    newer = replace(tickets(), version_num=990001)
+    say(newer, draft(newer, ORDER), Path("tickets"))
+    assert (
+        "PostgreSQL 99, which the server is and tickets.toml names, is not on this machine: "
+        '"walproof pg install 99" fetches it, and --pg runs another.\n'
+    ) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ class DraftedLoad(TypedDict):
     conf: str
     shared_buffers: str | None
     device: str | None
+    pg: str
     database: str
     seconds: float | None
     rate: float | None

@@ -25,6 +25,7 @@ from walproof.cli.declaration import (
 from walproof.sentences import say_list
 
 if TYPE_CHECKING:
+    from walproof.facts import Install
     from walproof.lab.studyfile import ScriptTable
 
 THIS_VERSION, OTHER_VERSION = "this version", "the other version"
@@ -200,7 +201,10 @@ def compare(given: CompareOptions) -> None:
         tables,
     )
     folder = options.work_folder(given.on)
-    notes = () if configurations is None else configurations.notes
+    notes = (
+        *(() if configurations is None else configurations.notes),
+        *_majors(given.load, tuple(map(str, tables.get("pg", ()))), chosen),
+    )
     plan = resolve(study, overrides(given), folder=folder, scripts=scripts, given=chosen, notes=notes)
     say_notes(plan)
     if has_duration:
@@ -212,6 +216,15 @@ def compare(given: CompareOptions) -> None:
         return
     view = carry_out(plan, command_line("compare", given), given, keep_failures=given.keep_failures)
     gate.conclude(view, given)
+
+
+def _majors(load: str | None, named: Sequence[str], chosen: Sequence[Install]) -> tuple[str, ...]:
+    """That the load was made for another major version than is measured."""
+    from walproof.cli.majors import named_major, other_major
+
+    read = named_major(named)
+    note = None if load is None or read is None else other_major(f"load {load}", read, chosen)
+    return () if note is None else (note,)
 
 
 def _check(given: CompareOptions) -> None:

@@ -134,11 +134,14 @@ def load_advice(given: LoadAdviceOptions) -> None:
         raise StudyError(f'--may-lose is "{given.may_lose}"', hint=f"It is one of {', '.join(_CLASSES)}.")
     if given.pg is not None and len(given.pg) > 1:
         raise StudyError("load-advice is for one PostgreSQL", hint="Name one with --pg.")
-    found: Install = installs.find(given.pg[0] if given.pg else None)
-    shown, ddl, name = _read_table(given.table, found)
-    name = name or only_table(ddl)
+    source = _read_table(given.table, given.pg)
+    found = _install(given.pg, source)
+    if given.pg is None and source.version_num is not None:
+        # It is part of the command that is kept, so that another default changes nothing.
+        given = replace(given, pg=[str(found.version_num // 10000)])
+    name = source.name or only_table(source.sql)
     # What else a dump holds is nobody's business: other tables, who replicates from where, keys of servers.
-    ddl = excerpt(ddl, name)
+    ddl = excerpt(source.sql, name)
     may_lose = _CLASSES[given.may_lose]
     if given.file is not None:
         # What no recipe can name is refused before hours of measuring, not after them.
@@ -152,6 +155,7 @@ def load_advice(given: LoadAdviceOptions) -> None:
         may_lose=may_lose,
         filled=0 if given.filled is None else _count("--filled", given.filled),
         ddl_as_superuser=given.ddl_as_superuser,
+        notes=_say_major(found, name, source),
     )
     # The same for what no recipe can hold.
     if wanted.replay is not None:
@@ -174,7 +178,32 @@ def load_advice(given: LoadAdviceOptions) -> None:
         _show(run, store, known, may_lose, json=given.json)
 
     # Of a connection string, what is stored is what may be shown.
-    carry_out(plan, command_line("load-advice", replace(given, table=shown)), given, show=show)
+    carry_out(plan, command_line("load-advice", replace(given, table=source.shown)), given, show=show)
+
+
+def _install(named: list[str] | None, source: _Source) -> Install:
+    """What is measured: the install that was named, else one like the server that was read, if there is one.
+    Raises InstallError."""
+    from walproof.cli.majors import install_like
+    from walproof.postgres.install import find
+
+    if named is None and source.version_num is not None:
+        return install_like(source.version_num) or find(None)
+    return find(named[0] if named else None)
+
+
+def _say_major(found: Install, name: str, source: _Source) -> tuple[str, ...]:
+    """Say on stderr, and for the study, that the server that was read is of another major version."""
+    from walproof.cli.majors import other_major
+
+    if source.version_num is None:
+        return ()
+    major = source.version_num // 10000
+    note = other_major(f"the server of {name}", major, [found])
+    if note is None:
+        return ()
+    _say(note)
+    return (note,)
 
 
 def _say(note: str) -> None:
@@ -263,34 +292,47 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
         sys.stdout.write(load_script(advice, recipe, settings, load.file))
 
 
-def _read_table(text: str, install: Install) -> tuple[str, str, str | None]:
-    """(the option as it may be stored, SQL, the table's name where it was given)."""
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What ``--table`` names."""
+
+    shown: str
+    """The option as it may be stored."""
+    sql: str
+    name: str | None
+    """The table's name where it was given."""
+    version_num: int | None = None
+    """Version of the server that was read; None for a file."""
+
+
+def _read_table(text: str, pg: list[str] | None) -> _Source:
     from walproof.settings.conninfo import seems_conninfo, shown, split_table
 
     if not seems_conninfo(text):
         if text.endswith(".sql"):
-            return text, _read(Path(text)), None
+            return _Source(text, _read(Path(text)), None)
         place, colon, name = text.rpartition(":")
         if colon and name and place.endswith(".sql"):
-            return text, _read(Path(place)), name
+            return _Source(text, _read(Path(place)), name)
         # The text is not repeated: it may have been meant for a connection string.
         raise StudyError("--table names no table", hint="Write FILE.sql, FILE.sql:NAME, or DSN:NAME.")
     place, name = split_table(text)
-    return f"{shown(place)}:{name}", _read_server(place, install), name
+    sql, version_num = _read_server(place, pg)
+    return _Source(f"{shown(place)}:{name}", sql, name, version_num)
 
 
-def _read_server(dsn: str, install: Install) -> str:
-    """The definitions of a database, by the pg_dump that fits its server best."""
+def _read_server(dsn: str, pg: list[str] | None) -> tuple[str, int]:
+    """The definitions of a database, by the pg_dump that fits its server best, and the server's version."""
     from walproof.postgres.clients import find_client
-    from walproof.postgres.install import discover
+    from walproof.postgres.install import discover, find
     from walproof.postgres.schema import dump_schema
     from walproof.probe.connection import connect_foreign
 
     with connect_foreign(dsn) as session:
         server = session.info.server_version
-    program = find_client("pg_dump", server, [install, *discover()])
+    program = find_client("pg_dump", server, [*map(find, pg or []), *discover()])
     _say(f"definitions are read by pg_dump {program.version} ({program.path})")
-    return dump_schema(dsn, program.path)
+    return dump_schema(dsn, program.path), server
 
 
 def _read(path: Path) -> str:

@@ -107,6 +107,7 @@ def write(made: Draft, to: Path) -> None:
 def say(found: Application, made: Draft, to: Path) -> None:
     """What the load has, what it does not have, and what to do with it."""
     from walproof.advise.workload.server_conf import FILE
+    from walproof.cli.majors import install_like
     from walproof.report.numbers import counted
 
     out = sys.stdout.write
@@ -145,6 +146,12 @@ def say(found: Application, made: Draft, to: Path) -> None:
     file, conf = to / f"{made.name}.toml", to / FILE
     keep = "" if made.shared_buffers is None else f" --keep shared_buffers={made.shared_buffers}"
     where = f"--conf {conf}" + ("" if made.device is None else f" --device {made.device}")
+    if install_like(found.version_num) is None:
+        major = found.version_num // 10000
+        out(
+            f"\nPostgreSQL {major}, which the server is and {file.name} names, is not on this machine: "
+            f'"walproof pg install {major}" fetches it, and --pg runs another.\n'
+        )
     on = "with the server's own settings" + (" and a disk like its own" if made.device is not None else "")
     out(f"\nRead {to}/*.sql, then, {on}:\n")
     out(f"  walproof run {file} {where} --quick\n")
@@ -163,6 +170,7 @@ def as_data(found: Application, made: Draft, to: Path) -> dict[str, Any]:
         "conf": str(to / FILE),
         "shared_buffers": made.shared_buffers,
         "device": made.device,
+        "pg": str(found.version_num // 10000),
         "database": found.database,
         "seconds": found.seconds,
         "rate": made.rate,

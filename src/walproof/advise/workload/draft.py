@@ -213,6 +213,8 @@ def _toml(
         "",
         f"name = {json.dumps(order.name)}",
         f"title = {json.dumps(f'What do settings of the write path do to {order.name}?')}",
+        "# The server's major version; --pg runs another one.",
+        f'pg = ["{application.version_num // 10000}"]',
         "",
         "[quick]",
         "rounds = 3",

@@ -55,6 +55,8 @@ class Wanted:
     """Rows that the table holds already."""
     ddl_as_superuser: bool = False
     """The DDL and the loads run as superuser, not as a role of their own."""
+    notes: tuple[str, ...] = ()
+    """Sentences of the study's description."""
 
 
 def only_table(ddl: str) -> str:
@@ -110,7 +112,9 @@ def advice_study(wanted: Wanted, table: LoadedTable, install: Install) -> StudyF
         {
             "name": "load-advice",
             "title": f"Which steps make a load of {wanted.table} faster, and which gain nothing?",
-            "description": "Every step that the table allows, all but each of them, and none of them.",
+            "description": " ".join(
+                ["Every step that the table allows, all but each of them, and none of them.", *wanted.notes]
+            ),
             "baseline": EVERY_STEP,
             "base": {"autovacuum": "off"},
             "workload": [{"name": wanted.table}],
