@@ -226,7 +226,11 @@ def test_ddl_that_does_not_do(
         ("id,account\n1,5\n2,x\n", "line 3, column account"),
         ("id,colour\n1,5\n", 'column "colour" of file'),
         ("account\n5\n", 'column "id" of table'),
-        ("id,account\n1,5\n1,6\n", "duplicate key"),
+        (
+            "id,account\n1,5\n1,6\n",
+            'duplicate key value violates unique constraint "narrow_pkey" '
+            'file "{file}", line 3\nKey (id)=(1) already exists.',
+        ),
         ("id,account\n1\n", "missing data for column"),
     ],
 )
@@ -241,7 +245,54 @@ def test_a_file_that_does_not_match(
         loaded_cluster(plan, embedded, workspace, {}),
     ):
         pass
+    assert says.format(file=file) in f"{raised.value.message} {raised.value.detail}"
+
+
+KEPT = """
+CREATE TABLE parents (id int PRIMARY KEY);
+INSERT INTO parents VALUES (1), (2);
+CREATE TABLE kept (id int, at date, parent int REFERENCES parents, note text CHECK (note <> 'bad'))
+PARTITION BY RANGE (at);
+CREATE TABLE kept_1 PARTITION OF kept FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
+"""
+GOOD = "id,at,parent,note\n" + '1,2026-01-01,1,"two\nlines"\n' * 500
+
+
+@pytest.mark.parametrize(
+    ("end", "says"),
+    [
+        ("2,2026-01-01,1,bad\n" * 2, ", line 1002\nFailing row contains"),
+        ("2,2026-01-01,1,good\n3,2028-01-01,1,good\n", ", line 1003\nPartition key of the failing row"),
+        ("2,2026-01-01,7,good\n", " Key (parent)=(7) is not present"),
+    ],
+    ids=["a CHECK", "no partition", "a foreign key, which is checked when all rows are in"],
+)
+def test_a_row_that_the_table_does_not_take(
+    embedded: Install, workspace: Workspace, tmp_path: Path, end: str, says: str
+) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(GOOD + end)
+    plan = load_plan(embedded, KEPT, "kept", _variants({"copy": {}}), 10, file=str(file))
+    with pytest.raises(WorkloadError) as raised, loaded_cluster(plan, embedded, workspace, {}):
+        pass
     assert says in f"{raised.value.message} {raised.value.detail}"
+    assert raised.value.hint == "Nothing was loaded."
+    assert (", line" in str(raised.value.detail)) is (", line" in says)
+
+
+@pytest.mark.parametrize("is_long", [False, True], ids=["among the first bytes", "later"])
+def test_a_file_of_another_encoding(
+    embedded: Install, workspace: Workspace, tmp_path: Path, is_long: bool
+) -> None:
+    file = tmp_path / "rows.csv"
+    lines = ["id,kind", *(f"{number},x" for number in range(20_000 * is_long)), "-1,J\xe4ger", ""]
+    file.write_bytes("\n".join(lines).encode("latin-1"))
+    plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+    with pytest.raises(WorkloadError) as raised, loaded_cluster(plan, embedded, workspace, {}):
+        pass
+    where = f"line {len(lines) - 1}, byte 5 is 0xe4"
+    assert raised.value.message == f'file "{file}" is not UTF-8: {where}'
+    assert "iconv -f latin1 -t utf8" in str(raised.value.hint)
 
 
 def test_a_parquet_file_arrives_with_its_nulls(

@@ -1,7 +1,8 @@
-"""How many rows a file holds, before anything loads it."""
+"""How many rows a file holds, before anything loads it, and at which of its lines one of them is."""
 
 from __future__ import annotations
 
+import shlex
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,6 +22,33 @@ def rows_in(file: Path) -> int:
     if rows < 1:
         raise WorkloadError(f'file "{file}" has no rows')
     return rows
+
+
+def line_of_row(file: Path, row: int) -> int | None:
+    """Line of a CSV file, from 1, at which a row, from 0, begins; None where lines end by CR alone."""
+    records, is_quoted = 0, False
+    with file.open("rb") as opened:
+        for number, line in enumerate(opened, start=1):
+            if not is_quoted:
+                if records == row + 1:  # the first record is the header
+                    return number
+                records += 1
+            is_quoted ^= line.count(b'"') % 2 == 1
+    return None
+
+
+def require_utf8(file: Path) -> None:
+    """Raises WorkloadError with line and byte if the file has another encoding."""
+    with file.open("rb") as opened:
+        for number, line in enumerate(opened, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise WorkloadError(
+                    f'file "{file}" is not UTF-8: line {number}, byte {error.start + 1} is '
+                    f"0x{line[error.start]:02x}",
+                    hint=f"If it is Latin-1: iconv -f latin1 -t utf8 {shlex.quote(str(file))} > utf8.csv",
+                ) from None
 
 
 @lru_cache(maxsize=1)

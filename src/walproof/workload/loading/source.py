@@ -14,11 +14,13 @@ import psycopg
 from psycopg import sql
 
 from walproof.errors import WorkloadError
+from walproof.workload.loading.file_rows import require_utf8
 from walproof.workload.loading.table import ForeignKey, LoadedColumn, LoadedTable, Session, read_table
 
 SOURCE = "walproof_source"
 NUMBER = "walproof_row"
 """The source's column with the row's number, from 0."""
+_COUNTER = "walproof_counter"
 _REFERENCED_ROWS = 1_000
 """Rows that are put into an empty table that a foreign key points at."""
 _DEPTH_MOST = 8
@@ -101,6 +103,8 @@ def read_source(session: Session, table: LoadedTable, file: Path) -> int:
     except OSError as error:
         raise WorkloadError(f'could not read file "{file}": {error.strerror}') from error
     except psycopg.Error as error:
+        if isinstance(error, psycopg.errors.CharacterNotInRepertoire):
+            require_utf8(file)
         context = (error.diag.context or "").replace(f"COPY {SOURCE}, ", "")
         raise WorkloadError(
             f'file "{file}" does not match table {table.name}: {error.diag.message_primary}',
@@ -112,6 +116,32 @@ def read_source(session: Session, table: LoadedTable, file: Path) -> int:
     if not row[0]:
         raise WorkloadError(f'file "{file}" has no rows')
     return int(row[0])
+
+
+def refused_row(session: Session, table: LoadedTable, columns: tuple[LoadedColumn, ...]) -> int | None:
+    """Which of the source's rows, from 0, is the first that the table does not take as it is inserted; None
+    if it takes each of them, and refuses them together: a foreign key, a deferred constraint.
+
+    A sequence counts what has been inserted, and keeps its count when all else is rolled back.
+    """
+    listed = ", ".join(column.name for column in columns)
+    # The count is taken of a row when the one before it has been inserted, and again after the last one.
+    insert = (
+        f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM"
+        f" (SELECT * FROM {SOURCE} ORDER BY {NUMBER} OFFSET 0) {SOURCE} WHERE nextval('{_COUNTER}') > 0"
+        f" UNION ALL SELECT {listed} FROM {SOURCE} WHERE nextval('{_COUNTER}') = 0"
+    )
+    session.execute(f"CREATE SEQUENCE {_COUNTER}".encode())
+    try:
+        with session.transaction(force_rollback=True):
+            session.execute(insert.encode())
+    except psycopg.Error:
+        count = f"SELECT last_value - 1 FROM {_COUNTER} WHERE last_value <= (SELECT count(*) FROM {SOURCE})"
+        row = session.execute(count.encode()).fetchone()
+        return None if row is None else int(row[0])
+    finally:
+        session.execute(f"DROP SEQUENCE {_COUNTER}".encode())
+    return None
 
 
 def loaded_columns(session: Session, table: LoadedTable) -> tuple[LoadedColumn, ...]:
@@ -336,6 +366,8 @@ def _header(file: Path) -> list[str]:
         with file.open(encoding="utf-8-sig", newline="") as opened:
             return next(csv.reader(opened), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
+        if isinstance(error, UnicodeDecodeError):
+            require_utf8(file)
         raise WorkloadError(
             f'could not read file "{file}"', detail=getattr(error, "strerror", None) or str(error)
         ) from error

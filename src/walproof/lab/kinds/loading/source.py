@@ -36,6 +36,7 @@ from walproof.workload.loading.contents import (
     rows_elsewhere,
 )
 from walproof.workload.loading.feeds import READY_BYTES
+from walproof.workload.loading.file_rows import line_of_row
 from walproof.workload.loading.owner import (
     apply_ddl,
     confine_superuser,
@@ -211,7 +212,7 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
             source.fill_referenced(session, table, seed)
         columns = source.loaded_columns(session, table)
         counts = {min(rows, method.rows_most or rows) for method in methods}
-        facts = _expect(session, table, columns, sorted(counts), load.filled)
+        facts = _expect(session, table, columns, sorted(counts), load)
         with acting_as(cluster.user):
             text_bytes = _write(session, columns, cluster.folder, load.filled)
         # COPY wrote every value, but a Python client needs a value of its own for each that it sends.
@@ -240,7 +241,7 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
 
 
 def _expect(
-    session: Session, table: LoadedTable, columns: tuple[LoadedColumn, ...], counts: list[int], filled: int
+    session: Session, table: LoadedTable, columns: tuple[LoadedColumn, ...], counts: list[int], load: Load
 ) -> dict[str, object]:
     """What the table holds after plain INSERTs of so many rows, each load rolled back.
 
@@ -249,6 +250,7 @@ def _expect(
     """
     listed = ", ".join(column.name for column in columns)
     insert = f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {source.SOURCE}"
+    filled = load.filled
     order = f" WHERE {source.NUMBER} >= {filled} AND {source.NUMBER} < %s ORDER BY {source.NUMBER}"
     expected: dict[str, object] = {}
     first: dict[str, str] = {}
@@ -267,13 +269,28 @@ def _expect(
                     "elsewhere": rows_elsewhere(session, table.name, (source.SOURCE,)),
                 }
     except psycopg.Error as error:
+        where = None if load.file is None else _place(session, table, columns, Path(load.file))
         raise WorkloadError(
             f"{table.name} does not take the rows: {error.diag.message_primary}",
-            detail=error.diag.message_detail,
-            hint=privilege_hint(error) or "--file names a CSV of rows that the table takes.",
+            detail="\n".join(filter(None, (where, error.diag.message_detail))) or None,
+            hint=privilege_hint(error)
+            or (
+                "--file names a CSV of rows that the table takes."
+                if load.file is None
+                else "Nothing was loaded."
+            ),
         ) from error
     differing = [name for name in first if name not in compared]
     return {"compared": compared, "differing": differing, "expected": expected}
+
+
+def _place(session: Session, table: LoadedTable, columns: tuple[LoadedColumn, ...], file: Path) -> str | None:
+    """The row of the file that the table does not take; None where no row is refused by itself."""
+    row = source.refused_row(session, table, columns)
+    if row is None:
+        return None
+    line = None if file.suffix == parquet.SUFFIX else line_of_row(file, row)
+    return f'file "{file}", row {row + 1:,}' if line is None else f'file "{file}", line {line}'
 
 
 def _write(session: Session, columns: tuple[LoadedColumn, ...], folder: Path, filled: int) -> int:
