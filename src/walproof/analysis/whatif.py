@@ -279,9 +279,8 @@ class Study:
     def answer(self, limits: ServerLimits) -> LimitsAnswer:
         """The best settings of the grid for these limits."""
         grid = [self.predictions[target] for target in self.question.grid()]
-        fitting = [choice for choice in grid if _fits_disk(choice, limits)] or grid[:1]
-        fits = (_fits_disk, _fits_rate, _fits_recovery)
-        within = [choice for choice in fitting if all(check(choice, limits) for check in fits)]
+        fitting = [choice for choice in grid if fits_disk(choice, limits)] or grid[:1]
+        within = [choice for choice in fitting if fits(choice, limits)]
         if within and limits.recovery_s is not None:
             # Of the settings within the recovery target, take the one that writes the least WAL.
             best = min(within, key=lambda choice: (round(choice.wal_bytes / 2**20), choice.distance_most))
@@ -303,7 +302,14 @@ class Study:
         return LimitsAnswer(best, False)
 
 
-def _fits_disk(prediction: ServerPrediction, limits: ServerLimits) -> bool:
+def fits(prediction: ServerPrediction, limits: ServerLimits) -> bool:
+    """Whether it keeps within all limits."""
+    checks = (fits_disk, _fits_rate, _fits_recovery)
+    return all(check(prediction, limits) for check in checks)
+
+
+def fits_disk(prediction: ServerPrediction, limits: ServerLimits) -> bool:
+    """Whether it keeps within the room for pg_wal."""
     needed = max(prediction.pg_wal_most, (prediction.target.max_wal_size_mb or 0) << 20)
     return limits.wal_disk_bytes is None or needed <= limits.wal_disk_bytes
 

@@ -1,4 +1,4 @@
-"""A checkpoint_timeout that is shorter than the default is looked at, too."""
+"""Sizes and timeouts that are advised: with a curve, without one, and with a room that is named."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from tests.advise.server.windows import found as asked
+from tests.advise.server.windows import healthy, with_counters, with_settings
 from tests.analysis.test_whatif import make, outcome
-from walproof.advise.server.checkpoints import choice
-from walproof.analysis.whatif import Question, ServerLimits, study
-from walproof.wal.whatif import SimulatedRun, Target
+from walproof.advise.server.advice import Advice, Found, Sure, Unseen, Weight
+from walproof.advise.server.case import ServerCase
+from walproof.advise.server.checkpoints import max_wal_size
+from walproof.advise.server.sizing import choice, enough_mb
+from walproof.analysis.whatif import Question, ServerLimits, Study, study
+from walproof.facts.server import ServerWindow
+from walproof.units import parse_bytes
+from walproof.wal.whatif import Cycles, SimulatedRun, Target
 
 TIMES = 1.4
 """How much more WAL there is with checkpoints that begin after less than five minutes."""
@@ -33,3 +40,115 @@ def test_a_short_timeout_is_made_longer_where_that_saves_wal(timeout_s: int) -> 
     else:
         assert found is not None
         assert ("checkpoint_timeout", "5min") in {(change.name, change.value) for change in found.changes}
+
+
+def _study(present: Target, *, has_cycles: bool) -> Study:
+    """As ``_outcome`` has it, from an hour or from so short a window that nothing has a whole cycle."""
+    question = Question(present, is_present_known=True)
+    made = make(question)
+    outcomes = [_outcome(target) for target in made.found.targets]
+    if not has_cycles:
+        none = Cycles(0, 0, 0, 0, None, 0)
+        outcomes = [replace(outcome, cycles=none, by_size=0) for outcome in outcomes]
+    return study(replace(made.found, outcomes=tuple(outcomes)), question)
+
+
+@pytest.mark.parametrize("has_cycles", [False, True])
+@pytest.mark.parametrize("room", [None, "300GB"])
+def test_a_size_that_has_its_room_is_never_made_smaller(has_cycles: bool, room: str | None) -> None:
+    present = Target(max_wal_size_mb=200 << 10, checkpoint_timeout_s=30)
+    limits = ServerLimits(wal_disk_bytes=None if room is None else parse_bytes(room))
+    found = choice(_study(present, has_cycles=has_cycles), limits)
+    assert found is not None
+    assert [(change.name, change.value) for change in found.changes] == [("checkpoint_timeout", "5min")]
+    tight = choice(_study(present, has_cycles=has_cycles), ServerLimits(wal_disk_bytes=10 << 30))
+    assert tight is not None
+    assert tight.size_mb is not None
+    assert tight.size_mb <= 10 << 10
+
+
+@pytest.mark.parametrize("completion", [0.5, 0.9])
+def test_a_size_holds_a_cycle_of_the_advised_settings(completion: float) -> None:
+    present = Target(max_wal_size_mb=64, checkpoint_timeout_s=30, checkpoint_completion_target=completion)
+    found = choice(_study(present, has_cycles=False), ServerLimits())
+    assert found is not None
+    assert found.prediction.target.checkpoint_timeout_s == 300
+    assert found.size_mb == found.needed_mb == found.prediction.target.max_wal_size_mb
+    assert found.size_mb is not None
+    cycle = found.prediction.wal_bytes / 3600 * 300
+    assert (found.size_mb << 20) / 1.9 > cycle
+
+
+@pytest.mark.parametrize("cycle_mb", [1, 16, 33, 100, 500, 3000])
+@pytest.mark.parametrize("segment_mb", [1, 16, 64])
+def test_enough_is_enough_in_whole_segments(cycle_mb: int, segment_mb: int) -> None:
+    size_mb = enough_mb(cycle_mb << 20, 0.5, segment_mb << 20)
+    for completion in (0.5, 0.9):
+        target = Target(max_wal_size_mb=size_mb, checkpoint_completion_target=completion)
+        segments = target.checkpoint_segments(segment_mb << 20)
+        assert segments is not None
+        assert segments * segment_mb >= cycle_mb
+
+
+def _without_wal(window: ServerWindow, room: str | None = None, recovery_s: float | None = None) -> Found:
+    limits = ServerLimits(None if room is None else parse_bytes(room), recovery_s=recovery_s)
+    answer = asked("max_wal_size", window, limits=limits)
+    assert answer is not None
+    return answer
+
+
+def _set_to(answer: Found) -> dict[str, str]:
+    assert isinstance(answer, Advice), answer
+    return {change.name: change.value for change in answer.changes}
+
+
+SHORT = with_settings(healthy(), checkpoint_timeout="30s", max_wal_size="200GB")
+
+
+def test_a_short_timeout_is_seen_without_the_wal() -> None:
+    assert _set_to(_without_wal(SHORT)) == {"checkpoint_timeout": "5min"}
+    few = with_counters(SHORT, {"checkpoints_timed": 3.0, "checkpoints_requested": 1.0})
+    assert _set_to(_without_wal(few)) == {"checkpoint_timeout": "5min"}
+    bare = replace(SHORT, looks=())
+    blind = _without_wal(bare)
+    assert _set_to(blind) == {"checkpoint_timeout": "5min"}
+    assert isinstance(blind, Advice)
+    assert any("whether max_wal_size holds the WAL of 5 min" in words for words in blind.unknown)
+    # 200 MB in ten minutes: what five of them write begins no checkpoint.
+    small = _set_to(_without_wal(with_settings(SHORT, max_wal_size="64MB")))
+    assert parse_bytes(small["max_wal_size"]) / 1.9 > 100_000_000
+    assert isinstance(_without_wal(SHORT, recovery_s=10.0), Unseen)
+
+
+def test_a_size_that_does_not_fit_is_a_danger_from_settings_alone() -> None:
+    roomy = with_settings(replace(healthy(), slots=()), max_wal_size="200GB")
+    answer = _without_wal(roomy, "10GB")
+    assert isinstance(answer, Advice)
+    assert (answer.weight, answer.sure) == (Weight.DANGER, Sure.HIGH)
+    assert _set_to(answer) == {"max_wal_size": "5GB"}
+    assert "max_wal_size = 200GB is larger than --wal-disk 10.0 GB" in answer.evidence[0]
+    assert not isinstance(_without_wal(roomy, "200GB"), Advice)
+    both = _without_wal(SHORT, "10GB")
+    assert isinstance(both, Advice)
+    assert both.weight is Weight.DANGER
+    assert set(_set_to(both)) == {"max_wal_size", "checkpoint_timeout"}
+
+
+def test_what_is_doubled_keeps_within_its_room() -> None:
+    window = with_settings(replace(healthy(), slots=()), max_wal_size="4GB")
+    crowded = with_counters(window, {"checkpoints_requested": 4000.0})
+    assert _set_to(_without_wal(crowded, "12GB")) == {"max_wal_size": "6GB"}
+    assert not isinstance(_without_wal(crowded, "8GB"), Advice)
+
+
+def test_a_curve_says_that_the_size_does_not_fit() -> None:
+    present = Target(max_wal_size_mb=200 << 10, checkpoint_timeout_s=30)
+    window = with_settings(healthy(), max_wal_size="200GB", checkpoint_timeout="30s")
+    made = _study(present, has_cycles=True)
+    tight = max_wal_size(ServerCase(window, whatif=made, limits=ServerLimits(wal_disk_bytes=10 << 30)))
+    assert isinstance(tight, Advice)
+    assert tight.weight is Weight.DANGER
+    assert "larger than --wal-disk" in tight.evidence[0]
+    free = max_wal_size(ServerCase(window, whatif=made))
+    assert isinstance(free, Advice)
+    assert free.weight is Weight.GAIN

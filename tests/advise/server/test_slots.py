@@ -48,7 +48,7 @@ def test_a_limit_spares_every_slot_and_leaves_room_for_checkpoints(
         assert cap + (1 << 30) <= parse_bytes(wal_disk)
 
 
-@pytest.mark.parametrize("wal_disk", ["700MB", "1GB"])
+@pytest.mark.parametrize("wal_disk", ["1GB", "1100MB"])
 def test_no_limit_is_advised_where_checkpoints_need_all_of_the_room(wal_disk: str) -> None:
     advice = _advice(_unlimited(_slot(kept_mb=1, is_active=True)), wal_disk)
     assert advice.changes == ()
@@ -88,3 +88,19 @@ def test_a_lost_slot_does_not_hide_an_idle_one() -> None:
     advice = _advice(window)
     assert advice.steps == ("SELECT pg_drop_replication_slot('sb');",)
     assert any('Nobody uses slot "idle"' in sentence for sentence in advice.evidence)
+
+
+def test_without_a_named_room_no_room_is_spoken_of() -> None:
+    advice = _advice(_unlimited(_slot(), max_wal_size="200GB"))
+    assert advice.changes == ()
+    assert not any("0 B" in sentence or "no room" in sentence for sentence in advice.evidence)
+    assert any("has to be larger than max_wal_size = 200GB: say how much room" in s for s in advice.evidence)
+
+
+def test_the_advised_max_wal_size_counts() -> None:
+    # 200 GB do not fit, and 3 GB are advised: they leave room for a limit.
+    advice = _advice(_unlimited(_slot(is_active=True), max_wal_size="200GB"), "10GB")
+    (change,) = advice.changes
+    assert KEPT_MB << 20 < parse_bytes(change.value) <= 5 << 30
+    cramped = _advice(_unlimited(_slot(kept_mb=4000), max_wal_size="200GB"), "10GB")
+    assert any("Beside max_wal_size = 3GB as advised, 10.0 GB have no room" in s for s in cramped.evidence)

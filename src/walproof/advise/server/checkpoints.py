@@ -3,45 +3,56 @@ that."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight, wal_figure
 from walproof.advise.server.case import ServerCase
+from walproof.advise.server.sizing import (
+    COMPLETION_TARGET,
+    DEFAULT_TIMEOUT_S,
+    WORTH,
+    Choice,
+    choice,
+    enough_mb,
+    settings,
+)
 from walproof.advise.wording import say_percent
-from walproof.analysis.whatif import ServerLimits, ServerPrediction, Study
+from walproof.analysis.whatif import ServerPrediction, Study
 from walproof.sentences import say_list
 from walproof.settings.change import Change
-from walproof.units import format_bytes, format_duration
+from walproof.units import format_bytes, format_duration, parse_bytes
 
 REQUESTED_SHARE = 0.1
 """The share of checkpoints that WAL forces above which max_wal_size decides."""
 LEAST_CHECKPOINTS = 10
 """With fewer checkpoints since statistics were reset, a share says nothing."""
-WORTH = 0.1
-"""Share of the WAL that a larger max_wal_size has to save before it is advised."""
-_DEFAULT_TIMEOUT_S = 300
-ENOUGH = 1.03
-"""A size whose WAL is within 3 % of the least is large enough."""
 
 
 def max_wal_size(case: ServerCase) -> Found | None:
     """Checkpoints that WAL forces: from the what-if curve if WAL was recorded, else from their number."""
     if case.window.is_in_recovery:
         return None
-    if case.whatif is not None and case.writes:
-        return _from_curve(case, case.whatif)
-    return _from_counters(case)
+    if case.whatif is None or not case.writes:
+        return _from_settings(case)
+    found = choice(case.whatif, case.limits)
+    if found is not None:
+        return _from_curve(case, case.whatif, found)
+    return _none_better(case) if _over_room(case) is None else _from_settings(case)
 
 
-def _from_curve(case: ServerCase, study: Study) -> Found:
+def advised_size_mb(case: ServerCase) -> int | None:
+    """The max_wal_size that is advised; None where the present one stays."""
+    found = max_wal_size(case)
+    changes = found.changes if isinstance(found, Advice) else ()
+    return next(
+        (parse_bytes(change.value) >> 20 for change in changes if change.name == "max_wal_size"), None
+    )
+
+
+def _from_curve(case: ServerCase, study: Study, found: Choice) -> Advice:
     present = study.present
-    found = choice(study, case.limits)
-    if found is None:
-        return _none_better(case)
-    chosen, size_mb, needed_mb = found.prediction, found.size_mb, found.needed_mb
-    changes = found.changes
+    chosen, size_mb, changes = found.prediction, found.size_mb, found.changes
+    over = _over_room(case)
     evidence = [
+        *((over,) if over is not None else ()),
         f"In {format_duration(case.window.seconds)} {format_bytes(study.found.wal_bytes)} of WAL were "
         "recorded, "
         f"{say_percent(case.image_share or 0.0)} of it full-page images.",
@@ -57,11 +68,18 @@ def _from_curve(case: ServerCase, study: Study) -> Found:
             f"The window itself wrote {format_bytes(study.recorded_bytes)} an hour; in steady operation the "
             f"present settings are expected to write {format_bytes(present.wal_bytes)} an hour."
         )
-    if needed_mb is not None:
+    if not chosen.has_whole_cycles:
+        sized = (
+            "" if found.needed_mb is None
+            else "the size is what this rate of WAL needs for checkpoints to begin by time, and "
+        )  # fmt: skip
         evidence.append(
-            "The window holds no whole checkpoint cycle of such a server: the size is what this rate of "
-            "WAL needs "
-            "for checkpoints to begin by time, and the WAL is an upper bound."
+            f"The window holds no whole checkpoint cycle of such a server: {sized}the WAL is an upper bound."
+        )
+    elif found.needed_mb is not None:
+        evidence.append(
+            f"The size holds a cycle also with checkpoint_completion_target = {COMPLETION_TARGET}, which "
+            "begins a checkpoint earlier."
         )
     evidence += [
         f"From {cliff.smaller.target.max_wal_size_mb} MB to {cliff.larger.target.max_wal_size_mb} MB "
@@ -86,7 +104,7 @@ def _from_curve(case: ServerCase, study: Study) -> Found:
         figures.append(AdvisedFigure("longest crash recovery", "s", present.recovery_s, chosen.recovery_s))
     return Advice(
         "max_wal_size",
-        Weight.GAIN,
+        Weight.GAIN if over is None else Weight.DANGER,
         f"Set {title}",
         tuple(evidence),
         changes,
@@ -101,34 +119,6 @@ def _from_curve(case: ServerCase, study: Study) -> Found:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a server's checkpoints should be set to."""
-
-    prediction: ServerPrediction
-    size_mb: int | None
-    """max_wal_size: that of the prediction, or more."""
-    needed_mb: int | None
-    """What this rate of WAL needs for checkpoints to begin by time; None where cycles tell more."""
-    changes: tuple[Change, ...]
-
-
-def choice(study: Study, limits: ServerLimits) -> Choice | None:
-    """Settings that keep within the limits, or save a tenth of the WAL; None where none is better."""
-    present = study.present
-    chosen = _chosen(limits, study)
-    saved = 1 - chosen.wal_bytes / present.wal_bytes if present.wal_bytes else 0.0
-    has_limits = limits.recovery_s is not None or limits.wal_disk_bytes is not None
-    if chosen.target == study.question.present or (saved < WORTH and not has_limits):
-        return None
-    size_mb = chosen.target.max_wal_size_mb
-    needed_mb = _needed_mb(limits, study, chosen)
-    if needed_mb is not None:
-        size_mb = max(size_mb or 0, needed_mb)
-    changes = _changes(study, chosen, size_mb)
-    return Choice(chosen, size_mb, needed_mb, changes) if changes else None
-
-
 def _none_better(case: ServerCase) -> Fine:
     size, timeout = case.window.value("max_wal_size"), case.window.value("checkpoint_timeout")
     return Fine(
@@ -136,58 +126,6 @@ def _none_better(case: ServerCase) -> Fine:
         f"max_wal_size = {size} and checkpoint_timeout = {timeout}: no other max_wal_size saves "
         f"{say_percent(WORTH)} of the WAL.",
     )
-
-
-def _chosen(limits: ServerLimits, study: Study) -> ServerPrediction:
-    if limits.recovery_s is not None or limits.wal_per_hour_bytes is not None:
-        return study.answer(limits).prediction
-    timeout_s = study.question.present.checkpoint_timeout_s
-    # A timeout below the default may itself be what makes the images.
-    timeouts = {timeout_s, max(timeout_s, _DEFAULT_TIMEOUT_S)} if timeout_s is not None else {None}
-    curve = [
-        point
-        for timeout in timeouts
-        for point in study.curve(timeout)
-        if limits.wal_disk_bytes is None
-        or max(point.pg_wal_most, (point.target.max_wal_size_mb or 0) << 20) <= limits.wal_disk_bytes
-    ]
-    if not curve:
-        return study.answer(limits).prediction
-    least = min(point.wal_bytes for point in curve)
-    return min(
-        (point for point in curve if point.wal_bytes <= least * ENOUGH),
-        key=lambda point: (point.target.max_wal_size_mb or 0, point.target.checkpoint_timeout_s or 0),
-    )
-
-
-def _needed_mb(limits: ServerLimits, study: Study, chosen: ServerPrediction) -> int | None:
-    """A power of two that this rate of WAL does not reach within checkpoint_timeout; None if cycles tell
-    more.
-
-    A checkpoint begins at max_wal_size / (1 + checkpoint_completion_target) (CalculateCheckpointSegments).
-    """
-    timeout_s = study.question.present.checkpoint_timeout_s
-    if chosen.has_whole_cycles or study.hours is None or timeout_s is None or limits.recovery_s:
-        return None
-    spread = 1 + study.question.present.checkpoint_completion_target
-    needed = chosen.wal_bytes / 3600 * timeout_s * spread / 2**20
-    found = 1 << max(0, math.ceil(math.log2(max(1.0, needed))))
-    if limits.wal_disk_bytes is not None:
-        found = min(found, limits.wal_disk_bytes >> 20)
-    return found
-
-
-def _changes(study: Study, chosen: ServerPrediction, mb: int | None) -> tuple[Change, ...]:
-    present, found = study.question.present, chosen.target
-    changes = []
-    if mb != present.max_wal_size_mb and mb is not None:
-        changes.append(Change("max_wal_size", f"{mb // 1024}GB" if mb % 1024 == 0 else f"{mb}MB"))
-    if found.checkpoint_timeout_s != present.checkpoint_timeout_s and found.checkpoint_timeout_s is not None:
-        seconds = found.checkpoint_timeout_s
-        changes.append(
-            Change("checkpoint_timeout", f"{seconds // 60}min" if seconds % 60 == 0 else f"{seconds}s")
-        )
-    return tuple(changes)
 
 
 def _unknown(case: ServerCase, chosen: ServerPrediction) -> list[str]:
@@ -205,48 +143,137 @@ def _unknown(case: ServerCase, chosen: ServerPrediction) -> list[str]:
     return unknown
 
 
-def _from_counters(case: ServerCase) -> Found | None:
+def _over_room(case: ServerCase) -> str | None:
+    """That max_wal_size does not fit into its room; None where it does, or no room was named."""
+    size, room = case.window.base("max_wal_size"), case.limits.wal_disk_bytes
+    if size is None or room is None or int(size) << 20 <= room:
+        return None
+    return (
+        f"max_wal_size = {case.window.value('max_wal_size')} is larger than --wal-disk "
+        f"{format_bytes(room)}: it is a soft limit that a busy server reaches and passes, and when pg_wal is "
+        "full the server stops."
+    )
+
+
+def _from_settings(case: ServerCase) -> Found | None:
+    """What settings, counters and the rate of WAL say, where nothing was simulated."""
     window = case.window
-    timed, requested = window.total("checkpoints_timed"), window.total("checkpoints_requested")
+    size, timeout = window.base("max_wal_size"), window.base("checkpoint_timeout")
+    if size is None:
+        return Unseen("max_wal_size", "its setting is not known")
+    over, crowded = _over_room(case), _crowded(case)
+    is_short = timeout is not None and timeout < DEFAULT_TIMEOUT_S
+    timeout_s = DEFAULT_TIMEOUT_S if is_short and case.limits.recovery_s is None else None
+    present_mb = round(size)
+    size_mb = _size_mb(case, present_mb, is_crowded=crowded is not None, timeout_s=timeout_s)
+    changes = settings(size_mb if size_mb != present_mb else None, timeout_s)
+    if not changes:
+        return _nothing_to_set(case, is_short=is_short, is_crowded=crowded is not None)
+    evidence = [sentence for sentence in (over, crowded) if sentence is not None]
+    costs = []
+    unknown = ["what the WAL would be: with REPLICATION it is recorded and simulated"]
+    if size_mb != present_mb:
+        costs.append(
+            f"pg_wal takes up to {format_bytes(size_mb << 20)} and more"
+            + ("." if size_mb < present_mb else ", and a crash recovery reads more WAL.")
+        )
+    if crowded is not None:
+        unknown.insert(0, "how many of them max_wal_size requested: the log says it (log_checkpoints)")
+    if timeout_s is not None:
+        evidence.append(_short_words(case))
+        costs.append(
+            f"A crash recovery reads the WAL of up to {format_duration(timeout_s)} and of the checkpoint "
+            f"after it, not of {format_duration(timeout or 0)}."
+        )
+        if case.wal_per_hour is None:
+            unknown.append(f"whether max_wal_size holds the WAL of {format_duration(timeout_s)}")
+    is_doubled = timeout_s is None and size_mb == 2 * present_mb
+    return Advice(
+        "max_wal_size",
+        Weight.GAIN if over is None else Weight.DANGER,
+        f"Double max_wal_size, to {size_mb} MB, and look again"
+        if is_doubled
+        else f"Set {say_list([f'{change.name} = {change.value}' for change in changes])}, and look again",
+        tuple(evidence),
+        changes,
+        costs=tuple(costs),
+        sure=Sure.HIGH if over is not None else Sure.LOW if crowded is not None else Sure.MEDIUM,
+        unknown=tuple(unknown),
+    )
+
+
+def _size_mb(case: ServerCase, present_mb: int, *, is_crowded: bool, timeout_s: int | None) -> int:
+    """max_wal_size without a curve: the present one, unless more is needed or it does not fit."""
+    # Without the WAL nothing says where the curve ends, so double it and look again.
+    wanted_mb = 2 * present_mb if is_crowded else present_mb
+    rate = case.wal_per_hour
+    if timeout_s is not None and rate is not None:
+        # The images of the present checkpoints are in the rate, so it is an upper bound.
+        completion = case.window.base("checkpoint_completion_target") or COMPLETION_TARGET
+        segment_bytes = parse_bytes(case.window.value("wal_segment_size") or "16MB")
+        wanted_mb = max(wanted_mb, enough_mb(rate * timeout_s / 3600, completion, segment_bytes))
+    room = case.limits.wal_disk_bytes
+    if room is None:
+        return wanted_mb
+    # The rest stays for the archiver, for what passes a soft limit, and for a limit of slots above this size.
+    most_mb = max(1, (room >> 20) // (3 if case.window.slots else 2))
+    if most_mb > 1024:
+        most_mb -= most_mb % 1024
+    if _over_room(case) is not None:
+        return min(wanted_mb, most_mb)
+    return max(present_mb, min(wanted_mb, most_mb))
+
+
+def _crowded(case: ServerCase) -> str | None:
+    """That many checkpoints were requested; None where few were, or nobody knows."""
+    share, count = _requested_share(case)
+    if share is None or share <= REQUESTED_SHARE:
+        return None
+    return (
+        f"{say_percent(share)} of {count:.0f} checkpoints were requested: by max_wal_size = "
+        f"{case.window.value('max_wal_size')}, or by CHECKPOINT and base backups. "
+        "Each begins a new round of full-page images."
+    )
+
+
+def _requested_share(case: ServerCase) -> tuple[float | None, float | None]:
+    """The share of requested checkpoints, None where they are too few, and the number of all checkpoints."""
+    timed, requested = case.window.total("checkpoints_timed"), case.window.total("checkpoints_requested")
     if timed is None or requested is None:
-        return Unseen("max_wal_size", "neither WAL nor pg_stat_checkpointer could be read")
+        return None, None
     count = timed + requested
-    if count < LEAST_CHECKPOINTS:
+    return (None if count < LEAST_CHECKPOINTS else requested / count), count
+
+
+def _short_words(case: ServerCase) -> str:
+    timeout = case.window.value("checkpoint_timeout")
+    words = (
+        f"With checkpoint_timeout = {timeout}, below the default of {format_duration(DEFAULT_TIMEOUT_S)}, "
+        "each page is written whole into the WAL again when it is first changed after one of many checkpoints"
+    )
+    share = case.image_share if case.writes else None
+    return f"{words}." if share is None else f"{words}: {say_percent(share)} of the WAL is full-page images."
+
+
+def _nothing_to_set(case: ServerCase, *, is_short: bool, is_crowded: bool) -> Found:
+    timeout = case.window.value("checkpoint_timeout")
+    if is_short:
+        return Unseen(
+            "max_wal_size",
+            f"whether a checkpoint_timeout above {timeout} keeps within --recovery-target is known only from "
+            "the WAL",
+        )
+    share, count = _requested_share(case)
+    if count is None:
+        return Unseen("max_wal_size", "neither WAL nor pg_stat_checkpointer could be read")
+    if share is None:
         return Unseen(
             "max_wal_size", f"{count:.0f} checkpoints since statistics were reset, too few for a share"
         )
-    share = requested / count
-    if share <= REQUESTED_SHARE:
-        return Fine(
-            "max_wal_size",
-            f"{say_percent(share)} of {count:.0f} checkpoints were requested: checkpoint_timeout "
-            "decides, not "
-            "max_wal_size.",
-        )
-    size = window.base("max_wal_size")
-    if size is None:
-        return Unseen("max_wal_size", "its setting is not known")
-    # Without the WAL nothing says where the curve ends, so double it and look again.
-    larger = round(size * 2)
-    return Advice(
-        "max_wal_size",
-        Weight.GAIN,
-        f"Double max_wal_size, to {larger} MB, and look again",
-        (
-            f"{say_percent(share)} of {count:.0f} checkpoints were requested: by max_wal_size = "
-            f"{window.value('max_wal_size')}, or by CHECKPOINT and base backups. "
-            "Each begins a new round of full-page images.",
-        ),
-        (Change("max_wal_size", f"{larger}MB"),),
-        costs=(
-            f"pg_wal takes up to {format_bytes(larger << 20)} and more, and a crash recovery reads more WAL.",
-        ),
-        sure=Sure.LOW,
-        unknown=(
-            "how many of them max_wal_size requested: the log says it (log_checkpoints)",
-            "what the WAL would be: with REPLICATION it is recorded and simulated",
-        ),
-    )
+    words = f"{say_percent(share)} of {count:.0f} checkpoints were requested"
+    if is_crowded:
+        return Fine("max_wal_size", f"{words}, and --wal-disk has no room for a larger max_wal_size.")
+    return Fine("max_wal_size", f"{words}: checkpoint_timeout = {timeout} decides, not max_wal_size.")
 
 
 def completion_target(case: ServerCase) -> Found | None:
@@ -254,7 +281,7 @@ def completion_target(case: ServerCase) -> Found | None:
     target = case.window.base("checkpoint_completion_target")
     if target is None:
         return Unseen("checkpoint_completion_target", "its setting is not known")
-    if target >= 0.9:
+    if target >= COMPLETION_TARGET:
         return Fine("checkpoint_completion_target", f"checkpoint_completion_target is {target:g}.")
     writes = case.window.total("checkpoint_write_ms")
     evidence = [

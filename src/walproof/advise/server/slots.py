@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Weight
 from walproof.advise.server.case import ServerCase
+from walproof.advise.server.checkpoints import advised_size_mb
 from walproof.facts.server import ServerSlot
 from walproof.sentences import say_count, say_list
 from walproof.settings.change import Change
@@ -152,8 +153,15 @@ def _cap_mb(case: ServerCase, held: Sequence[ServerSlot]) -> int | None:
 
 
 def _why_no_cap(case: ServerCase, held: Sequence[ServerSlot]) -> str:
-    room = f"Beside max_wal_size, {format_bytes(case.limits.wal_disk_bytes or 0)} have"
+    advised = " as advised" if advised_size_mb(case) is not None else ""
+    size = f"max_wal_size = {_size(_checkpoint_mb(case))}{advised}"
     most = max(held, key=lambda slot: slot.retained_bytes or 0)
+    if case.limits.wal_disk_bytes is None:
+        return (
+            f'A limit that spares slot "{most.name}" has to be larger than {size}: say how much '
+            "room pg_wal has (--wal-disk), so that it is known whether it fits."
+        )
+    room = f"Beside {size}, {format_bytes(case.limits.wal_disk_bytes)} have"
     if (most.retained_bytes or 0) >> 20 < _LEAST_ROOM_MB:
         return f"{room} no room for what slots may keep: give pg_wal more, or make max_wal_size smaller."
     return (
@@ -169,8 +177,8 @@ def _room_mb(case: ServerCase) -> int | None:
 
 
 def _checkpoint_mb(case: ServerCase) -> int:
-    """How much WAL checkpoints may keep beside slots: max_wal_size."""
-    return int(case.window.base("max_wal_size") or 0)
+    """How much WAL checkpoints may keep beside slots: max_wal_size, as it will be if all advice is taken."""
+    return advised_size_mb(case) or int(case.window.base("max_wal_size") or 0)
 
 
 def _kept_mb(held: Sequence[ServerSlot]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from walproof.advise.server.checkpoints import choice
+from walproof.advise.server.sizing import choice
 from walproof.analysis.whatif import Question, ServerLimits, ServerPrediction, study
 from walproof.facts.watch import SizeCurve, SizePoint
 from walproof.wal.whatif import WhatIf
