@@ -83,6 +83,22 @@ def test_any_stretch_can_be_asked_for(site: Reader) -> None:
     assert site.get("/history/server?name=other").status == 404
 
 
+def test_a_server_has_the_colour_of_its_last_record(tmp_path: Path) -> None:
+    path = tmp_path / "watch.sqlite"
+    with recorder(path) as kept:
+        kept.add([("down", record(OUTAGE[0] - 1)), ("poor", record(0.0)), ("fine", record(PEAK))])
+        kept.add([("down", record(OUTAGE[0])), ("poor", record(PEAK)), ("fine", record(PEAK + 1))])
+    assert {server.name: server.severity for server in Past(path).servers()} == {
+        "down": 2, "poor": 1, "fine": 0,
+    }  # fmt: skip
+    with Site("127.0.0.1:0", [], None, None, history=path) as served:
+        text = Reader(served.url).get("/history").text
+    for name, severity, word in (("down", 2, "critical"), ("poor", 1, "warning"), ("fine", 0, "fine")):
+        card = next(card for card in text.split("<article")[1:] if f">{name}</a>" in card)
+        assert f'class="card s{severity}"' in card
+        assert word in card.partition("</article>")[0].partition("</h2>")[2]
+
+
 def test_a_stretch_is_saved_as_a_file_that_needs_nothing(site: Reader) -> None:
     asked = urlencode({"name": NAME, "since": BEGAN, "until": BEGAN + 3600 * HOURS})
     answer = site.get(f"/history/file?{asked}")

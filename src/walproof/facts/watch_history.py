@@ -32,6 +32,8 @@ class HistoryServer:
     first_at: float
     last_at: float
     records: int
+    severity: int
+    """Of the last record; 2 where the server did not answer."""
 
 
 class WatchHistory:
@@ -56,14 +58,25 @@ class WatchHistory:
 
     def servers(self) -> tuple[HistoryServer, ...]:
         """All servers with a record, in the order in which they were first watched."""
-        query = (
+        spans = (
             sa.select(
-                SERVER.c.name, sa.func.min(RECORD.c.at), sa.func.max(RECORD.c.at), sa.func.count()
+                RECORD.c.server_id, sa.func.min(RECORD.c.at).label("first"),
+                sa.func.max(RECORD.c.at).label("last"), sa.func.count().label("records"),
+                sa.func.max(RECORD.c.number).label("newest"),
             )
-            .select_from(SERVER.join(RECORD))
-            .group_by(SERVER.c.id)
-            .order_by(SERVER.c.id)
+            .group_by(RECORD.c.server_id)
+            .subquery()
         )  # fmt: skip
+        severity = sa.case((RECORD.c.is_gone, 2), else_=RECORD.c.severity)
+        query = (
+            sa.select(SERVER.c.name, spans.c.first, spans.c.last, spans.c.records, severity)
+            .select_from(
+                SERVER.join(spans, spans.c.server_id == SERVER.c.id).join(
+                    RECORD, RECORD.c.number == spans.c.newest
+                )
+            )
+            .order_by(SERVER.c.id)
+        )
         with guarded(self.path, "read"), self._engine.connect() as connection:
             return tuple(HistoryServer(*row) for row in connection.execute(query))
 

@@ -16,6 +16,7 @@ from walproof.report.watch.view import ServerView, about, splits
 IMAGES = "page images"
 MARKS = {0: "●", int(Severity.WARNING): "▲", int(Severity.CRITICAL): "✖"}
 """Marks beside the colour, for readers who cannot tell colours apart."""
+WORDS = {0: "fine", int(Severity.WARNING): "warning", int(Severity.CRITICAL): "critical"}
 Rates = tuple[tuple[str, float], ...]
 """What writes the WAL, and how many bytes a second."""
 
@@ -66,6 +67,8 @@ class Moment:
     streams: bool = False
     """Whether its WAL is streamed."""
     sizes: SizeCurve | None = None
+    syncs: bool = False
+    """Whether ``warm`` includes the sync of the data directory."""
 
     @property
     def mark(self) -> str:
@@ -75,7 +78,7 @@ class Moment:
     @property
     def severity_word(self) -> str:
         """Its severity in a word."""
-        return {0: "fine", 1: "warning", 2: "critical"}[self.severity]
+        return WORDS[self.severity]
 
 
 def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Moment:
@@ -116,6 +119,7 @@ def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Mo
         notes=tuple(notes(view)),
         streams=view.stream.phase is not StreamPhase.OFF and look is not None and not look.is_in_recovery,
         sizes=view.sizes,
+        syncs=clock is not None and clock.sync is not None,
     )
 
 

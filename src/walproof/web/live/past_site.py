@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from walproof.facts.watch_history import HistoryServer
 from walproof.report.watch.panels import clock_time
 from walproof.units import format_duration
+from walproof.web.live.moment import MARKS, WORDS
 from walproof.web.live.past import Past
 from walproof.web.live.plot import day
 from walproof.web.live.plots import plots
@@ -51,7 +52,15 @@ def past_routes(past: Past, shown: Mapping[str, Any]) -> list[Route]:
     from starlette.routing import Route
 
     def servers(_request: Request) -> Response:
-        return page("history.html.j2", **shown, servers=past.servers(), path=past.path, day=day)
+        return page(
+            "history.html.j2",
+            **shown,
+            servers=past.servers(),
+            path=past.path,
+            day=day,
+            marks=MARKS,
+            words=WORDS,
+        )
 
     def server(request: Request) -> Response:
         found = _asked(past, request.query_params)

@@ -67,10 +67,13 @@ def _clock(frame: _Frame) -> Iterator[Plot]:
     targets = frame.values(lambda moment: moment.target)
     if any(target is not None for target in targets):
         lines.append(PlotLine("target", 2, targets, is_limit=True))
+    known = [moment.syncs for moment in frame.moments if moment.warm is not None]
+    line = " if the machine were lost" if any(known) else ""
+    since = ", and before it was known" if any(known) and not all(known) else ""
     yield Plot(
         "clock", "Crash recovery, if it crashed then",
         "Band: the range that holds 9 of 10 recoveries. Vertical lines: checkpoints. "
-        "The sync of the data directory before redo is not included.",
+        f"The sync of the data directory before redo is not included{line}{since}.",
         frame.since, frame.until, frame.at, frame.breaks, tuple(lines), format_duration, is_seconds=True,
         marks=frame.checkpoints,
     )  # fmt: skip
