@@ -12,10 +12,11 @@ from rich.console import Console
 
 from tests.advise.server.stored import HEALTHY, PROVOKED, read
 from tests.advise.server.windows import healthy, with_settings
+from tests.analysis.test_whatif import make
 from tests.schemas import assert_valid
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, Advised, advise
-from walproof.analysis.whatif import study
+from walproof.analysis.whatif import Question, study
 from walproof.errors import ReportError
 from walproof.platforms.registry import platform
 from walproof.report.advice.json import to_json
@@ -23,6 +24,9 @@ from walproof.report.advice.page import to_html, to_markdown
 from walproof.report.advice.since import since
 from walproof.report.advice.terminal import print_advice
 from walproof.report.advice.view import AdviceView, advice_view, amount, change
+from walproof.report.figures.wal_curve import size_label
+from walproof.units import format_bytes
+from walproof.wal.whatif import Cycles, Target
 
 
 def _advised(**settings: str) -> Advised:
@@ -192,6 +196,31 @@ def test_the_curve_marks_where_the_server_is_and_where_it_should_be() -> None:
     page = to_html(view)
     assert "Advised: " in page
     assert "<svg" in page
+
+
+def test_an_advised_timeout_has_a_row_of_its_own() -> None:
+    question = Question(Target(max_wal_size_mb=64, checkpoint_timeout_s=30), is_present_known=True)
+    made = make(question)
+    outcomes = tuple(
+        replace(run, wal_bytes=run.wal_bytes // 8, cycles=Cycles(0, 0, 0, 0, None, 0))
+        if target.checkpoint_timeout_s == 300
+        else run
+        for target, run in zip(made.found.targets, made.found.outcomes, strict=True)
+    )
+    told = study(replace(made.found, outcomes=outcomes), question)
+    window = with_settings(healthy(), max_wal_size="64MB", checkpoint_timeout="30s")
+    view = advice_view(advise(ServerCase(window, whatif=told)), platform("conf"))
+    curve = json.loads(to_json(view))["curve"]
+    assert_valid("advise", json.loads(to_json(view)))
+    assert curve["checkpoint_timeout_s"] == 30
+    assert curve["advised"]["checkpoint_timeout_s"] == 300
+    assert curve["advised"]["max_wal_size_mb"] == curve["advised_mb"]
+    (item,) = (item.advice for item in view.items if item.advice.rule == "max_wal_size")
+    wal = f"{format_bytes(item.figures[0].then)}/h"
+    (row,) = (line for line in to_markdown(view).splitlines() if "| advised |" in line)
+    assert row.startswith(f"| {size_label(curve['advised_mb'])}, 5 min 00 s | advised | {wal} |")
+    assert "where a row names no other" in to_markdown(view)
+    assert "on the line of checkpoint_timeout = 5 min 00 s" in to_html(view)
 
 
 def test_the_curve_has_time_away_where_recoveries_were_forecast() -> None:

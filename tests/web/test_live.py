@@ -11,15 +11,16 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.watching import Server, clock, view
+from tests.watching import Server, clock, size_curve, view
 from tests.web.conftest import AT, unanswering, watched
 from tests.web.reading import Reader
-from walproof.facts.watch import RmgrWal, WalCauses
+from walproof.facts.watch import RmgrWal, Span, SyncForecast, WalCauses
 from walproof.units import format_bytes
 from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, ServerMoments
 from walproof.web.live.moment import IMAGES, Moment, moment_of
 from walproof.web.live.plot import Plot, PlotLine, ceiling
 from walproof.web.live.plots import plots
+from walproof.web.live.sizes import SizePicture
 from walproof.web.pages import templates
 
 TROUBLED = 'db2 "<i>" #2'
@@ -51,7 +52,8 @@ def test_the_what_if_curve_has_todays_point_and_the_advised_one(site: Reader) ->
     asked = {"name": "db1:5432", "minutes": 10}
     for path in ("/live/server", "/live/file"):
         said = unescape(site.get(address(path, **asked)).text)
-        assert "Now, with 1 GB: 33.0 GB/h. Advised: max_wal_size = 4GB: 12.0 GB/h" in said
+        assert "Now, with 1 GB: 33.0 GB/h, simulated for steady operation. Advised: " in said
+        assert "Advised: max_wal_size = 4GB: 12.0 GB/h" in said
         assert "(11.2 GB to 13.0 GB), and a crash recovery at most 1 min 04 s; how sure: high" in said
         assert "132 GB of WAL with a gap" in said
         assert (
@@ -62,6 +64,46 @@ def test_the_what_if_curve_has_todays_point_and_the_advised_one(site: Reader) ->
     (told, _) = site.get("/api/live").data
     assert told["sizes"]["present_mb"] == 1024
     assert told["sizes"]["advised"]["max_wal_size_mb"] == 4096
+
+
+def test_what_was_written_stands_beside_what_is_simulated() -> None:
+    whole = replace(size_curve(), gaps=0)
+    assert "(written in these 4 h 00 min: 33.0 GB/h)" in SizePicture(whole).sentence
+    # What was not seen is in no rate.
+    assert "written in these" not in SizePicture(size_curve()).sentence
+
+
+def test_an_advised_timeout_has_a_row_of_its_own() -> None:
+    curve = size_curve()
+    assert curve.advised is not None
+    other = replace(curve.advised, checkpoint_timeout_s=1800, wal_bytes_per_hour=7.0 * (1 << 30))
+    changes = (*curve.changes, ("checkpoint_timeout", "30min"))
+    picture = SizePicture(replace(curve, advised=other, changes=changes))
+    (row,) = (row for row in picture.rows if row.mark == "advised")
+    assert (row.size, row.wal) == ("4 GB, checkpoint_timeout = 30 min 00 s", "7.00 GB/h")
+    assert f"max_wal_size = 4GB, checkpoint_timeout = 30min: {row.wal}" in picture.sentence
+    assert "with checkpoint_timeout = 5 min 00 s as now where a row names no other" in picture.caption
+    # The dot of the advice is beside the curve's own.
+    assert picture.svg().count('class="dot ') == 7
+    assert picture.svg().count("advised: 7.00 GB/h") == 1
+    assert "no other" not in SizePicture(curve).caption
+
+
+def test_the_crash_plot_says_which_line_leaves_the_sync_out() -> None:
+    def note(*syncs: bool) -> str:
+        moments = [
+            Moment(AT + place, 1.0, True, "", 0, warm=1.0, syncs=is_known)
+            for place, is_known in enumerate(syncs)
+        ]
+        return next(plot.note for plot in plots(moments, AT, AT + 10) if plot.id == "clock")
+
+    assert "is not included if the machine were lost." in note(True, True)
+    assert "is not included." in note(False, False)
+    assert "if the machine were lost, and before it was known." in note(False, True)
+    span = Span(1.0, 0.5, 2.0)
+    known = replace(clock(5.0), sync=SyncForecast(span, "fsync", 100, None, is_seen=True))
+    assert moment_of(view(Server(), crash=known), AT, 1.0, ()).syncs
+    assert not moment_of(view(Server(), crash=clock(5.0)), AT, 1.0, ()).syncs
 
 
 def test_without_a_curve_the_page_says_what_it_takes(board: Board) -> None:

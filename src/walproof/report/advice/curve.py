@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from walproof.advise.server.rules import Advised
+from walproof.advise.server.sizing import Choice, choice
 from walproof.analysis.whatif import ServerPrediction, Study
-from walproof.report.blocks import Column, Paragraph, Section, Table, text_cells
+from walproof.report.blocks import Column, Paragraph, Section, Table, TableCell, text_cells
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, size_label
 from walproof.report.numbers import UNKNOWN
@@ -31,26 +32,34 @@ def curve_json(advised: Advised) -> dict[str, Any] | None:
     study = advised.case.whatif
     if section is None or study is None:
         return None
-    scale, unit = _rate(study)
+    _, unit = _rate(study)
+    other = _other(advised)
     return {
         "unit": f"bytes{unit}",
         "checkpoint_timeout_s": study.question.present.checkpoint_timeout_s,
         "present_mb": study.question.present.max_wal_size_mb,
         "advised_mb": advised_mb(advised),
-        "points": [
-            {
-                "max_wal_size_mb": point.target.max_wal_size_mb,
-                "wal": point.wal_bytes * scale,
-                "low": point.wal_span.low * scale,
-                "high": point.wal_span.high * scale,
-                "whole_cycles": point.cycles,
-                "recovery_bytes_most": point.distance_most,
-                "recovery_s": point.recovery_s,
-                "pg_wal_bytes_most": point.pg_wal_most,
-                "sure": point.confidence,
-            }
-            for point in _points(study, advised_mb(advised))
-        ],
+        "points": [_point_json(study, point) for point in _points(study, advised_mb(advised))],
+        "advised": None if other is None else {
+            "checkpoint_timeout_s": other.prediction.target.checkpoint_timeout_s,
+            **_point_json(study, other.prediction),
+            "max_wal_size_mb": other.size_mb,
+        },
+    }  # fmt: skip
+
+
+def _point_json(study: Study, point: ServerPrediction) -> dict[str, Any]:
+    scale, _ = _rate(study)
+    return {
+        "max_wal_size_mb": point.target.max_wal_size_mb,
+        "wal": point.wal_bytes * scale,
+        "low": point.wal_span.low * scale,
+        "high": point.wal_span.high * scale,
+        "whole_cycles": point.cycles,
+        "recovery_bytes_most": point.distance_most,
+        "recovery_s": point.recovery_s,
+        "pg_wal_bytes_most": point.pg_wal_most,
+        "sure": point.confidence,
     }
 
 
@@ -61,6 +70,16 @@ def advised_mb(advised: Advised) -> int | None:
             if change.name == "max_wal_size":
                 return parse_bytes(change.value) >> 20
     return None
+
+
+def _other(advised: Advised) -> Choice | None:
+    """What is advised, where it has another checkpoint_timeout than the curve."""
+    study, case = advised.case.whatif, advised.case
+    if study is None or not any(advice.rule == "max_wal_size" for advice in advised.advice):
+        return None
+    found = choice(study, case.limits)
+    now_s = study.question.present.checkpoint_timeout_s
+    return None if found is None or found.prediction.target.checkpoint_timeout_s == now_s else found
 
 
 def _rate(study: Study) -> tuple[float, str]:
@@ -75,50 +94,62 @@ def _points(study: Study, wanted_mb: int | None) -> list[ServerPrediction]:
 
 def _figure(study: Study, points: list[ServerPrediction], advised: Advised) -> Figure:
     scale, unit = _rate(study)
+    other = _other(advised)
+    curves = [_curve(points, study.question.present.checkpoint_timeout_s, scale)]
+    second = ""
+    if other is not None:
+        timeout_s = other.prediction.target.checkpoint_timeout_s
+        curves.append(_curve(study.curve(timeout_s, other.size_mb), timeout_s, scale))
+        second = f", on the line of checkpoint_timeout = {format_duration(timeout_s or 0)}"
     data = WalCurveData(
         unit,
-        (
-            Curve(
-                f"{study.question.present.checkpoint_timeout_s or 0} s",
-                tuple(
-                    CurvePoint(
-                        point.target.max_wal_size_mb or 0, point.wal_bytes * scale,
-                        point.wal_span.low * scale, point.wal_span.high * scale,
-                        point.distance_most, point.pg_wal_most, point.recovery_s,
-                    )
-                    for point in points
-                ),
-            ),
-        ),
+        tuple(curves),
         study.recorded_bytes * scale,
         study.question.present.max_wal_size_mb,
         tuple(
             (cliff.smaller.target.max_wal_size_mb or 0, cliff.larger.target.max_wal_size_mb or 0)
             for cliff in study.cliffs()
         ),
-        advised_mb(advised),
-    )  # fmt: skip
+        advised_mb(advised) if other is None else other.size_mb,
+    )
     return Figure(
         "advice-curve",
         "How much WAL would this load write with another max_wal_size, and how long would a crash take?",
         "A point is a simulated server; the band is the expected range. Dashed line: today's max_wal_size; "
-        "green: the advised one; dotted: what was recorded; orange stretch: a cliff.",
+        f"green: the advised one{second}; dotted: what was recorded; orange stretch: a cliff.",
         f"PostgreSQL {advised.case.window.version}, {format_bytes(study.found.wal_bytes)} of WAL",
         data.describe(),
         data,
     )
 
 
+def _curve(points: list[ServerPrediction], timeout_s: int | None, scale: float) -> Curve:
+    return Curve(
+        format_duration(timeout_s or 0),
+        tuple(
+            CurvePoint(
+                point.target.max_wal_size_mb or 0, point.wal_bytes * scale, point.wal_span.low * scale,
+                point.wal_span.high * scale, point.distance_most, point.pg_wal_most, point.recovery_s,
+            )
+            for point in points
+        ),
+    )  # fmt: skip
+
+
 def _told(study: Study, points: list[ServerPrediction], advised: Advised) -> list[Table | Paragraph]:
     scale, unit = _rate(study)
-    wanted = advised_mb(advised)
-    marks = {study.question.present.max_wal_size_mb: "now", wanted: "advised"}
+    present = study.question.present
+    other = _other(advised)
+    marks = {present.max_wal_size_mb: "now"}
+    if other is None:
+        marks[advised_mb(advised)] = "advised"
     is_timed = any(point.recovery_s is not None for point in points)
-    rows = [
-        text_cells(
+
+    def cells(point: ServerPrediction, label: str, mark: str) -> tuple[TableCell, ...]:
+        return text_cells(
             (
-                size_label(point.target.max_wal_size_mb or 0),
-                marks.get(point.target.max_wal_size_mb, ""),
+                label,
+                mark,
                 format_bytes(point.wal_bytes * scale) + unit,
                 f"{format_bytes(point.wal_span.low * scale)}{unit} and "
                 f"{format_bytes(point.wal_span.high * scale)}{unit}",
@@ -127,8 +158,16 @@ def _told(study: Study, points: list[ServerPrediction], advised: Advised) -> lis
                 point.confidence,
             )
         )
+
+    rows = [
+        cells(
+            point, size_label(point.target.max_wal_size_mb or 0), marks.get(point.target.max_wal_size_mb, "")
+        )
         for point in points
     ]
+    if other is not None:
+        timeout = format_duration(other.prediction.target.checkpoint_timeout_s or 0)
+        rows.append(cells(other.prediction, f"{size_label(other.size_mb or 0)}, {timeout}", "advised"))
     columns = (
         Column("max_wal_size"), Column(""), Column("WAL", numeric=True),
         Column("expected between", numeric=True, whole_most=30),
@@ -141,9 +180,10 @@ def _told(study: Study, points: list[ServerPrediction], advised: Advised) -> lis
         if is_timed
         else '"recovery reads": the most WAL that a crash recovery reads.'
     )
+    timeout = format_duration(present.checkpoint_timeout_s or 0)
     found: list[Table | Paragraph] = [
         Table(
-            f"checkpoint_timeout = {study.question.present.checkpoint_timeout_s or 0} s",
+            f"checkpoint_timeout = {timeout}" + (" where a row names no other" if other is not None else ""),
             columns,
             tuple(rows),
             note=note,

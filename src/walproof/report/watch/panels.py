@@ -180,7 +180,8 @@ def _causes(view: ServerView) -> Iterator[Panel]:
     causes = view.causes
     if causes is None:
         return
-    words = [f"page images {causes.image_share:.0%}"]
+    # An hour is the unit in which other sizes of max_wal_size are told.
+    words = [f"{format_bytes(3600 * causes.bytes_per_s)}/h", f"page images {causes.image_share:.0%}"]
     if causes.costliest is not None:
         words.append(f"costliest: {causes.costliest.name} {format_bytes(causes.costliest.bytes_per_s)}/s")
     is_bad = any(concern.key.startswith(("index ", "freezing ", "bulk update ")) for concern in view.concerns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -42,7 +43,9 @@ class SizePicture:
     def sentence(self) -> str:
         """What to do, in words."""
         present, advised = self.curve.present, self.curve.advised
-        now = "" if present is None else f"Now, with {self._label(present)}: {_rate(present)}. "
+        now = "" if present is None else (
+            f"Now, with {self._label(present)}: {_rate(present)}, simulated for steady operation{self._seen}. "
+        )  # fmt: skip
         if advised is None:
             return f"{now}No other setting saves a tenth of the WAL within the given limits."
         settings = ", ".join(f"{name} = {value}" for name, value in self.curve.changes)
@@ -54,6 +57,15 @@ class SizePicture:
             f"{now}Advised: {settings}: {wal}{away}; how sure: {advised.sure}. "
             '"walproof advise" has the lines to paste, and what they cost.'
         )
+
+    @property
+    def _seen(self) -> str:
+        """What was written in the time that is simulated; rates of other panels are of shorter times."""
+        seconds = self.curve.until - self.curve.since
+        if self.curve.gaps or seconds <= 0:
+            return ""
+        rate = _bytes(self.curve.wal_bytes / seconds * 3600)
+        return f" (written in these {format_duration(seconds)}: {rate}/h)"
 
     @property
     def note(self) -> str:
@@ -87,15 +99,30 @@ class SizePicture:
 
     @property
     def rows(self) -> tuple[SizeRow, ...]:
-        """The points, smallest size first."""
-        return tuple(
-            SizeRow(
-                self._label(point), self._mark(point), _rate(point),
-                f"{_bytes(point.low)} to {_bytes(point.high)}",
-                UNKNOWN if point.recovery_s is None else format_duration(point.recovery_s),
-                _bytes(point.redo_bytes_most), point.sure,
-            )
-            for point in self.curve.points
+        """The points, smallest size first; then what is advised, where it has another checkpoint_timeout."""
+        rows = [self._row(point, self._label(point), self._mark(point)) for point in self.curve.points]
+        other = self._other
+        if other is not None:
+            timeout = format_duration(other.checkpoint_timeout_s or 0)
+            rows.append(self._row(other, f"{self._label(other)}, checkpoint_timeout = {timeout}", _ADVISED))
+        return tuple(rows)
+
+    @property
+    def caption(self) -> str:
+        """What the rows of the table have in common."""
+        timeout_s = self.curve.points[0].checkpoint_timeout_s
+        if timeout_s is None:
+            return "WAL of the last hours under other sizes of max_wal_size"
+        return (
+            "WAL of the last hours under other sizes of max_wal_size, with checkpoint_timeout = "
+            f"{format_duration(timeout_s)} as now{' where a row names no other' if self._other else ''}"
+        )
+
+    def _row(self, point: SizePoint, label: str, mark: str) -> SizeRow:
+        return SizeRow(
+            label, mark, _rate(point), f"{_bytes(point.low)} to {_bytes(point.high)}",
+            UNKNOWN if point.recovery_s is None else format_duration(point.recovery_s),
+            _bytes(point.redo_bytes_most), point.sure,
         )  # fmt: skip
 
     def describe(self) -> str:
@@ -114,33 +141,46 @@ class SizePicture:
         line = [(x, self._y(point.wal_bytes_per_hour)) for x, point in zip(xs, points, strict=True)]
         parts.append(f'<path class="line c1" d="{_path(line)}"/>')
         for x, point in zip(xs, points, strict=True):
-            mark = self._mark(point)
-            # The advised settings may have another checkpoint_timeout, so their point may be off the curve.
-            told = self.curve.advised if mark == _ADVISED and self.curve.advised is not None else point
-            y = self._y(told.wal_bytes_per_hour)
-            if mark:
-                colour = "c4" if mark == _ADVISED else "c0"
-                dash = "" if mark == _ADVISED else " dash"
-                parts.append(f'<path class="line {colour}{dash}" d="M{x:.1f} 0V100"/>')
-            look = {_NOW: "big c0", _ADVISED: "big c4"}.get(mark, "c1")
-            title = f"{self._label(point)}{f', {mark}' if mark else ''}: {_rate(told)}"
-            parts.append(
-                f'<path class="dot {look}" d="M{x:.1f} {y:.1f}h0"><title>{escape(title)}</title></path>'
-            )
+            parts += self._dot(x, point, self._mark(point))
+        if self._other is not None:
+            # It is off the curve, which has the present checkpoint_timeout.
+            parts += [
+                part
+                for x, point in zip(xs, points, strict=True)
+                if point.max_wal_size_mb == self._other.max_wal_size_mb
+                for part in self._dot(x, self._other, _ADVISED)
+            ]
         return Markup(
             f'<svg class="time" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
             f'aria-label="{escape(self.describe())}">{"".join(parts)}</svg>'
         )
 
+    def _dot(self, x: float, point: SizePoint, mark: str) -> Iterator[str]:
+        y = self._y(point.wal_bytes_per_hour)
+        colour = "c4" if mark == _ADVISED else "c0"
+        if mark:
+            dash = "" if mark == _ADVISED else " dash"
+            yield f'<path class="line {colour}{dash}" d="M{x:.1f} 0V100"/>'
+        look = f"big {colour}" if mark else "c1"
+        title = f"{self._label(point)}{f', {mark}' if mark else ''}: {_rate(point)}"
+        yield f'<path class="dot {look}" d="M{x:.1f} {y:.1f}h0"><title>{escape(title)}</title></path>'
+
     def _label(self, point: SizePoint) -> str:
         return size_label(point.max_wal_size_mb)
+
+    @property
+    def _other(self) -> SizePoint | None:
+        """What is advised, where it has another checkpoint_timeout than the points."""
+        advised = self.curve.advised
+        timeouts = {point.checkpoint_timeout_s for point in self.curve.points}
+        return None if advised is None or advised.checkpoint_timeout_s in timeouts else advised
 
     def _mark(self, point: SizePoint) -> str:
         if point.max_wal_size_mb == self.curve.present_mb:
             return _NOW
         advised = self.curve.advised
         is_advised = advised is not None and point.max_wal_size_mb == advised.max_wal_size_mb
-        return _ADVISED if is_advised else ""
+        return _ADVISED if is_advised and self._other is None else ""
 
     @property
     def _most(self) -> float:
