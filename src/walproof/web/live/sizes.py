@@ -44,7 +44,8 @@ class SizePicture:
         """What to do, in words."""
         present, advised = self.curve.present, self.curve.advised
         now = "" if present is None else (
-            f"Now, with {self._label(present)}: {_rate(present)}, simulated for steady operation{self._seen}. "
+            f"Now, with {self._label(present)}: {_rate(present)}, "
+            f"simulated for steady operation{self._seen}. "
         )  # fmt: skip
         if advised is None:
             return f"{now}No other setting saves a tenth of the WAL within the given limits."
