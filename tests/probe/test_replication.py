@@ -11,7 +11,7 @@ from tests.probe.conftest import Server
 from walproof.errors import ProbeError
 from walproof.probe.connection import connect_foreign, streaming_parameters
 from walproof.probe.replication import ReplicationStream, StreamEnd, WalData
-from walproof.probe.slot import is_named, look_at_slot
+from walproof.probe.slot import look_at_slot
 from walproof.units import Lsn
 
 pytestmark = pytest.mark.live
@@ -75,19 +75,3 @@ def test_a_command_that_fails_says_why(server: Server) -> None:
 def _receive_all(stream: ReplicationStream) -> None:
     while True:
         stream.receive(10)
-
-
-@pytest.mark.parametrize(
-    ("setting", "is_ours"),
-    [
-        ("", False),
-        ("*", True),
-        ("s1, s2", False),
-        ("FIRST 1 (s1, *)", True),
-        ('ANY 2 (s1, "WalProof")', True),
-        ('"s""1", walproof', True),
-        ("walproof2", False),
-    ],
-)
-def test_names_of_synchronous_standbys(setting: str, is_ours: bool) -> None:
-    assert is_named(setting, "walproof") is is_ours

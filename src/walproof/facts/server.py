@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from walproof.facts.transactions import SynchronousWait
+
 FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock", "Timeout/CommitDelay")
 """Waits for a flush of WAL, by the session itself or another one, in every version. From 19 on the sleep of
 commit_delay before a flush is a wait, too."""
@@ -169,6 +171,8 @@ class ServerWindow:
     """Its WAL was neither streamed nor told by pg_walinspect."""
     role: str | None = None
     """The role of the session, quoted where SQL wants it."""
+    synchronous: SynchronousWait | None = None
+    """Who confirms commits; None where none waits for a standby, or this was not seen."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The window with the scans of one more standby."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from walproof.facts.replication import ReplicationWindow
+from walproof.facts.transactions import SynchronousWait
 from walproof.units import parse_bytes, parse_duration_s
 
 
@@ -152,6 +153,8 @@ class WatchLook:
     """Position up to which a standby has replayed; None on a primary."""
     is_paused: bool | None = None
     """Whether somebody has paused its replay; None on a primary."""
+    synchronous: SynchronousWait | None = None
+    """Who confirms commits; None where none waits for a standby."""
 
     @property
     def major(self) -> int:

@@ -26,6 +26,7 @@ from walproof.facts.watch import (
 from walproof.observe import watch_queries as queries
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
+from walproof.observe.transactions import read_synchronous
 from walproof.probe.pair_queries import walsender_name
 
 OWN_SLOTS = "walproof_"
@@ -35,6 +36,7 @@ _REST = 20.0
 """How often the time that a list of files took has to pass before it is asked for again."""
 _WATCHED = ("checkpoints", "WAL")
 """Counters that are read."""
+NAMES = "synchronous_standby_names"
 PG_WAL = "the size of pg_wal"
 READY = "segments that wait for the archiver"
 
@@ -87,6 +89,7 @@ class Looker:
             lacks=self._ask.lacks,
             replayed=replayed,
             is_paused=is_paused,
+            synchronous=read_synchronous(self._ask) if self._settings.get(NAMES) else None,
         )
 
     def _identify(self, now_s: float) -> None:

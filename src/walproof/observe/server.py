@@ -23,6 +23,7 @@ from walproof.observe.objects import (
     read_standbys,
     read_tables,
 )
+from walproof.observe.transactions import read_synchronous
 from walproof.probe.connection import connect_foreign
 from walproof.probe.pair_queries import STANDBY_END
 
@@ -146,5 +147,6 @@ class ServerObserver:
             flush_waits=dict(self._flush_waits),
             overrides=read_overrides(ask),
             role=ask.value("the role", _ROLE),
+            synchronous=read_synchronous(ask),
             lacks=ask.lacks,
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import psycopg
 from psycopg.rows import TupleRow
 
+from walproof.settings.synchronous import parse_standbys
 from walproof.units import Lsn
 
 _LOOK = """
@@ -15,7 +15,6 @@ _LOOK = """
            (SELECT restart_lsn::text FROM pg_replication_slots WHERE slot_name = %s),
            current_setting('synchronous_standby_names'), current_setting('application_name')
     """
-_NAME = re.compile(r'"((?:[^"]|"")*)"|([^\s,()"]+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +36,10 @@ def look_at_slot(session: psycopg.Connection[TupleRow], slot: str) -> SlotLook:
     row = session.execute(_LOOK, [slot]).fetchone()
     assert row is not None
     inserted, flushed, confirmed, names, application = row
+    standbys = parse_standbys(names)
     return SlotLook(
         Lsn.parse(inserted),
         Lsn.parse(flushed),
         None if confirmed is None else Lsn.parse(confirmed),
-        is_named(names, application),
+        standbys is not None and standbys.match(application),
     )
-
-
-def is_named(synchronous_standby_names: str, application_name: str) -> bool:
-    """Whether the setting names a walsender of that application_name; ``*`` names all of them.
-
-    src/backend/replication/syncrep.c, SyncRepGetStandbyPriority.
-    """
-    names = {
-        quoted.replace('""', '"').lower() or plain.lower()
-        for quoted, plain in _NAME.findall(synchronous_standby_names)
-    }
-    return not names.isdisjoint({"*", application_name.lower()})

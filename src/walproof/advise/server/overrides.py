@@ -7,6 +7,7 @@ from walproof.advise.server.case import ServerCase
 from walproof.facts.server import ServerOverride
 from walproof.sentences import say_list
 from walproof.settings.durability import DurabilityClass
+from walproof.settings.synchronous import WAITING
 
 WRITING = (
     "synchronous_commit", "commit_delay", "commit_siblings", "wal_compression", "wal_skip_threshold",
@@ -26,6 +27,8 @@ def overrides(case: ServerCase) -> Found | None:
     ]
     if loose and case.may_lose < DurabilityClass.LAST_COMMITS:
         delay = case.window.value("wal_writer_delay") or "200ms"
+        waits = case.window.synchronous
+        hangs = waits is not None and waits.is_short and case.window.value("synchronous_commit") in WAITING
         listed = say_list([_whose(override) for override in loose[:_NAMED]])
         return Advice(
             "overrides",
@@ -37,7 +40,10 @@ def overrides(case: ServerCase) -> Found | None:
                 f"wal_writer_delay ({delay}).",
             ),
             steps=tuple(_reset(override) for override in loose[:_NAMED]),
-            costs=("Their commits wait for the disk. Existing sessions keep what they have.",),
+            costs=(
+                "Their commits wait for the disk. Existing sessions keep what they have.",
+                *(("They hang then, too, until a standby connects that commits wait for.",) if hangs else ()),
+            ),
             sure=Sure.HIGH,
             unknown=("whether that loss is accepted: then say --may-lose commits",),
         )

@@ -18,6 +18,7 @@ from walproof.advise.server import (
     overrides,
     safety,
     slots,
+    synchronous,
     tables,
     wasted,
 )
@@ -30,7 +31,7 @@ RULES: Mapping[str, Rule] = {
     "fsync": safety.fsync,
     "full_page_writes": safety.full_page_writes,
     "wal_level": safety.wal_level,
-    "synchronous_commit": safety.synchronous_commit,
+    "synchronous_commit": synchronous.synchronous_commit,
     "overrides": overrides.overrides,
     "checksums": safety.checksums,
     "unlogged": safety.unlogged,

@@ -86,47 +86,6 @@ def wal_level(case: ServerCase) -> Found | None:
     )
 
 
-def synchronous_commit(case: ServerCase) -> Found | None:
-    """synchronous_commit is off against what the owner allows, or has a remote level that nothing waits
-    for."""
-    level, names = case.window.value("synchronous_commit"), case.window.value("synchronous_standby_names")
-    if level is None or names is None:
-        return Unseen("synchronous_commit", "its setting is not known")
-    if level == "off" and case.may_lose < DurabilityClass.LAST_COMMITS:
-        delay = case.window.value("wal_writer_delay") or "200ms"
-        return Advice(
-            "synchronous_commit",
-            Weight.DANGER,
-            "Turn synchronous_commit on",
-            (
-                "synchronous_commit is off: a crash loses commits of up to three times "
-                f"wal_writer_delay ({delay}).",
-            ),
-            (Change("synchronous_commit", "on"),),
-            costs=("Commits wait for their flush.",),
-            unknown=("whether that loss is accepted: then say --may-lose commits",),
-        )
-    if level == "local" and names:
-        return Advice(
-            "synchronous_commit",
-            Weight.DANGER,
-            "Let commits wait for the standbys that synchronous_standby_names names",
-            (
-                f"synchronous_standby_names is set ('{names}'), and synchronous_commit=local waits for "
-                "none of them: "
-                "a failover loses commits.",
-            ),
-            (Change("synchronous_commit", "on"),),
-            costs=("Commits wait for a standby's flush.",),
-        )
-    if level in ("remote_apply", "remote_write") and not names:
-        return Fine(
-            "synchronous_commit",
-            f"synchronous_commit={level} acts as on: synchronous_standby_names names no standby.",
-        )
-    return Fine("synchronous_commit", f"synchronous_commit is {level}.")
-
-
 def checksums(case: ServerCase) -> Found | None:
     """Damage that checksums have found, or that nothing would find."""
     on, failures = case.is_on("data_checksums"), case.window.total("checksum_failures")

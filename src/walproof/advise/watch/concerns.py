@@ -11,6 +11,7 @@ from walproof.advise.watch.crash import recovery
 from walproof.advise.watch.logical import consumers, subscriptions
 from walproof.advise.watch.standbys import pair, replay, standbys
 from walproof.advise.watch.storm import storms
+from walproof.advise.watch.transactions import hanging_commits
 from walproof.advise.watch.wal import archive, room, slots
 from walproof.analysis.watch.assessment import Assessment
 from walproof.facts.replication import ReplicationWindow
@@ -67,6 +68,7 @@ class Concerns:
         yield from archive(seen, self._limits)
         yield from consumers(seen, self._limits)
         yield from subscriptions(seen, self._limits)
+        yield from hanging_commits(seen)
         yield from standbys(seen, self._limits, windows)
         yield from replay(seen)
         for name, diagnosis in pairs.items():

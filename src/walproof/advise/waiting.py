@@ -1,0 +1,46 @@
+"""What is said of commits that wait for standbys, of a server that is advised as of one that is watched."""
+
+from __future__ import annotations
+
+from walproof.facts.transactions import SynchronousWait
+from walproof.sentences import say_count, say_list
+from walproof.units import format_duration
+
+UNDOING = ("ALTER SYSTEM SET synchronous_standby_names = '';", "SELECT pg_reload_conf();")
+"""The server then frees who waits (SyncRepUpdateSyncStandbysDefined, syncrep.c); nothing else but a standby
+does."""
+_NAMED = 5
+
+
+def who_confirms(seen: SynchronousWait) -> tuple[str, ...]:
+    """Who is named, who of them serves, and who is connected beside them."""
+    serving = say_list(_quoted(seen.serving)) or "none is"
+    verb = " is" if len(seen.serving) == 1 else " are" if seen.serving else ""
+    count = say_count(seen.standbys.count, "standby")
+    told = [
+        f"a commit waits for {count} of synchronous_standby_names ('{seen.names}'), and {serving}{verb} "
+        "connected and streaming"
+    ]
+    if seen.others:
+        told.append(f"connected, and not counted by the server: {say_list(_quoted(seen.others))}")
+    if seen.unknown:
+        told.append(
+            f"{say_count(seen.unknown, 'walsender')} named there, whose state needs pg_monitor to see"
+        )
+    return tuple(told)
+
+
+def who_waits(seen: SynchronousWait) -> tuple[str, ...]:
+    """The sessions that wait at the moment."""
+    if not seen.waiting:
+        return ()
+    verb = "waits" if seen.waiting == 1 else "wait"
+    began = ""
+    if seen.oldest_s is not None:
+        began = f"; the statement of the oldest began {format_duration(seen.oldest_s)} ago"
+    return (f"{say_count(seen.waiting, 'session')} {verb} in SyncRep{began}",)
+
+
+def _quoted(names: tuple[str, ...]) -> list[str]:
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return [*(f'"{name}"' for name in names[:_NAMED]), *more]

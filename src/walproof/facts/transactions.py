@@ -1,0 +1,40 @@
+"""What was seen of transactions that do not end: those that wait for standbys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from walproof.settings.synchronous import SynchronousStandbys, parse_standbys
+
+
+@dataclass(frozen=True, slots=True)
+class SynchronousWait:
+    """Who confirms commits to a server whose synchronous_standby_names names somebody, and who waits."""
+
+    names: str
+    """synchronous_standby_names."""
+    level: str
+    """synchronous_commit of the session that asked."""
+    serving: tuple[str, ...]
+    """application_name of each walsender that the server counts: it is named and streams."""
+    others: tuple[str, ...]
+    """Of the others: they are not named, or do not stream yet."""
+    unknown: int
+    """Walsenders that are named, and whose state the role may not see."""
+    waiting: int
+    """Sessions in SyncRep; those of other roles are seen with pg_monitor alone."""
+    oldest_s: float | None
+    """Seconds since the oldest statement among them began."""
+
+    @property
+    def standbys(self) -> SynchronousStandbys:
+        """Who is named."""
+        return parse_standbys(self.names) or SynchronousStandbys(1, ())
+
+    @property
+    def is_short(self) -> bool | None:
+        """Whether fewer serve than a commit waits for; None where that cannot be seen."""
+        missing = self.standbys.count - len(self.serving)
+        if missing <= 0:
+            return False
+        return True if missing > self.unknown else None

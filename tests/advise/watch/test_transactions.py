@@ -1,0 +1,47 @@
+"""Transactions that do not end are named while they do not, and others are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.watching import BEGAN, Server, assessor, concerns
+from walproof.advise.watch.concern import Concern, Severity
+from walproof.facts.transactions import SynchronousWait
+
+WAIT = SynchronousWait("nobody", "on", (), (), 0, 0, None)
+
+
+def told(**seen: Any) -> tuple[Concern, ...]:
+    """Of one look."""
+    found = assessor()
+    found.see([replace(Server().look(100), **seen)])
+    return concerns(found.assess(100.0, BEGAN + 100))
+
+
+def test_commits_that_hang_are_critical_from_the_first_look_on() -> None:
+    (concern,) = told(synchronous=replace(WAIT, waiting=4, oldest_s=90.0, others=("late",)))
+    assert (concern.key, concern.severity) == ("synchronous standbys", Severity.CRITICAL)
+    assert concern.evidence == (
+        "a commit waits for 1 standby of synchronous_standby_names ('nobody'), and none is connected and "
+        "streaming",
+        'connected, and not counted by the server: "late"',
+        "4 sessions wait in SyncRep; the statement of the oldest began 1 min 30 s ago",
+    )
+    assert "synchronous_standby_names = ''" in concern.advice[-1]
+    assert [concern.key for concern in told(synchronous=WAIT)] == ["synchronous standbys"]
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        pytest.param(None, id="nobody is named"),
+        pytest.param(replace(WAIT, serving=("a",), waiting=9), id="usual waits"),
+        pytest.param(replace(WAIT, level="local"), id="no commit waits"),
+        pytest.param(replace(WAIT, unknown=1), id="what is not seen"),
+    ],
+)
+def test_commits_that_need_not_hang_are_none(wait: SynchronousWait | None) -> None:
+    assert told(synchronous=wait) == ()

@@ -1,0 +1,106 @@
+"""Transactions that do not end on real servers: what `advise` and `watch` say of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.postgres.replication import SETTINGS, query, run, running_primary, wait_until
+from walproof.facts import Install
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.standby import Standby
+from walproof.postgres.workspace import Workspace
+
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
+LIST = "synchronous_standby_names"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
+@pytest.fixture
+def primary(install: Install, workspace: Workspace) -> Iterator[Cluster]:
+    with running_primary(install, workspace) as primary:
+        run(
+            primary,
+            "CREATE ROLE watcher LOGIN IN ROLE pg_monitor",
+            "CREATE ROLE nobody_special LOGIN",
+            "CREATE TABLE t (i int)",
+        )
+        yield primary
+
+
+def advised(primary: Cluster, folder: Path, user: str = "watcher") -> dict[str, Any]:
+    done = walproof("advise", f"{primary.conninfo} user={user}", "--for", "1s", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def rule(told: dict[str, Any], name: str) -> dict[str, Any]:
+    (found,) = (advice for advice in told["advice"] if advice["rule"] == name)
+    assert isinstance(found, dict)
+    return found
+
+
+def concerns(primary: Cluster, folder: Path, user: str = "watcher") -> dict[str, Any]:
+    done = walproof("watch", f"{primary.conninfo} user={user}", "--json", "--once", "--no-stream", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return {concern["key"]: concern for concern in json.loads(done.stdout)["concerns"]}
+
+
+def test_commits_that_hang_are_named_until_a_standby_serves(
+    primary: Cluster, workspace: Workspace, tmp_path: Path
+) -> None:
+    names = 'FIRST 1 ("Near", elsewhere)'
+    primary.reload({**SETTINGS, LIST: names, "synchronous_commit": "local"})
+    wait_until(lambda: query(primary, f"SHOW {LIST}") == names)
+    told = rule(advised(primary, tmp_path), "synchronous_commit")
+    assert (told["changes"], told["apply"]) == ([], None)
+    assert "would hang every commit" in told["evidence"][-1]
+    assert concerns(primary, tmp_path) == {}
+
+    primary.reload({**SETTINGS, LIST: names})
+    wait_until(lambda: query(primary, "SHOW synchronous_commit") == "on")
+    with primary.connect() as writer, ThreadPoolExecutor(1) as pool:
+        commit = pool.submit(writer.execute, "INSERT INTO t VALUES (0)")
+        try:
+            wait_until(lambda: query(primary, WAITING) == "1")
+            assert_hanging(primary, tmp_path)
+            standby = Standby(primary, workspace, "near")
+            standby.build()
+            try:
+                standby.start(SETTINGS)
+                commit.result(30)
+                assert_serving(primary, tmp_path, {**SETTINGS, LIST: names})
+            finally:
+                standby.stop("immediate")
+        finally:
+            writer.cancel()
+
+
+def assert_hanging(primary: Cluster, folder: Path) -> None:
+    told = rule(advised(primary, folder), "synchronous_commit")
+    assert (told["weight"], told["changes"]) == ("danger", [])
+    assert told["evidence"][-1].startswith("1 session waits in SyncRep; the statement of the oldest began")
+    assert concerns(primary, folder)["synchronous standbys"]["severity"] == 2
+    # Whoever sees no more than names sees that there are none.
+    assert "synchronous standbys" in concerns(primary, folder, "nobody_special")
+    checked = walproof("watch", f"{primary.conninfo} user=watcher", "--check", "--no-stream", cwd=folder)
+    assert (checked.returncode, "Commits hang" in checked.stdout) == (2, True), checked.stdout
+
+
+def assert_serving(primary: Cluster, folder: Path, settings: dict[str, str]) -> None:
+    assert concerns(primary, folder) == {}
+    primary.reload({**settings, "synchronous_commit": "local"})
+    wait_until(lambda: query(primary, "SHOW synchronous_commit") == "local")
+    told = rule(advised(primary, folder), "synchronous_commit")
+    assert told["apply"] is not None
+    assert any("do not free sessions that already wait" in cost for cost in told["costs"])
+    assert any('"near" is connected' in sentence for sentence in told["evidence"])
+    # What may not be seen gives no line.
+    assert rule(advised(primary, folder, "nobody_special"), "synchronous_commit")["apply"] is None
