@@ -132,3 +132,28 @@ def test_what_is_not_granted_is_named(cluster: Cluster) -> None:
     assert window.looks[-1].pg_wal_bytes is None
     # In 13 the collector of statistics tells of them later.
     assert window.looks[-1].counters["commits"] >= 0
+
+
+@pytest.mark.pg(ends=True)
+def test_a_locked_table_is_read_all_the_same(cluster: Cluster) -> None:
+    _execute(
+        cluster,
+        "CREATE TABLE locked (id int PRIMARY KEY, note text)",
+        "INSERT INTO locked SELECT i, 'x' FROM generate_series(1, 10000) i",
+        "VACUUM ANALYZE locked",
+        "CREATE UNLOGGED TABLE u AS SELECT 1",
+    )
+    with psycopg.connect(cluster.conninfo) as holder, ServerObserver(cluster.conninfo) as observer:
+        before = {table.name: table.bytes for table in observer.window().tables}
+        # REINDEX locks the index alone, TRUNCATE a table with all that belongs to it.
+        holder.execute("TRUNCATE u")
+        holder.execute("REINDEX INDEX locked_pkey")
+        holder.execute("LOCK TABLE locked")
+        window = observer.window()
+    assert window.lacks == ()
+    sizes = {table.name: table.bytes for table in window.tables}
+    assert set(sizes) == set(before)
+    # Without its maps of free space and visibility.
+    assert 0.8 * before["public.locked"] < sizes["public.locked"] <= before["public.locked"]
+    (index,) = (seen for seen in window.indexes if seen.name == "public.locked_pkey")
+    assert index.bytes > 100_000

@@ -166,7 +166,7 @@ class ServerWindow:
     standbys_asked: int = 0
     """Standbys whose scans are included in ``indexes``."""
     lacks: tuple[str, ...] = ()
-    """What could not be read, and which right is missing."""
+    """``what: the reason`` for everything that could not be read."""
     is_wal_refused: bool = False
     """Its WAL was neither streamed nor told by pg_walinspect."""
     role: str | None = None
@@ -209,6 +209,10 @@ class ServerWindow:
         """A setting as SHOW prints it; None if the version does not have it."""
         found = self.settings.get(name)
         return None if found is None else found.value
+
+    def lacks_of(self, what: str) -> str | None:
+        """Why something could not be read; None if it could."""
+        return next((lack.partition(": ")[2] for lack in self.lacks if lack.startswith(f"{what}: ")), None)
 
     def base(self, name: str) -> float | None:
         """A numeric setting in its base unit; None if the version does not have it, or it is not a number."""

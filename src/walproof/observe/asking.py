@@ -52,6 +52,10 @@ class Asking:
             self._note(about, error)
             return []
 
+    def lack(self, about: str, reason: str) -> None:
+        """Note what the server withheld without an error."""
+        self._lacks.setdefault(about, reason)
+
     def _note(self, about: str, error: psycopg.Error) -> None:
         self._lacks.setdefault(about, one_line(error))
         if error.sqlstate == _NO_RIGHT:

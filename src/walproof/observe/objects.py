@@ -39,24 +39,37 @@ _INACTIVE = "extract(epoch FROM now() - inactive_since)"
 _STANDBYS = f"""
     SELECT application_name, state, sync_state, {_END} - replay_lsn
     FROM pg_stat_replication WHERE application_name <> 'pg_basebackup'"""
-_TABLES = """
-    SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_table_size(s.relid),
+# Functions that tell sizes wait for whoever locks the relation, and everybody else would wait after them: of
+# what is locked like that, or about to be, the size is that of the last VACUUM or ANALYZE.
+_LOCKED = """
+    WITH locked AS MATERIALIZED (
+        SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND relation IS NOT NULL
+           AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
+_TABLE_BYTES = """
+           CASE WHEN EXISTS (SELECT FROM locked l
+                              WHERE l.relation IN (c.oid, c.reltoastrelid) OR l.relation IN
+                                    (SELECT indexrelid FROM pg_index WHERE indrelid = c.reltoastrelid))
+                THEN (SELECT sum(h.relpages) FROM pg_class h WHERE h.oid IN (c.oid, c.reltoastrelid))
+                     * current_setting('block_size')::int
+                ELSE pg_table_size(c.oid) END"""
+_TABLES = f"""{_LOCKED}
+    SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), {_TABLE_BYTES},
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
            coalesce((SELECT option_value::int FROM pg_options_to_table(c.reloptions)
-                     WHERE option_name = 'fillfactor'), 100), {moved},
+                     WHERE option_name = 'fillfactor'), 100), {{moved}},
            coalesce(pg_relation_filenode(s.relid), 0), age(nullif(c.relfrozenxid, '0'))
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
     ORDER BY s.n_tup_ins + s.n_tup_upd + s.n_tup_del DESC, 1 LIMIT %s"""
-_UNLOGGED = """
-    SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), pg_table_size(c.oid),
+_UNLOGGED = f"""{_LOCKED}
+    SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), {_TABLE_BYTES},
            true, 0, 0, 0, 0, greatest(c.reltuples, 0)::bigint, 100, NULL,
            coalesce(pg_relation_filenode(c.oid), 0), age(nullif(c.relfrozenxid, '0'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relpersistence = 'u' AND c.relkind = 'r'
     ORDER BY 2 DESC LIMIT %s"""
 # Tables that are only read are not among those with changes, and are frozen as a whole when their time comes.
-_OLD = """
-    SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_table_size(s.relid),
+_OLD = f"""{_LOCKED}
+    SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), {_TABLE_BYTES},
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
            100, NULL, coalesce(pg_relation_filenode(s.relid), 0), age(c.relfrozenxid)
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
@@ -70,9 +83,13 @@ _OVERRIDES = """
     ORDER BY 1, 2, 3"""
 # An index that a constraint, a foreign key or logical replication needs is no candidate for dropping, however
 # seldom it is read; nor is a part of a partitioned one.
-_INDEXES = """
+_INDEXES = f"""{_LOCKED}
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname),
-           quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_relation_size(s.indexrelid),
+           quote_ident(s.schemaname) || '.' || quote_ident(s.relname),
+           CASE WHEN EXISTS (SELECT FROM locked l WHERE l.relation = s.indexrelid)
+                THEN (SELECT sum(h.relpages) FROM pg_class h WHERE h.oid = s.indexrelid)
+                     * current_setting('block_size')::int
+                ELSE pg_relation_size(s.indexrelid) END,
            s.idx_scan,
            i.indisunique OR i.indisprimary OR i.indisexclusion OR i.indisreplident
              OR EXISTS (SELECT FROM pg_constraint o WHERE o.conindid = s.indexrelid)
@@ -112,10 +129,13 @@ def read_slots(ask: Asking) -> tuple[ServerSlot, ...]:
 
 def read_standbys(ask: Asking) -> tuple[ServerStandby, ...]:
     """Who streams WAL from it, except walproof."""
+    rows = [row for row in ask.rows("standbys", _STANDBYS) if not str(row[0]).startswith("walproof")]
+    if any(state is None for _, state, _, _ in rows):
+        ask.lack("standbys", "pg_monitor is not granted")
     return tuple(
         ServerStandby(str(name), str(state), str(sync), _count(behind))
-        for name, state, sync, behind in ask.rows("standbys", _STANDBYS)
-        if not str(name).startswith("walproof") and state is not None
+        for name, state, sync, behind in rows
+        if state is not None
     )
 
 

@@ -224,6 +224,20 @@ def test_a_rule_without_its_view_says_so() -> None:
     }
 
 
+def test_a_list_that_could_not_be_read_is_no_list_of_nothing() -> None:
+    lock = "canceling statement due to lock timeout"
+    window = replace(healthy(), tables=(), lacks=(f"tables: {lock}", "standbys: pg_monitor is not granted"))
+    advised = advise(ServerCase(window))
+    unseen = {answer.rule: answer.reason for answer in advised.unseen}
+    for rule in ("unlogged", "HOT updates", "staging"):
+        assert unseen[rule] == f"tables could not be read: {lock}"
+    assert "standbys" in unseen
+    assert not {answer.rule for answer in advised.absent} & set(unseen)
+    # What was seen of a part counts.
+    part = replace(window, tables=(_table(is_unlogged=True),))
+    assert "unlogged" in {advice.rule for advice in advise(ServerCase(part)).advice}
+
+
 def test_muted_rules_are_not_asked_and_wrong_names_are_refused() -> None:
     case = ServerCase(with_settings(healthy(), fsync="off"))
     assert advise(case, ["fsync"]).advice == ()

@@ -22,7 +22,7 @@ from walproof.advise.server import (
     tables,
     wasted,
 )
-from walproof.advise.server.advice import Absent, Advice, Fine, Rule, Unseen, Weight
+from walproof.advise.server.advice import Absent, Advice, Fine, Found, Rule, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.errors import SettingError
 
@@ -57,6 +57,18 @@ RULES: Mapping[str, Rule] = {
     "startup budget": after_crash.startup_budget,
     "log_checkpoints": after_crash.log_checkpoints,
 }
+_READS: Mapping[str, str] = {
+    "unlogged": "tables",
+    "HOT updates": "tables",
+    "freezing": "tables",
+    "staging": "tables",
+    "unused indexes": "indexes",
+    "random keys": "indexes",
+    "slots": "slots",
+    "standbys": "standbys",
+    "overrides": "settings of roles and databases",
+}
+"""The list without which a rule cannot say that all is well, or that there is nothing to look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +121,7 @@ def advise(case: ServerCase, muted: Collection[str] = ()) -> Advised:
     for name in muted:
         if name not in RULES:
             raise SettingError(f'no rule "{name}"', hint=f"Rules: {', '.join(RULES)}.")
-    answers = {name: rule(case) for name, rule in RULES.items() if name not in muted}
+    answers = {name: _answer(name, rule, case) for name, rule in RULES.items() if name not in muted}
     found = list(answers.values())
     weights = list(Weight)
     advice = sorted(
@@ -126,3 +138,13 @@ def advise(case: ServerCase, muted: Collection[str] = ()) -> Advised:
         ),
         tuple(muted),
     )
+
+
+def _answer(name: str, rule: Rule, case: ServerCase) -> Found | None:
+    """What the rule finds. A list that could not be read is no list of nothing."""
+    found = rule(case)
+    what = _READS.get(name)
+    lack = None if what is None else case.window.lacks_of(what)
+    if lack is None or isinstance(found, Advice | Unseen):
+        return found
+    return Unseen(name, f"{what} could not be read: {lack}")

@@ -154,7 +154,7 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
     if case.wal is not None:
         parts.append(f"{format_bytes(case.wal.accounting.total_bytes)} of WAL read")
     age = statistics_age(case)
-    notes = [*((age,) if age else ()), *(f"Not granted: {lack}." for lack in window.lacks)]
+    notes = [*((age,) if age else ()), *(f"Could not be read: {lack}." for lack in window.lacks)]
     if case.wal is None:
         notes.append(f"Rules that read the WAL had no answer: {case.why_no_wal}.")
         access = wal_access(platform.name)
