@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
-from tests.lab.tune_loads import shop
+from tests.lab.tune_loads import SHOP, shop
 from walproof.facts import Install
 from walproof.postgres.build import available_values
 from walproof.postgres.install import major
@@ -71,3 +71,73 @@ def test_compression_that_is_on_is_a_method_that_the_build_has(install: Install,
     methods = available_values(install, "wal_compression")
     best = next(method for method in ("zstd", "lz4", "pglz") if method in methods)
     assert start == {"wal_compression": best if major(install) >= 19 else "pglz"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--keep", "fsync=off"), "--keep fsync=off breaks --may-lose nothing"),
+        (
+            ("--keep", "synchronous_commit=off", "--may-lose", "nothing"),
+            "--keep synchronous_commit=off breaks --may-lose nothing",
+        ),
+        (("--keep", "full_page_writes=off", "--may-lose", "commits"), "breaks --may-lose commits"),
+        (
+            ("--keep", "max_wal_size=100GB", "--wal-disk", "5GB"),
+            "--keep max_wal_size=100GB breaks --wal-disk 5.00 GB",
+        ),
+        (("--keep", "wal_keep_size=6GB", "--wal-disk", "5GB"), "--keep wal_keep_size=6GB breaks --wal-disk"),
+        (
+            ("--keep", "shared_buffers=2GB", "--memory", "1GB"),
+            "--keep shared_buffers=2GB breaks --memory 1.00 GB",
+        ),
+        (("--keep", "shared_buffers=7TB"), "--keep shared_buffers=7TB breaks the memory of this machine"),
+    ],
+)
+def test_what_is_kept_has_to_keep_the_promises(
+    tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    done = walproof("tune", "--load", str(shop(tmp_path)), *options, "--dry-run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Leave it out, or promise less" in done.stderr or "Keep" in done.stderr
+
+
+def test_what_is_kept_and_allowed_is_planned(tmp_path: Path) -> None:
+    options = (
+        "--keep",
+        "synchronous_commit=off,max_wal_size=2GB",
+        "--may-lose",
+        "commits",
+        "--wal-disk",
+        "2GB",
+    )
+    done = walproof("tune", "--load", str(shop(tmp_path)), *options, "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "  synchronous_commit=off" in done.stdout
+
+
+def test_a_setting_of_the_load_that_breaks_a_promise_is_named_by_its_place(tmp_path: Path) -> None:
+    load = shop(tmp_path, SHOP + '\n[base]\nfsync = "off"\n')
+    done = walproof("tune", "--load", str(load), "--dry-run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the load's [base] fsync=off breaks --may-lose nothing" in done.stderr
+    done = walproof("tune", "--load", str(load), "--keep", "fsync=on", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_plan_offers_nothing_that_the_promises_exclude(tmp_path: Path) -> None:
+    """pgtune's max_wal_size is 8 GB; the user's own breaks the promise and is listed as not run."""
+    conf = tmp_path / "postgresql.conf"
+    conf.write_text("max_wal_size = 4GB\n")
+    options = ("--wal-disk", "2GB", "--memory", "400MB", "--conf", str(conf), "--dry-run")
+    done = walproof("tune", "--load", str(shop(tmp_path)), *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = done.stdout.splitlines()
+    own, of_pgtune = rows[rows.index("tried first") + 1 :][:2]
+    assert own == "  max_wal_size=4GB; not run, for max_wal_size=4GB: pg_wal may take 2.00 GB"
+    assert "max_wal_size" not in of_pgtune
+    assert "shared_buffers" not in of_pgtune
+    assert "min_wal_size=2GB" in of_pgtune
+    assert "  shared_buffers=" not in "".join(row for row in rows[: rows.index("not moved")])
+    assert "memory: with it a server takes" in done.stdout

@@ -364,8 +364,15 @@ def test_a_promise_that_is_broken_at_its_own_speed_is_said(view: TuneView, own_j
 
 def test_what_may_lose_commits_says_so_first(view: TuneView) -> None:
     found = replace(view.answer, durability=DurabilityClass.LAST_COMMITS)
-    told = tune_view(view.facts, found, view.asked, platform("conf")).summary
+    losing = replace(view.facts.plan.promises, may_lose=DurabilityClass.TABLE)
+    allowed = replace(view.facts, plan=replace(view.facts.plan, promises=losing))
+    told = tune_view(allowed, found, view.asked, platform("conf")).summary
     assert told[0] == "A crash may lose the last commits with what is advised, as was allowed."
+    told = tune_view(view.facts, found, view.asked, platform("conf")).summary
+    assert told[0] == (
+        "A crash may lose the last commits with what is advised, MORE THAN WAS PROMISED (a crash loses "
+        "nothing)."
+    )
 
 
 def test_a_recovery_that_was_slower_than_predicted_is_held_against_the_target(view: TuneView) -> None:

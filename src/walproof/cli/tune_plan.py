@@ -19,6 +19,7 @@ from walproof.wal.whatif_target import SETTINGS
 if TYPE_CHECKING:
     from walproof.cli.tune import TuneOptions
     from walproof.cli.tuning import Tuning
+    from walproof.facts.tuning import Candidate
 
 _WORDS = {
     Purpose.SCREEN: "screening: which settings do anything",
@@ -80,7 +81,7 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
         lines += [f"  {name}={value}" for name, value in sorted(plan.keep.items())]
     if plan.starts:
         lines += ["", "tried first"]
-        lines += [f"  {name_of(start)}" for start in plan.starts]
+        lines += [f"  {name_of(start)}{_not_run(tuning, start)}" for start in plan.starts]
     if tuning.conf is not None and tuning.conf.left_out:
         lines += ["", "lines of your conf that a throw-away server is without"]
         lines += [f"  {text}" for text in tuning.conf.left_out]
@@ -103,9 +104,19 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
             f"  {format_duration(share):>8}  {_WORDS[purpose]} (about {int(share / tuning.trial_s)} trials)"
         )
         before = end
-    lines += ["", f"memory of this machine: {format_bytes(tuning.machine.memory_bytes)}; "
-              f"free disk: {format_bytes(tuning.machine.disk_bytes)}; seed {plan.seed}"]  # fmt: skip
+    lines += ["", f"memory of this machine: {format_bytes(tuning.bounds.machine.memory_bytes)}; "
+              f"free disk: {format_bytes(tuning.bounds.machine.disk_bytes)}; seed {plan.seed}"]  # fmt: skip
     return lines
+
+
+def _not_run(tuning: Tuning, start: Candidate) -> str:
+    """Why a start will not be run, as far as that is known without a recording."""
+    found = [tuning.bounds.refusal(name, value) for name, value in start.settings]
+    return "".join(
+        f"; not run, for {unmoved.setting}={unmoved.value}: {unmoved.reason}"
+        for unmoved in found
+        if unmoved is not None
+    )
 
 
 def _kind_of(setting: str) -> str:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.crashes import CrashCheck, WalCheck, crash_checks, limits_now, wal_checks
 from walproof.advise.tune.judge import LoadRecording, RecordedJudge
-from walproof.advise.tune.space import Capacity, SearchSpace, search_space
+from walproof.advise.tune.memory import allowed_bytes
+from walproof.advise.tune.space import Bounds, Capacity, SearchSpace, search_space
 from walproof.advise.tune.standing import standing
 from walproof.advise.tune.starts import OwnConf, as_start, own_conf
 from walproof.analysis.tuning.search import TuneSearch
@@ -24,6 +25,7 @@ from walproof.cli.costs import find_costs
 from walproof.cli.promises import may_lose
 from walproof.cli.study_options import one_configuration, parse_names
 from walproof.cli.tune_hosts import host_study
+from walproof.cli.tune_kept import require_kept
 from walproof.cli.tune_progress import TuningProgress
 from walproof.errors import SettingError, StudyError
 from walproof.facts.codec import to_json
@@ -74,7 +76,6 @@ _LEAST_WINDOWS = 10
 """A budget with room for fewer trials than this is refused."""
 _TRIAL_OVERHEAD_S = 1.5
 _COPY_BYTES_PER_S = 300e6
-_MEMORY_SHARE = 0.75
 _ANSWERING = (Purpose.RECORD, Purpose.CONFIRM, Purpose.LINES, Purpose.FINAL, Purpose.CRASH, Purpose.FLUSH)
 """Steps that change predictions or verdicts; the race itself is read from the store."""
 
@@ -88,7 +89,7 @@ class Tuning:
     load: TuningLoad
     journal: Journal
     conductor: Conductor
-    machine: Capacity
+    bounds: Bounds
     conf: OwnConf | None
     calibration: Path | None
     trial_s: float
@@ -146,7 +147,7 @@ class Tuning:
                 {**self.load.base, **self.plan.keep}, version_num, partial(accepts, self.load.install)
             ),
             clients=self.clients,
-            memory_bytes=round(self.machine.memory_bytes * _MEMORY_SHARE),
+            memory_bytes=allowed_bytes(self.plan.promises, self.bounds.machine.memory_bytes),
             costs=find_costs(self.calibration, version_num // 10000),
             speed=speed,
         )
@@ -272,19 +273,19 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         machine = hosts.narrowest(machine)
     takes = partial(accepts, install)
     conf = None if given.conf is None else _own_conf(given.conf, install, takes)
-    keep = {**({} if conf is None else conf.kept), **one_configuration(given.keep or [])}
+    of_conf, of_keep = {} if conf is None else dict(conf.kept), one_configuration(given.keep or [])
+    keep = {**of_conf, **of_keep}
+    clients = int(workload.get("clients", 1))
+    kept = {name.lower(): value for name, value in {**load.base, **keep}.items()}
+    bounds = Bounds(install.version_num, machine, promises, clients, takes, kept)
+    require_kept(bounds, {"the load's [base]": load.base, "--conf": of_conf, "--keep": of_keep})
     space = search_space(
-        install.version_num,
-        machine,
-        promises,
-        clients=int(workload.get("clients", 1)),
-        takes=takes,
-        keep={**load.base, **keep},
+        bounds,
         only=None if given.only is None else parse_names(given.only),
         is_offered=workload.get("rate") is not None,
     )
     own = DEFAULT if conf is None else _own_start(conf, space, install)
-    starts = _starts(own, space, install, machine)
+    starts = _starts(own, space, bounds)
     plan = TuningPlan(
         factors=space.factors,
         keep=keep,
@@ -319,7 +320,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         load=load,
         journal=journal,
         conductor=Conductor(load, store, file, TuningProgress(), trial_s, hosts),
-        machine=machine,
+        bounds=bounds,
         conf=conf,
         calibration=given.calibration,
         trial_s=trial_s,
@@ -407,12 +408,12 @@ def _own_start(conf: OwnConf, space: SearchSpace, install: Install) -> Candidate
     return as_start(moved, space.factors, install.version_num)
 
 
-def _starts(own: Candidate, space: SearchSpace, install: Install, machine: Capacity) -> tuple[Candidate, ...]:
-    version_num, takes = install.version_num, partial(accepts, install)
+def _starts(own: Candidate, space: SearchSpace, bounds: Bounds) -> tuple[Candidate, ...]:
+    """The user's own configuration, and pgtune's without the lines that no configuration may have."""
     of_pgtune = {
         name: value
-        for name, value in pgtune_conf(machine.memory_bytes, version_num // 10000).items()
-        if takes(name, value)
+        for name, value in pgtune_conf(bounds.machine.memory_bytes, bounds.version_num // 10000).items()
+        if bounds.refusal(name, value) is None
     }
-    found = (own, as_start(of_pgtune, space.factors, version_num))
+    found = (own, as_start(of_pgtune, space.factors, bounds.version_num))
     return tuple(candidate for candidate in dict.fromkeys(found) if candidate != DEFAULT)

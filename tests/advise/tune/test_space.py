@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from walproof.advise.tune.space import Capacity, SearchSpace, search_space
+from walproof.advise.tune.space import Bounds, Capacity, SearchSpace, search_space
 from walproof.advise.tune.starts import as_start, own_conf
 from walproof.errors import SettingError
 from walproof.facts.tuning import Candidate, Limit, Promises
@@ -31,16 +31,10 @@ def _space(
     refused: tuple[str, ...] = (),
     is_offered: bool = False,
 ) -> SearchSpace:
-    return search_space(
-        version * 10000,
-        machine,
-        promises,
-        clients=clients,
-        takes=lambda _, value: value not in refused,
-        keep=keep or {},
-        only=only,
-        is_offered=is_offered,
+    bounds = Bounds(
+        version * 10000, machine, promises, clients, lambda _, value: value not in refused, keep or {}
     )
+    return search_space(bounds, only=only, is_offered=is_offered)
 
 
 def _choices(space: SearchSpace) -> dict[str, tuple[str, ...]]:
@@ -93,6 +87,20 @@ def test_sizes_by_promise_and_by_the_disk_here() -> None:
     space = _space(machine=Capacity(16 * GB, 10 * GB))
     assert _choices(space)["max_wal_size"][-1] == "4GB"
     assert {unmoved.limit for unmoved in space.not_moved if unmoved.setting == "max_wal_size"} == {None}
+
+
+def test_buffers_by_the_memory_that_a_server_may_take() -> None:
+    """256 MB of buffers, 8 MB of WAL buffers and 20 sessions of 8 MB are more than 400 MB."""
+    machine = Capacity(4 * GB, 200 * GB)
+    assert _choices(_space(machine=machine))["shared_buffers"] == (
+        "128MB", "224MB", "480MB", "1024MB", "1632MB",
+    )  # fmt: skip
+    space = _space(machine=machine, promises=replace(SAFE, memory_bytes=400 << 20))
+    assert _choices(space)["shared_buffers"] == ("128MB", "224MB")
+    assert _choices(space)["wal_buffers"] == ("-1", "1MB", "16MB", "64MB")
+    why = {unmoved.value: unmoved for unmoved in space.not_moved if unmoved.setting == "shared_buffers"}
+    assert {unmoved.limit for unmoved in why.values()} == {Limit.MEMORY}
+    assert why["480MB"].reason == "with it a server takes 655 MB, and may take 400 MB"
 
 
 def test_nothing_is_toggled_under_an_offered_rate() -> None:

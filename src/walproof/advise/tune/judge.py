@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from walproof.advise.tune.memory import buffers_of, memory_of
 from walproof.analysis.forecast import Costs, DistanceForecast, forecast_distances
 from walproof.analysis.whatif import Question, ServerPrediction, study
 from walproof.errors import SettingError
@@ -20,15 +21,8 @@ from walproof.settings.risk import durability_class
 from walproof.settings.rules import contradictions
 from walproof.settings.value import parse
 from walproof.units import Lsn, format_bytes, format_duration
-from walproof.wal.recovery import PAGE_BYTES
 from walproof.wal.whatif import Target, identify, simulate
 from walproof.wal.whatif_target import SETTINGS, target_of
-
-_BACKEND_BYTES = 8 << 20
-"""Memory of a session without parallel queries or large sorts."""
-_SHARED_BUFFERS = "128MB"
-"""The value that initdb writes on any present-day machine."""
-_AUTO_WAL_BUFFERS_MOST = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +57,7 @@ class RecordedJudge:
     ) -> None:
         """``speed``: multiple of the recorded speed at which the load arrives.
 
-        ``memory_bytes``: what the server may take, if the promises do not say.
+        ``memory_bytes``: what the server may take.
         """
         self._recorded = recorded
         self._version_num = version_num
@@ -72,7 +66,7 @@ class RecordedJudge:
         self._factors = {factor.setting: factor for factor in factors}
         self._keep = dict(keep)
         self._clients = clients
-        self._memory_bytes = promises.memory_bytes or memory_bytes
+        self._memory_bytes = memory_bytes
         self._costs = costs
         self._speed = speed
         self._version, self._segment_size = identify(recorded.folder, start=recorded.start)
@@ -132,7 +126,7 @@ class RecordedJudge:
 
     def memory_bytes(self, candidate: Candidate) -> int:
         """Memory that a server with the candidate takes: shared buffers, WAL buffers, sessions."""
-        return self._memory({**self._keep, **candidate.conf})
+        return memory_of({**self._keep, **candidate.conf}, self._catalogue, self._clients)
 
     def _class_broken(self, settings: Mapping[str, str]) -> list[RuledOut]:
         found = durability_class(settings)
@@ -151,7 +145,7 @@ class RecordedJudge:
         return [RuledOut(Limit.REFUSED, sentence, "a server that starts") for sentence in found]
 
     def _memory_broken(self, settings: Mapping[str, str]) -> list[RuledOut]:
-        needed = self._memory(settings)
+        needed = memory_of(settings, self._catalogue, self._clients)
         if needed <= self._memory_bytes:
             return []
         return [RuledOut(Limit.MEMORY, format_bytes(needed), format_bytes(self._memory_bytes))]
@@ -166,22 +160,6 @@ class RecordedJudge:
             predicted = f"up to {format_duration(high)}"
             broken.append(RuledOut(Limit.RECOVERY_TARGET, predicted, format_duration(target_s)))
         return broken
-
-    def _memory(self, settings: Mapping[str, str]) -> int:
-        buffers = self._buffers(settings) * PAGE_BYTES
-        wal_buffers = int(self._number(settings, "wal_buffers")) * PAGE_BYTES
-        if wal_buffers < 0:
-            wal_buffers = min(buffers // 32, _AUTO_WAL_BUFFERS_MOST)
-        return buffers + wal_buffers + self._clients * _BACKEND_BYTES
-
-    def _buffers(self, settings: Mapping[str, str]) -> int:
-        return int(
-            parse(self._catalogue.get("shared_buffers"), settings.get("shared_buffers", _SHARED_BUFFERS))
-        )
-
-    def _number(self, settings: Mapping[str, str], name: str) -> float:
-        setting = self._catalogue.get(name)
-        return float(parse(setting, settings.get(name, setting.boot)))
 
     def _target(self, settings: Mapping[str, str]) -> Target:
         """The server to simulate: as recorded, except for what the candidate sets."""
@@ -237,7 +215,7 @@ class RecordedJudge:
         return [replace(target, max_wal_size_mb=int(parse(setting, value))) for value in factor.choices]
 
     def _recovery(self, settings: Mapping[str, str]) -> DistanceForecast:
-        buffers = self._buffers(settings)
+        buffers = buffers_of(settings, self._catalogue)
         if buffers not in self._times:
             self._times[buffers] = forecast_distances(
                 self._recorded.folder,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from walproof.advise.tune.memory import allowed_bytes, memory_of
 from walproof.errors import SettingError
 from walproof.facts.tuning import Factor, Limit, Promises, Scale
 from walproof.settings.catalogue import Catalogue
@@ -38,6 +39,45 @@ class NotMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a server of the tuning can have, as far as that is known before the load is recorded."""
+
+    version_num: int
+    machine: Capacity
+    promises: Promises
+    clients: int
+    takes: Takes
+    keep: Mapping[str, str]
+    """Settings that every configuration has."""
+
+    def refusal(self, name: str, value: str) -> NotMoved | None:
+        """Why no configuration may have the line; None if some may. Raises SettingError."""
+        found = durability_class({name: value})
+        if found.rank > self.promises.may_lose.rank:
+            return NotMoved(name, value, Limit.MAY_LOSE, f"with it a crash {found.value}")
+        catalogue = Catalogue.for_version(self.version_num)
+        if name in ("max_wal_size", "min_wal_size"):
+            size = int(parse(catalogue.get(name), value)) << 20
+            disk, free = self.promises.wal_disk_bytes, self.machine.disk_bytes
+            if disk is not None and size > disk:
+                return NotMoved(name, value, Limit.WAL_DISK, f"pg_wal may take {format_bytes(disk)}")
+            if size > free // 2:
+                reason = f"it cannot be tried: the disk here has {format_bytes(free)} free"
+                return NotMoved(name, value, None, reason)
+        if name in ("shared_buffers", "wal_buffers"):
+            needed = memory_of({**self.keep, name: value}, catalogue, self.clients)
+            allowed = allowed_bytes(self.promises, self.machine.memory_bytes)
+            if needed > allowed:
+                reason = (
+                    f"with it a server takes {format_bytes(needed)}, and may take {format_bytes(allowed)}"
+                )
+                return NotMoved(name, value, Limit.MEMORY, reason)
+        if not self.takes(name, value):
+            return NotMoved(name, value, Limit.REFUSED, "this build of PostgreSQL does not take it")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSpace:
     """The settings that are searched, and those that are not."""
 
@@ -46,25 +86,16 @@ class SearchSpace:
 
 
 def search_space(
-    version_num: int,
-    machine: Capacity,
-    promises: Promises,
-    *,
-    clients: int,
-    takes: Takes,
-    keep: Mapping[str, str],
-    only: Collection[str] | None = None,
-    is_offered: bool = False,
+    bounds: Bounds, *, only: Collection[str] | None = None, is_offered: bool = False
 ) -> SearchSpace:
-    """The settings that may move. ``keep`` holds those that stay; ``only``, if given, names the candidates.
-    ``is_offered``: whether the load has a rate; what a slice owes of it would be paid in the next, so that
-    nothing is toggled.
+    """The settings that may move. ``only``, if given, names the candidates. ``is_offered``: whether the load
+    has a rate; what a slice owes of it would be paid in the next, so that nothing is toggled.
 
     Raises SettingError for a name in ``only`` that no tuning moves or that is kept as well.
     """
-    _check_only(version_num, only, keep)
-    catalogue = Catalogue.for_version(version_num)
-    kept = {name.lower(): value for name, value in keep.items()}
+    _check_only(bounds.version_num, only, bounds.keep)
+    catalogue = Catalogue.for_version(bounds.version_num)
+    kept = {name.lower(): value for name, value in bounds.keep.items()}
     factors: dict[str, Factor] = {}
     left: list[NotMoved] = []
     for name, row in movables().items():
@@ -74,11 +105,11 @@ def search_space(
             left.append(NotMoved(name, None, None, f"it stays {kept[name]}"))
         elif only is not None and name not in only:
             continue
-        elif clients < row.clients_least:
-            reason = f"it does nothing with {clients} clients: it needs at least {row.clients_least}"
+        elif bounds.clients < row.clients_least:
+            reason = f"it does nothing with {bounds.clients} clients: it needs at least {row.clients_least}"
             left.append(NotMoved(name, None, None, reason))
         else:
-            factor = _factor(row, catalogue, machine, promises, takes, left)
+            factor = _factor(row, catalogue, bounds, left)
             if factor is not None:
                 factors[name] = replace(factor, design="fresh") if is_offered else factor
     for name, factor in list(factors.items()):
@@ -111,17 +142,10 @@ def _check_only(version_num: int, only: Collection[str] | None, keep: Mapping[st
             raise SettingError(f'"{name}" is both in --only and kept', hint="Leave out one of them.")
 
 
-def _factor(
-    row: Movable,
-    catalogue: Catalogue,
-    machine: Capacity,
-    promises: Promises,
-    takes: Takes,
-    left: list[NotMoved],
-) -> Factor | None:
+def _factor(row: Movable, catalogue: Catalogue, bounds: Bounds, left: list[NotMoved]) -> Factor | None:
     default = _default(row, catalogue)
     choices: list[str] = []
-    for value in row.values_of(machine.memory_bytes):
+    for value in row.values_of(bounds.machine.memory_bytes):
         if value == "on" and "pglz" in catalogue.get(row.name).values:
             continue  # since 15 methods have names; which one "on" is depends on version and build
         try:
@@ -133,7 +157,7 @@ def _factor(
             catalogue.normalise(row.name, choice) for choice in choices
         }:
             continue
-        refused = None if same else _refused(row.name, value, catalogue, machine, promises, takes)
+        refused = None if same else bounds.refusal(row.name, value)
         if refused is not None:
             left.append(refused)
         else:
@@ -166,25 +190,6 @@ def _default(row: Movable, catalogue: Catalogue) -> str:
         except SettingError:
             continue
     return row.default
-
-
-def _refused(
-    name: str, value: str, catalogue: Catalogue, machine: Capacity, promises: Promises, takes: Takes
-) -> NotMoved | None:
-    found = durability_class({name: value})
-    if found.rank > promises.may_lose.rank:
-        return NotMoved(name, value, Limit.MAY_LOSE, f"with it a crash {found.value}")
-    if name in ("max_wal_size", "min_wal_size"):
-        size = int(parse(catalogue.get(name), value)) << 20
-        if promises.wal_disk_bytes is not None and size > promises.wal_disk_bytes:
-            reason = f"pg_wal may take {format_bytes(promises.wal_disk_bytes)}"
-            return NotMoved(name, value, Limit.WAL_DISK, reason)
-        if size > machine.disk_bytes // 2:
-            reason = f"it cannot be tried: the disk here has {format_bytes(machine.disk_bytes)} free"
-            return NotMoved(name, value, None, reason)
-    if not takes(name, value):
-        return NotMoved(name, value, Limit.REFUSED, "this build of PostgreSQL does not take it")
-    return None
 
 
 def _may_be(

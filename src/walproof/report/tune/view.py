@@ -141,7 +141,11 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
     promises = facts.plan.promises
     found = []
     if answer.durability.rank > 0:
-        found.append(f"A crash {_CLASS_WORDS[answer.durability.value]} with what is advised, as was allowed.")
+        allowed = promises.may_lose
+        said = "as was allowed"
+        if answer.durability.rank > allowed.rank:
+            said = f"MORE THAN WAS PROMISED (a crash {_CLASS_WORDS[allowed.value]})"
+        found.append(f"A crash {_CLASS_WORDS[answer.durability.value]} with what is advised, {said}.")
     objective = OBJECTIVES[facts.plan.objective.metric]
     if answer.why_default is not None:
         found.append(f"The defaults are best on this machine: {answer.why_default}.")

@@ -1,0 +1,77 @@
+"""Do settings that every configuration of a tuning has keep what is promised? Asked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from walproof.advise.tune.memory import allowed_bytes, memory_of
+from walproof.advise.tune.space import Bounds
+from walproof.cli.promises import CLASSES
+from walproof.errors import SettingError
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.risk import risk_of
+from walproof.settings.value import parse
+from walproof.units import format_bytes
+
+_OF_PG_WAL = ("max_wal_size", "wal_keep_size")
+"""Sizes that pg_wal reaches sooner or later."""
+
+
+def require_kept(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> None:
+    """Raise SettingError for a kept setting that breaks a promise: no configuration could keep that one.
+
+    ``sources``: where kept settings are from (``--keep``) -> those settings; a later source counts.
+    """
+    _require_class(bounds, sources)
+    _require_disk(bounds, sources)
+    _require_memory(bounds, sources)
+
+
+def _require_class(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> None:
+    allowed = bounds.promises.may_lose
+    words = {found: word for word, found in CLASSES.items()}
+    for name, found, sentence in risk_of(bounds.keep):
+        if found.rank > allowed.rank:
+            raise SettingError(
+                f"{_said(name, bounds, sources)} breaks --may-lose {words[allowed]}",
+                detail=f"{sentence}.",
+                hint=f"Leave it out, or promise less with --may-lose {words[found]}.",
+            )
+
+
+def _require_disk(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> None:
+    disk = bounds.promises.wal_disk_bytes
+    catalogue = Catalogue.for_version(bounds.version_num)
+    for name in _OF_PG_WAL:
+        if disk is None or name not in bounds.keep:
+            continue
+        size = int(parse(catalogue.get(name), bounds.keep[name])) << 20
+        if size > disk:
+            raise SettingError(
+                f"{_said(name, bounds, sources)} breaks --wal-disk {format_bytes(disk)}",
+                detail=f"pg_wal grows to {format_bytes(size)} with it.",
+                hint="Keep a smaller one, or give --wal-disk more room.",
+            )
+
+
+def _require_memory(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> None:
+    buffers = [name for name in ("shared_buffers", "wal_buffers") if name in bounds.keep]
+    needed = memory_of(bounds.keep, Catalogue.for_version(bounds.version_num), bounds.clients)
+    allowed = allowed_bytes(bounds.promises, bounds.machine.memory_bytes)
+    if not buffers or needed <= allowed:
+        return
+    kept = " and ".join(_said(name, bounds, sources) for name in buffers)
+    is_given = bounds.promises.memory_bytes is not None
+    of_what = f"--memory {format_bytes(allowed)}" if is_given else "the memory of this machine"
+    raise SettingError(
+        f"{kept} {'breaks' if len(buffers) == 1 else 'break'} {of_what}",
+        detail=f"A server takes {format_bytes(needed)} with it, sessions included, and may take "
+        f"{format_bytes(allowed)}{'' if is_given else ', unless --memory says more'}.",
+        hint="Keep less, or allow more with --memory.",
+    )
+
+
+def _said(name: str, bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> str:
+    """``--keep fsync=off``, with the source whose value counts."""
+    source = [each for each, settings in sources.items() if name in {key.lower() for key in settings}][-1]
+    return f"{source} {name}={bounds.keep[name]}"
