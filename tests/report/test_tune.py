@@ -12,13 +12,14 @@ from rich.console import Console
 
 from bench.tune.table import tuned
 from tests.advise.tune.recorded import NOTHING, judge
-from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE, flat, peaked, plan_of, synthetic
+from tests.analysis.tuning.synthetic import flat, peaked, plan_of, synthetic
 from tests.facts.plans import plan, trial
+from tests.report.tuned import EVIL, FACTORS, asked_of
 from tests.schemas import assert_valid
 from walproof.advise.tune.answer import answer
-from walproof.advise.tune.crashes import CrashCheck, wal_checks
+from walproof.advise.tune.conclusion import Conclusion
+from walproof.advise.tune.crashes import wal_checks
 from walproof.advise.tune.judge import RecordedJudge
-from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import over_hosts
 from walproof.analysis.tuning import race
 from walproof.analysis.tuning.flush import flush_gains
@@ -44,33 +45,9 @@ from walproof.report.tune.json import to_json
 from walproof.report.tune.kept import KeptAnswer
 from walproof.report.tune.page import to_html
 from walproof.report.tune.terminal import print_tuning
-from walproof.report.tune.view import TuneView, TuningContext, tune_view
+from walproof.report.tune.view import TuneView, tune_view
 from walproof.report.tune.wal_checked import wal_sentences
-from walproof.settings.change import Before
 from walproof.settings.durability import DurabilityClass
-
-FACTORS = (COMPRESSION, SIZE, DELAY)
-EVIL = "<script>alert(1)</script>"
-
-
-def _asked(facts: TuningFacts) -> TuningContext:
-    return TuningContext(
-        name="tune-shop-1",
-        load=EVIL,
-        install="15.18",
-        version_num=150018,
-        device="flush=1.4ms",
-        before={"max_wal_size": Before("2GB", False, False)},
-        not_moved=(NotMoved("synchronous_commit", "off", Limit.MAY_LOSE, "more than none"),),
-        left_out=("port: parameter is set by walproof itself",),
-        crashes=tuple(CrashCheck(n, 5e8, s, (2.0, 3.0, 6.0), None) for n, s in ((1, 4.0), (2, 9.0))),
-        limits=(("flush", "commits wait for the WAL flush in 70 % of samples"),),
-        runs=tuple(f"run-{step.number}" for step in facts.steps),
-        seconds=tuple(20.0 for _ in facts.steps),
-        notes=("Costs are the shipped ones.",),
-        at=1_795_000_000.0,
-        command="walproof tune --load shop.toml",
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +68,7 @@ def _facts(own_judge: RecordedJudge, *, is_flat: bool, own: Candidate | None = N
 @pytest.fixture(scope="module")
 def view(own_judge: RecordedJudge) -> TuneView:
     facts = _facts(own_judge, is_flat=False)
-    return tune_view(facts, answer(facts, own_judge, own_judge), _asked(facts), platform("conf"))
+    return tune_view(facts, answer(facts, own_judge, own_judge), asked_of(facts), platform("conf"))
 
 
 def _terminal(view: TuneView) -> str:
@@ -120,7 +97,7 @@ def test_the_users_own_configuration_stands_beside_the_answer(own_judge: Recorde
     own = Candidate.of({"max_wal_size": "4GB"})
     facts = _facts(own_judge, is_flat=False, own=own)
     found = answer(facts, own_judge, own_judge)
-    view = tune_view(facts, found, _asked(facts), platform("conf"))
+    view = tune_view(facts, found, asked_of(facts), platform("conf"))
     said = " ".join(view.summary)
     assert "Compared with your own configuration: 1." in said
     assert "your own" in _terminal(view)
@@ -131,7 +108,7 @@ def test_the_users_own_configuration_stands_beside_the_answer(own_judge: Recorde
     strict = replace(facts.plan, promises=replace(facts.plan.promises, wal_disk_bytes=1 << 30))
     broken = (RuledOut(Limit.WAL_DISK, "4 GB", "1 GB"),)
     view = tune_view(
-        replace(facts, plan=strict), replace(found, own_broken=broken), _asked(facts), platform("conf")
+        replace(facts, plan=strict), replace(found, own_broken=broken), asked_of(facts), platform("conf")
     )
     assert "Your own configuration would not keep it (WAL disk: 4 GB), and was not run." in view.summary
 
@@ -242,7 +219,7 @@ def _words(facts: TuningFacts, view: TuneView) -> str:
 def test_where_nothing_does_anything_the_defaults_are_best(own_judge: RecordedJudge) -> None:
     facts = _facts(own_judge, is_flat=True)
     found = answer(facts, own_judge, own_judge)
-    shown = tune_view(facts, found, _asked(facts), platform("conf"))
+    shown = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert found.conf == DEFAULT
     assert shown.lines is None
     assert shown.summary[0].startswith("The defaults are best on this machine: ")
@@ -257,7 +234,7 @@ def test_time_that_is_left_is_explained_only_where_the_search_ended_by_itself(
 
     def is_explained(facts: TuningFacts, winner: Candidate) -> bool:
         told = replace(found, outcome=replace(found.outcome, winner=winner))
-        said = tune_view(facts, told, _asked(facts), platform("conf")).summary
+        said = tune_view(facts, told, asked_of(facts), platform("conf")).summary
         return any(
             text.startswith("The search ended with 45 min 00 s left, because nothing") for text in said
         )
@@ -319,7 +296,7 @@ def test_what_measured_no_better_is_named_as_it_was_measured(
     outcome = replace(
         view.answer.outcome, advised=DEFAULT, defaults_are_best=True, short=short, winner=winner, gain=1.01
     )
-    found = replace(view.answer, outcome=outcome, why_default="of the noise")
+    found = replace(view.answer, outcome=outcome, why_default="of the noise", conclusion=Conclusion.DEFAULTS)
     told = tune_view(view.facts, found, view.asked, platform("conf"))
     assert any(said.startswith("The best configuration tried, commit_delay=100, m") for said in told.summary)
     assert json.loads(to_json(told))["short"] == short.conf
@@ -332,26 +309,6 @@ def test_what_measured_no_better_is_named_as_it_was_measured(
     told = tune_view(view.facts, earlier.answer, view.asked, platform("conf"))
     assert any("tried, commit_delay=100, wal_compression=lz4, m" in said for said in told.summary)
     assert answer(view.facts, own_judge, own_judge).outcome.short == view.answer.conf
-
-
-@pytest.mark.parametrize(("gain", "why"), [(1.02, "the budget ended before"), (0.99, "on fresh servers the")])
-def test_a_budget_that_ends_after_the_confirmation_says_what_is_lacking(
-    own_judge: RecordedJudge, gain: float, why: str
-) -> None:
-    """Four noisy rounds of a configuration that measured a little better, or worse."""
-    conf = Candidate.of({"commit_delay": "100"})
-    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
-    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
-    for number in range(1, 5):
-        measured += [
-            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
-            TrialAnswer(2, number, conf, 1000.0 * gain * math.exp(0.1 * (-1) ** number), seconds=20.0),
-        ]
-    facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
-    found = answer(facts, own_judge, own_judge)
-    assert found.conf == DEFAULT
-    assert found.why_default is not None
-    assert found.why_default.startswith(why)
 
 
 def test_a_promise_that_is_broken_at_its_own_speed_is_said(view: TuneView, own_judge: RecordedJudge) -> None:

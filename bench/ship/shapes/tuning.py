@@ -154,6 +154,7 @@ class Tuned(TypedDict):
     conf: Conf
     winner: Conf
     short: Conf | None
+    conclusion: str
     defaults_are_best: bool
     why_default: str | None
     is_final: bool

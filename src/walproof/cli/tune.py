@@ -12,9 +12,11 @@ import typer
 from walproof.cli import Interrupted, options, study_options
 from walproof.cli.advise import PLATFORM_NAMES
 from walproof.cli.declaration import Repeated, command_line, declared
+from walproof.cli.status import ExitStatus
 
 if TYPE_CHECKING:
     from walproof.cli.tuning import Tuning
+    from walproof.report.tune.view import TuneView
 
 _BUDGET = "45min"
 
@@ -148,16 +150,20 @@ def tune(given: TuneOptions) -> None:
 
 
 def _carry_out(tuning: Tuning, given: TuneOptions) -> None:
+    from walproof.advise.tune.conclusion import Conclusion
+
     try:
-        present(tuning.carry_out(given.platform), given)
+        view = present(tuning.carry_out(given.platform), given)
     except Interrupted as signalled:
         signalled.kept = "what was measured is stored, and the same command goes on with the tuning"
         raise
     finally:
         tuning.close()
+    if view.answer.conclusion is Conclusion.NONE_KEEPS:
+        raise typer.Exit(ExitStatus.CHECK_FAILED)
 
 
-def present(tuning: Tuning, given: TuneOptions) -> None:
+def present(tuning: Tuning, given: TuneOptions) -> TuneView:
     """Print the answer on stdout, and write the report and the conf into the tuning's folder."""
     from walproof.cli.files import write_file
     from walproof.report.tune.json import to_json
@@ -181,3 +187,4 @@ def present(tuning: Tuning, given: TuneOptions) -> None:
     else:
         print_tuning(view, options.result_console())
     sys.stderr.write(f"report: {page}\n")
+    return view

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from walproof.advise.tune.conclusion import Conclusion, conclude
 from walproof.advise.tune.judge import RecordedJudge
 from walproof.analysis.tuning.lines import ConfLine, TuningOutcome, outcome
-from walproof.analysis.tuning.proof import is_beyond
 from walproof.analysis.tuning.space import Space
 from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
     CandidatePrediction,
     Limit,
-    Purpose,
     RuledOut,
     TuningFacts,
 )
@@ -52,7 +51,7 @@ class TuneAnswer:
 
     outcome: TuningOutcome
     why_default: str | None
-    """Why the defaults stay; None if a configuration is advised."""
+    """Why nothing is advised; None if a configuration is."""
     lines: tuple[LineCosts, ...]
     """Lines of the winner, including those that were dropped."""
     durability: DurabilityClass
@@ -69,6 +68,9 @@ class TuneAnswer:
     """Prediction for the user's own configuration; None without one."""
     own_broken: tuple[RuledOut, ...]
     """Promises that the user's own configuration would break."""
+    conclusion: Conclusion = Conclusion.DEFAULTS
+    """What may be said of the tuning as a whole; answers that earlier versions kept have only
+    ``why_default``."""
 
     @property
     def conf(self) -> Candidate:
@@ -82,10 +84,11 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) 
     space = Space(facts.plan)
     conf = found.advised
     default_prediction, default_broken = judge(DEFAULT)
+    conclusion, why_default = conclude(facts, found, default_broken, space, judge)
     own_prediction, own_broken = (None, ()) if facts.plan.own is None else judge(facts.plan.own)
     return TuneAnswer(
         outcome=found,
-        why_default=_why_default(facts, found),
+        why_default=why_default,
         lines=tuple(_costs(line, space, judge) for line in found.lines),
         durability=durability_class({**facts.plan.keep, **conf.conf}),
         prediction=judge(conf)[0],
@@ -95,26 +98,8 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) 
         ruled_out=_ruled_out(space, judge),
         own_prediction=own_prediction,
         own_broken=own_broken,
+        conclusion=conclusion,
     )
-
-
-def _why_default(facts: TuningFacts, found: TuningOutcome) -> str | None:
-    if not found.defaults_are_best:
-        return None
-    if not any(step.purpose is not Purpose.RECORD for step in facts.steps):
-        return "the budget had no room to try anything else"
-    if found.winner == DEFAULT:
-        return "no configuration was better than the defaults by more than the noise"
-    objective = facts.plan.objective
-    if objective.limit is not None and is_beyond(facts, found.second):
-        return (
-            f"the best configuration did not keep the limit of --no-worse ({objective.limit[0]} "
-            f"{objective.limit_words})"
-        )
-    is_tried = any(step.purpose is Purpose.CONFIRM for step in facts.steps)
-    if not found.is_final and (not is_tried or found.gain is None or found.gain > 1):
-        return "the budget ended before the best configuration could be confirmed on fresh servers"
-    return "on fresh servers the best configuration was not better than the defaults by more than the noise"
 
 
 def _costs(line: ConfLine, space: Space, judge: RecordedJudge) -> LineCosts:

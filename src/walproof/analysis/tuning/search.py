@@ -260,6 +260,8 @@ class TuneSearch:
             return None
         short = self.short(facts)
         advised = short if is_advisable(facts, short) else DEFAULT
+        if advised == DEFAULT and self._judge(DEFAULT)[1]:
+            return None  # nobody will run the defaults where they break a promise
         trials = BudgetClock.of(facts).trials_until(Purpose.FLUSH)
         devices = DEVICES[: max(0, trials // FLUSH_ROUNDS - 1)]
         if not devices:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from walproof.advise.tune.answer import LineCosts, TuneAnswer
+from walproof.advise.tune.conclusion import Conclusion
 from walproof.analysis.interval import Interval
 from walproof.analysis.tuning.flush import flush_gains
 from walproof.facts.tuning import Candidate, CandidatePrediction, RuledOut
@@ -115,7 +116,8 @@ def _answer(answer: TuneAnswer) -> dict[str, Any]:
         "conf": answer.conf.conf,
         "winner": outcome.winner.conf,
         "short": None if outcome.short is None else outcome.short.conf,
-        "defaults_are_best": outcome.defaults_are_best,
+        "conclusion": answer.conclusion.value,
+        "defaults_are_best": answer.conclusion is Conclusion.DEFAULTS,
         "why_default": answer.why_default,
         "is_final": outcome.is_final,
         "gain": _gain(outcome.gain, outcome.interval),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from walproof.advise.tune.answer import LineCosts, TuneAnswer
+from walproof.advise.tune.conclusion import Conclusion
 from walproof.advise.tune.crashes import CrashCheck, WalCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
@@ -148,7 +149,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         found.append(f"A crash {_CLASS_WORDS[answer.durability.value]} with what is advised, {said}.")
     objective = OBJECTIVES[facts.plan.objective.metric]
     if answer.why_default is not None:
-        found.append(f"The defaults are best on this machine: {answer.why_default}.")
+        found.append(_HEADLINES[answer.conclusion].format(why=answer.why_default))
         if outcome.gain is not None and outcome.winner != DEFAULT:
             found.append(
                 f"The best configuration tried, {name_of(outcome.short or outcome.winner)}, measured "
@@ -185,13 +186,17 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         found.append(text)
     left_s = facts.plan.budget_s - facts.spent_s
     is_exhausted = outcome.winner == DEFAULT and not any(note.startswith(STOPPED) for note in facts.notes)
-    if answer.why_default is not None and is_exhausted and left_s > _NOTABLE_SHARE * facts.plan.budget_s:
+    if (
+        answer.conclusion is Conclusion.DEFAULTS
+        and is_exhausted
+        and left_s > _NOTABLE_SHARE * facts.plan.budget_s
+    ):
         found.append(
             f"The search ended with {format_duration(left_s)} left, because nothing it could propose was "
             "likely to be better."
         )
     found.append(f"Promised: {promises_text(promises)}.")
-    if answer.default_broken:
+    if answer.default_broken and answer.conclusion is not Conclusion.NONE_KEEPS:
         found.append(f"The defaults themselves would not keep that ({_broken(answer.default_broken)}).")
     if answer.own_broken:
         broken = _broken(answer.own_broken)
@@ -219,6 +224,14 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             )
         )
     return found
+
+
+_HEADLINES: Mapping[Conclusion, str] = {
+    Conclusion.DEFAULTS: "The defaults are best on this machine: {why}.",
+    Conclusion.UNDECIDED: "Not decided: {why}; nothing is advised.",
+    Conclusion.NONE_KEEPS: "No configuration keeps the promises, not even the defaults: {why}.",
+}
+"""The first sentence where nothing is advised."""
 
 
 def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:

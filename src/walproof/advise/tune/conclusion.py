@@ -1,0 +1,102 @@
+"""What may be said of a tuning: a configuration is advised, the defaults are best, or it is not decided.
+
+"The defaults are best" is said only after a comparison that could have shown something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from walproof.advise.wording import is_vague
+from walproof.analysis.tuning.blocks import Blocks
+from walproof.analysis.tuning.lines import TuningOutcome
+from walproof.analysis.tuning.proof import is_beyond
+from walproof.analysis.tuning.space import Space
+from walproof.analysis.tuning.values import objective_values
+from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, RuledOut, TuningFacts
+
+
+class Conclusion(Enum):
+    """How a tuning ended."""
+
+    ADVISED = "a configuration is advised"
+    DEFAULTS = "the defaults are best"
+    UNDECIDED = "not decided"
+    NONE_KEEPS = "no configuration keeps the promises"
+    """Not even the defaults do."""
+
+
+def conclude(
+    facts: TuningFacts, found: TuningOutcome, default_broken: Sequence[RuledOut], space: Space, judge: Judge
+) -> tuple[Conclusion, str | None]:
+    """The conclusion, and why nothing is advised; ``default_broken``: promises that the defaults break."""
+    if not found.defaults_are_best:
+        return Conclusion.ADVISED, None
+    tried = [
+        candidate
+        for candidate in dict.fromkeys(each for step in facts.steps for each in step.candidates)
+        if candidate != DEFAULT
+    ]
+    if not tried:
+        starts = (space.candidate(start.conf) for start in facts.plan.starts)
+        others = [start for start in starts if start != DEFAULT]
+        if any(not judge(other)[1] for other in (*others, *space.neighbours(DEFAULT))):
+            return Conclusion.UNDECIDED, "the budget had no room to try anything else"
+        if default_broken:
+            broken = (
+                f"{each.limit.value} {each.predicted}, allowed {each.allowed}" for each in default_broken
+            )
+            return Conclusion.NONE_KEEPS, "; ".join(broken)
+        return Conclusion.DEFAULTS, "no other configuration keeps the promises"
+    if default_broken:
+        return (
+            Conclusion.UNDECIDED,
+            "the defaults do not keep the promises, and of the configurations that do, none was shown to be "
+            "better than the defaults",
+        )
+    return _compared(facts, found, tried)
+
+
+def _compared(facts: TuningFacts, found: TuningOutcome, tried: Sequence[Candidate]) -> tuple[Conclusion, str]:
+    if found.winner == DEFAULT:
+        if (lacking := _lacking(facts, tried)) is not None:
+            return Conclusion.UNDECIDED, lacking
+        return (
+            Conclusion.DEFAULTS,
+            "no configuration was better than the defaults by more than the noise",
+        )
+    objective = facts.plan.objective
+    if objective.limit is not None and is_beyond(facts, found.second):
+        return (
+            Conclusion.DEFAULTS,
+            f"the best configuration did not keep the limit of --no-worse ({objective.limit[0]} "
+            f"{objective.limit_words})",
+        )
+    is_tried = any(step.purpose is Purpose.CONFIRM for step in facts.steps)
+    if not found.is_final and (not is_tried or found.gain is None or found.gain > 1):
+        return (
+            Conclusion.UNDECIDED,
+            "the budget ended before the best configuration could be confirmed on fresh servers",
+        )
+    if found.interval is None or (found.interval.contains(1.0) and is_vague(found.interval)):
+        return (
+            Conclusion.UNDECIDED,
+            "the rounds on fresh servers are too few to say whether the best configuration is better",
+        )
+    return (
+        Conclusion.DEFAULTS,
+        "on fresh servers the best configuration was not better than the defaults by more than the noise",
+    )
+
+
+def _lacking(facts: TuningFacts, tried: Sequence[Candidate]) -> str | None:
+    """What lacks for saying that nothing tried is better than the defaults; None if that can be said."""
+    blocks = Blocks(objective_values(facts))
+    estimates = [found for each in tried if (found := blocks.estimate(each, DEFAULT)) is not None]
+    if not estimates:
+        return "nothing that was tried could be measured beside the defaults"
+    interval = max(estimates, key=lambda found: found.mean).interval()
+    if interval is None or is_vague(interval):
+        return "what was tried ran in too few rounds to compare it with the defaults"
+    return None

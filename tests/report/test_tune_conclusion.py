@@ -1,0 +1,104 @@
+"""What a tuning that advises nothing may say, and what it may not."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.advise.tune.recorded import NOTHING, judge
+from tests.analysis.tuning.synthetic import plan_of
+from tests.report.tuned import FACTORS, asked_of
+from tests.schemas import assert_valid
+from walproof.advise.tune.answer import answer
+from walproof.advise.tune.conclusion import Conclusion
+from walproof.advise.tune.judge import RecordedJudge
+from walproof.analysis.tuning.search import TuneSearch
+from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TrialAnswer, TuningFacts
+from walproof.platforms.registry import platform
+from walproof.report.tune.json import to_json
+from walproof.report.tune.view import tune_view
+
+
+@pytest.fixture(scope="module")
+def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
+    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=20 << 30))
+
+
+@pytest.mark.parametrize(
+    ("gain", "noise", "conclusion", "why"),
+    [
+        (1.02, 0.1, Conclusion.UNDECIDED, "the budget ended before"),
+        (0.99, 0.1, Conclusion.DEFAULTS, "on fresh servers the"),
+        (0.99, 0.5, Conclusion.UNDECIDED, "the rounds on fresh servers are too few"),
+    ],
+)
+def test_a_budget_that_ends_after_the_confirmation_says_what_is_lacking(
+    own_judge: RecordedJudge, gain: float, noise: float, conclusion: Conclusion, why: str
+) -> None:
+    """Four noisy rounds of a configuration that measured a little better, or worse."""
+    conf = Candidate.of({"commit_delay": "100"})
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
+    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
+    for number in range(1, 5):
+        measured += [
+            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
+            TrialAnswer(2, number, conf, 1000.0 * gain * math.exp(noise * (-1) ** number), seconds=20.0),
+        ]
+    facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
+    found = answer(facts, own_judge, own_judge)
+    assert found.conf == DEFAULT
+    assert found.why_default is not None
+    assert found.why_default.startswith(why)
+    assert found.conclusion is conclusion
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "Not decided: the budget had no room to try anything else; nothing is advised."),
+        ({"0": 1000.0, "100": 1850.0}, "Not decided: "),
+        ({"0": 1000.0, "100": None}, "Not decided: nothing that was tried could be measured"),
+    ],
+)
+def test_a_screen_does_not_say_that_the_defaults_are_best(
+    own_judge: RecordedJudge, values: dict[str, float | None], words: str
+) -> None:
+    """The budget ends after the recording, or after one round of one other configuration."""
+    steps = [Step(1, Purpose.RECORD, (DEFAULT,), 1, 1)]
+    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
+    confs = [DEFAULT if delay == "0" else Candidate.of({"commit_delay": delay}) for delay in values]
+    if confs:
+        steps.append(Step(2, Purpose.SCREEN, tuple(confs), 1, 2))
+        measured += [
+            TrialAnswer(2, 1, conf, value, seconds=20.0)
+            for conf, value in zip(confs, values.values(), strict=True)
+        ]
+    facts = TuningFacts(plan_of(FACTORS, trials=3, seed=1), tuple(steps), tuple(measured), 60.0, 20.0)
+    found = answer(facts, own_judge, own_judge)
+    told = tune_view(facts, found, asked_of(facts), platform("conf"))
+    assert told.summary[0].startswith(words)
+    data = json.loads(to_json(told))
+    assert_valid("tune", data)
+    assert (data["conclusion"], data["defaults_are_best"]) == ("not decided", False)
+    assert told.lines is None
+
+
+def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: Path) -> None:
+    """The defaults' max_wal_size is 1 GB, and no smaller one may be tried."""
+    strict = judge(tmp_path, replace(NOTHING, wal_disk_bytes=20 << 20))
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1),)
+    measured = (TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0),)
+    facts = TuningFacts(plan_of(FACTORS, trials=150, seed=1), steps, measured, 20.0, 20.0)
+    assert TuneSearch(strict).ask(facts) is None
+    found = answer(facts, strict, strict)
+    assert found.conclusion is Conclusion.NONE_KEEPS
+    told = tune_view(facts, found, asked_of(facts), platform("conf"))
+    assert told.summary[0] == (
+        "No configuration keeps the promises, not even the defaults: WAL disk 1.00 GB, allowed 20.0 MB."
+    )
+    assert "defaults are best" not in " ".join(told.summary)
+    assert json.loads(to_json(told))["defaults_are_best"] is False
