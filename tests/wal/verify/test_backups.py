@@ -79,6 +79,7 @@ def test_increments_of_wal_g(layer: Layer) -> None:
     (found,) = verify([laid.root]).archives
     assert _unusable(found) == [f"backup {second} is incremental and builds on {first}, which is not there"]
     assert (found.windows, found.is_whole) == ((), False)
+    assert verdict(found) == "broken, 1 problem: the backup cannot be restored"
     laid.write(paths[1], json.dumps(data).encode())
     shutil.rmtree(paths[1].parent / second)
     (found,) = verify([laid.root]).archives
@@ -224,3 +225,19 @@ def test_increments_of_pg_basebackup(increments: Path, tmp_path: Path) -> None:
         f"backup gzip is incremental and builds on {why[1]}, which lacks its own",
     ]
     assert not found.is_whole
+
+
+def test_labels_of_one_segment_are_told_apart(layer: Layer) -> None:
+    laid = layer("folder", "")
+    shutil.rmtree(laid.root / "backups")
+    (label, _) = sorted(laid.root.glob("*.backup"))
+    text = label.read_text()
+    start = text.partition("START WAL LOCATION: ")[2].partition(" ")[0]
+    later = f"{start[:-2]}70"
+    (laid.root / f"{label.name[:24]}.00000070.backup").write_text(text.replace(start, later))
+    (found,) = verify([laid.root]).archives
+    assert [backup.name for backup in found.backups][:2] == [
+        label.name, f"{label.name[:24]}.00000070.backup",
+    ]  # fmt: skip
+    assert len(found.windows) == 3
+    assert verdict(found).count("3 base backups were taken, the last at ") == 1

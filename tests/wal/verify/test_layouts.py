@@ -125,7 +125,7 @@ def test_backups_elsewhere_and_labels_alone(layer: Layer) -> None:
     empty.mkdir()
     (nothing,) = verify([laid.root], backups=[empty]).archives
     assert [problem.message for problem in nothing.problems] == [f"there is no base backup in {empty}"]
-    assert verdict(nothing) == "broken, 1 problem: no base backup was found (--backups names where they are)"
+    assert verdict(nothing) == "broken, 1 problem: no base backup was found"
 
 
 def test_what_retention_leaves_of_an_older_backup_is_no_gap(layer: Layer) -> None:

@@ -121,9 +121,12 @@ def verdict(archive: VerifiedArchive) -> str:
         moments = _moments(spans(archive, lines(archive)[0]))
         return f"{head}: {lost}you can restore to any moment {moments}{_others(archive)}{unread}"
     if archive.backups and not labels:
-        return f"{head}: none of the {len(archive.backups)} backups can be restored{unread}"
+        several = len(archive.backups)
+        none = "the backup" if several == 1 else f"none of the {several} backups"
+        return f"{head}: {none} can{'not' if several == 1 else ''} be restored{unread}"
     found = _unseen(labels) if labels else "no base backup was found"
-    found += " (--backups names where they are)"
+    if all(problem.kind != "no backup" for problem in archive.problems):
+        found += " (--backups names where they are)"
     if not archive.is_whole:
         return f"{head}: {lost}{found}{unread}"
     if not archive.ranges:

@@ -106,8 +106,8 @@ def read_label(file: FileSource) -> Found:
         timeline = int(lines["START TIMELINE"])
     except (KeyError, IndexError, ValueError, UnitError):
         return BrokenBackup(path, "it has no start, stop or timeline")
-    # What its LABEL says is the same for all backups of pg_basebackup.
-    name, stopped = path.rpartition("/")[2], _server_time(lines.get("STOP TIME", ""))
+    # Its LABEL is the same for all backups of pg_basebackup; the segment that it begins in is not.
+    name, stopped = path.rpartition("/")[2][:24], _server_time(lines.get("STOP TIME", ""))
     return ArchivedBackup(name, "label", path, timeline, start, stop, stopped, needs=_increment_of(text))
 
 

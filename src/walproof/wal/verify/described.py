@@ -52,11 +52,12 @@ def describe(archive: Archive, reading: ArchiveReading) -> DescribedBackups:
         where = " and ".join(archive.backups_in)
         problems.append(Problem("no backup", f"there is no base backup in {where}"))
     if all(isinstance(backup, NoBackup) for backup in archive.backups):
-        return DescribedBackups(_ordered(labels), _ordered(labels), tuple(problems))
+        ordered = _ordered(_named(labels).values())
+        return DescribedBackups(ordered, ordered, tuple(problems))
     backups = list(dict.fromkeys(backups))
     complete = _complete(backups)
     problems += _parentless(backups, complete)
-    named = {backup: replace(backup, name=_full_name(backup, backups)) for backup in backups}
+    named = _named(backups)
     return DescribedBackups(
         _ordered(named.values()), _ordered(named[backup] for backup in complete), tuple(problems)
     )
@@ -69,6 +70,11 @@ def _labels(archive: Archive, problems: list[Problem]) -> Iterator[ArchivedBacku
             yield label
         elif isinstance(label, BrokenBackup):
             problems.append(Problem("backup unreadable", f"label of a backup: {label.reason}", label.path))
+
+
+def _named(backups: Sequence[ArchivedBackup]) -> dict[ArchivedBackup, ArchivedBackup]:
+    """Each backup under a name that no other has."""
+    return {backup: replace(backup, name=_full_name(backup, backups)) for backup in backups}
 
 
 def _full_name(backup: ArchivedBackup, backups: Sequence[ArchivedBackup]) -> str:
