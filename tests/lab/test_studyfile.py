@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import StudyError
+from walproof.facts import Install
 from walproof.lab.reading import read_study_file
 
 GOOD = """\
@@ -144,3 +145,72 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match="could not read"):
         read_study_file(path)
+
+
+def test_mistakes_of_every_sort_are_told_at_once(embedded: Install, tmp_path: Path) -> None:
+    """Of tables, names, files and settings, in the order of their lines."""
+    text = GOOD
+    for old, new in (
+        ('title = "Does it matter?"', 'title = "?"\nbaseline = "nope"\nagainst = "none"\npg = "embedded"'),
+        ('max_wal_size = "2GB"', 'max_wal_sise = "2GB"'),
+        ("clients = 4", 'clients = "20"\nsetup = "tables.sql"'),
+        ('{ sql = "SELECT 2;" }', '{ file = "no.sql" }'),
+        ("commit_delay = 10", 'commit_delay = "soon"'),
+        ('name = "async"', 'name = "default"'),
+        ('name = "scripts"', 'name = "small"'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    with pytest.raises(StudyError, match="has 10 mistakes") as caught:
+        read_study_file(path, ())
+    said = (caught.value.detail or "").replace(f"{tmp_path}/", "").replace("study.toml:", "f:").splitlines()
+    assert said == [
+        'f:3: baseline: no variant is called "nope"; there are default',
+        'f:4: against: no workload is called "none"; there are small',
+        "f:5: pg: should be a list, such as [\"embedded\"], got 'embedded'",
+        'f:8: base.max_wal_sise: unrecognized configuration parameter "max_wal_sise". '
+        "Did you mean max_wal_size, min_wal_size or max_wal_senders?",
+        "f:17: workload[1].clients: should be a number, without quotes, got '20'",
+        'f:18: workload[1].setup: could not read setup "tables.sql": No such file or directory',
+        'f:23: workload[2].name: another workload is called "small", too: give each its own name',
+        'f:25: workload[2].script[2].file: could not read script "no.sql": No such file or directory',
+        'f:31: variant[2].name: another variant is called "default", too: give each its own name',
+        'f:32: variant[2].settings.commit_delay: invalid value for parameter "commit_delay": "soon"',
+    ]
+
+
+def test_settings_are_looked_at_for_the_installs_that_were_typed(embedded: Install, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(
+        GOOD.replace("commit_delay = 10", 'io_method = "worker"').replace("[base]", "[base]\n", 1)
+    )
+    read_study_file(path, ("embedded",))
+    with pytest.raises(StudyError, match=r"1 mistake$") as caught:
+        read_study_file(path, ("embedded-16", "embedded"))
+    assert "settings.io_method: PostgreSQL 16." in (caught.value.detail or "")
+    path.write_text(path.read_text().replace('name = "async"', 'name = "async"\noptional = true'))
+    read_study_file(path, ("embedded-16", "embedded"))
+
+
+def test_what_is_no_setting_is_no_mistake(embedded: Install, tmp_path: Path) -> None:
+    """Conditions of a kind of study are typed among the settings."""
+    path = tmp_path / "study.toml"
+    text = (
+        'name = "mine"\ntitle = "?"\n[replay]\n[[workload]]\nname = "w"\n'
+        '[[variant]]\nname = "cold"\nsettings = { cache = "cold", data_checksums = "off" }\n'
+    )
+    path.write_text(text)
+    read_study_file(path, ("embedded",))
+    path.write_text(text.replace("[replay]\n", ""))
+    with pytest.raises(StudyError, match="2 mistakes"):
+        read_study_file(path, ("embedded",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("scale = 2", 'scale = "2"'), ("within = 0.05", 'within = "0.05"'), ("rounds = 4", 'rounds = "4"')],
+)
+def test_a_number_in_quotes_is_none(tmp_path: Path, old: str, new: str) -> None:
+    assert "should be a number, without quotes" in _read(tmp_path, GOOD.replace(old, new))

@@ -86,8 +86,8 @@ def run(given: RunOptions) -> None:
     from walproof.lab.study import chosen_installs, read_study, resolve
 
     gate.check(given)
-    studyfile, text, scripts = read_study(given.study)
     asked = overrides(given)
+    studyfile, text, scripts = read_study(given.study, asked.pg)
     # Where every trial is a power cut, the disk is simulated: memory is quicker, and nothing is worn out.
     in_memory = kind_of(studyfile, asked).works_in_memory
     folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)

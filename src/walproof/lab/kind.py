@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
@@ -36,6 +36,8 @@ class LabKind(ABC, Generic[K]):
     """Name -> table of the study file that it brings along."""
     variant_tables: ClassVar[Mapping[str, type[StudyTable]]] = {}
     """Name -> table of ``[[variant]]``."""
+    conditions_among_settings: ClassVar[Collection[str]] = ()
+    """Names that are typed among a variant's settings or as factors, and are conditions of its trials."""
     works_in_memory: ClassVar[bool] = False
     """Whether its clusters live in memory if the user names no folder, because their disk is simulated
     anyway."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from walproof.errors import StudyError
 from walproof.lab.kinds.registry import KINDS
+from walproof.lab.mistakes import Mistake, Place, mistakes_in
 from walproof.lab.studyfile import StudyFile, StudyTable, VariantTable
 
 
@@ -31,8 +33,11 @@ def _optional(tables: Mapping[str, type[StudyTable]]) -> dict[str, Any]:
     return {name: (table | None, None) for name, table in tables.items()}
 
 
-def read_study_file(path: Path) -> StudyFile:
-    """Read and check a study file. Raises StudyError naming file, line and key."""
+def read_study_file(path: Path, pg: Sequence[str] | None = None) -> StudyFile:
+    """Read and check a study file. Raises StudyError naming file, line and key.
+
+    ``pg``: check settings, too, for these installs, or without any for the study's own.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -43,44 +48,47 @@ def read_study_file(path: Path) -> StudyFile:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f'study file "{path}" is not valid TOML', detail=str(error)) from error
-    return check_study(data, str(path), text)
+    return check_study(data, str(path), text, mistakes_in(data, path.parent, pg))
 
 
-def check_study(data: dict[str, Any], where: str, text: str = "") -> StudyFile:
+def check_study(
+    data: dict[str, Any], where: str, text: str = "", further: Sequence[Mistake] = ()
+) -> StudyFile:
     """Check a study that was read from TOML, or made from options, which have no ``text``.
 
-    Raises StudyError listing every mistake.
+    ``further`` are mistakes that its tables do not show. Raises StudyError listing every mistake.
     """
+    found: list[Mistake] = list(further)
     try:
-        return study_model().model_validate(data)
+        study = study_model().model_validate(data)
     except ValidationError as error:
-        found = _causes(error)
-        count = f"{len(found)} mistake{'s' if len(found) > 1 else ''}"
-        if not text:
-            raise StudyError(
-                f"the options of {where} have {count}",
-                detail="\n".join(
-                    f"{_key(problem['loc']).removeprefix('workload[1].')}: {_complaint(problem)}"
-                    for problem in found
-                ),
-            ) from None
-        problems = []
-        for problem in found:
-            line = line_of(text, problem["loc"])
-            place = f"{where}:{line}" if line else where
-            problems.append(f"{place}: {_key(problem['loc'])}: {_complaint(problem)}")
+        found = [(problem["loc"], _complaint(problem)) for problem in _causes(error)] + found
+    if not found:
+        return study
+    count = f"{len(found)} mistake{'s' if len(found) > 1 else ''}"
+    if not text:
         raise StudyError(
-            f'study file "{where}" has {count}',
-            detail="\n".join(problems),
-            hint='"walproof studies NAME" prints a built-in study as an example.',
+            f"the options of {where} have {count}",
+            detail="\n".join(
+                f"{_key(place).removeprefix('workload[1].')}: {complaint}" for place, complaint in found
+            ),
         ) from None
+    lines = [(line_of(text, place), _key(place), complaint) for place, complaint in found]
+    raise StudyError(
+        f'study file "{where}" has {count}',
+        detail="\n".join(
+            f"{where}:{line}: {key}: {complaint}" if line else f"{where}: {key}: {complaint}"
+            for line, key, complaint in sorted(lines, key=lambda found: found[0] or 0)
+        ),
+        hint='"walproof studies NAME" prints a built-in study as an example.',
+    ) from None
 
 
 def _causes(error: ValidationError) -> list[dict[str, Any]]:
     """The mistakes, without "too few tables" where the tables that there are have mistakes of their own."""
     problems = error.errors()
 
-    def is_inside(loc: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
+    def is_inside(loc: Place, outer: Place) -> bool:
         return len(loc) > len(outer) and loc[: len(outer)] == outer
 
     return [
@@ -90,7 +98,7 @@ def _causes(error: ValidationError) -> list[dict[str, Any]]:
     ]
 
 
-def line_of(text: str, loc: tuple[int | str, ...]) -> int | None:
+def line_of(text: str, loc: Place) -> int | None:
     """Line (from 1) of the key at ``loc`` in TOML text, as far as a plain reading of it can tell."""
     lines = text.splitlines()
     start, found = 0, None
@@ -112,7 +120,7 @@ def line_of(text: str, loc: tuple[int | str, ...]) -> int | None:
     return None if found is None else found + 1
 
 
-def _key(loc: tuple[int | str, ...]) -> str:
+def _key(loc: Place) -> str:
     text = ""
     for part in loc:
         text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
@@ -129,10 +137,17 @@ def _complaint(error: dict[str, Any]) -> str:
         return f"expected at least {error['ctx']['min_length']}"
     message = str(error["msg"]).removeprefix("Value error, ")
     got = error.get("input")
+    if kind in ("int_type", "float_type") and isinstance(got, str):
+        message = "should be a number, without quotes"
+    elif kind == "tuple_type":
+        such_as = f", such as [{json.dumps(got, ensure_ascii=False)}]" if isinstance(got, (str, int)) else ""
+        message = f"should be a list{such_as}"
+    elif kind == "string_type":
+        message = "should be a text, in quotes"
     return f"{message}, got {got!r}" if isinstance(got, (str, int, float)) else message
 
 
-def _meant(loc: tuple[int | str, ...]) -> str:
+def _meant(loc: Place) -> str:
     """What else may stand where that key does: the nearest, or all."""
     table: type[BaseModel] | None = study_model()
     for part in loc[:-1]:

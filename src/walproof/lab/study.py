@@ -41,13 +41,14 @@ def built_in_names() -> tuple[str, ...]:
                         if file.name.endswith(".toml")))  # fmt: skip
 
 
-def read_study(name: str) -> tuple[StudyFile, str, Path]:
+def read_study(name: str, pg: Sequence[str] | None = None) -> tuple[StudyFile, str, Path]:
     """The study of a built-in name or a TOML file, its text, and the folder that its scripts are relative to.
 
-    Raises StudyError.
+    ``pg``: check the settings of a file, too, for these installs, or without any for its own. Raises
+    StudyError.
     """
     if name in built_in_names():
-        path = Path(str(_BUILT_IN / f"{name}.toml"))
+        path, pg = Path(str(_BUILT_IN / f"{name}.toml")), None
     elif name.endswith(".toml") or "/" in name:
         path = Path(name)
     else:
@@ -57,7 +58,7 @@ def read_study(name: str) -> tuple[StudyFile, str, Path]:
             detail=f"Built-in studies: {', '.join(built_in_names())}. A file's name ends in .toml.",
             hint=f'Did you mean "{near[0]}"?' if near else '"walproof studies" describes the built-in ones.',
         )
-    study = read_study_file(path)
+    study = read_study_file(path, pg)
     return study, path.read_text(encoding="utf-8"), path.parent
 
 

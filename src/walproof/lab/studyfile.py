@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from walproof.errors import UnitError
 from walproof.units import parse_duration_s
@@ -26,7 +26,7 @@ def _duration(value: object) -> float:
     return seconds
 
 
-def _value(value: object) -> str:
+def value_text(value: object) -> str:
     """A setting's value as postgresql.conf would have it: TOML's true is ``on``, 4 is ``4``."""
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -43,9 +43,13 @@ Duration = Annotated[
     WithJsonSchema({"type": ["number", "string"], "description": 'seconds, or "10s", "2min"'}, "validation"),
 ]
 Value = Annotated[
-    str, BeforeValidator(_value), WithJsonSchema({"type": ["string", "number", "boolean"]}, "validation")
+    str, BeforeValidator(value_text), WithJsonSchema({"type": ["string", "number", "boolean"]}, "validation")
 ]
 Settings = dict[str, Value]
+Whole = Annotated[int, Field(strict=True)]
+"""A whole number; a text of digits is a mistake."""
+Count = Annotated[Whole, Field(gt=0)]
+Number = Annotated[float, Field(strict=True)]
 
 
 class StudyTable(BaseModel):
@@ -63,7 +67,7 @@ class ScriptTable(StudyTable):
 
     file: str | None = None
     sql: str | None = None
-    weight: PositiveInt = 1
+    weight: Count = 1
 
 
 class StatementTable(StudyTable):
@@ -82,12 +86,12 @@ class WorkloadTable(StudyTable):
     builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = None
     script: tuple[ScriptTable, ...] = ()
     statement: tuple[StatementTable, ...] = ()
-    scale: PositiveInt = 1
-    clients: PositiveInt = 1
-    threads: PositiveInt = 1
+    scale: Count = 1
+    clients: Count = 1
+    threads: Count = 1
     duration: Duration | None = None
-    transactions: PositiveInt | None = None
-    rate: Annotated[float, Field(gt=0)] | None = None
+    transactions: Count | None = None
+    rate: Annotated[Number, Field(gt=0)] | None = None
     protocol: Literal["simple", "extended", "prepared"] = "simple"
     warmup: Duration = 0.0
     setup: str | None = None
@@ -114,11 +118,11 @@ class DesignTable(StudyTable):
     """``[design]``: how many trials, in what shape."""
 
     design: DesignChoice = "fresh"
-    passes: Annotated[int, Field(ge=2)] | None = None
+    passes: Annotated[Whole, Field(ge=2)] | None = None
     """Passes in each start; the default is 40 if settings are toggled, 8 if servers take turns."""
     slice: Annotated[Duration, Field(ge=0.05)] = 0.3
-    rounds: PositiveInt | None = None
-    within: Annotated[float, Field(gt=0, lt=1)] | None = None
+    rounds: Count | None = None
+    within: Annotated[Number, Field(gt=0, lt=1)] | None = None
     budget: Duration | None = None
     fraction: str = "full"
     checkpoint: Literal["before window", "none"] = "before window"
@@ -126,7 +130,7 @@ class DesignTable(StudyTable):
     """Where windows and slices lie after that checkpoint."""
     settle: Annotated[Duration, Field(gt=0)] = 30.0
     """Load between the two if the place is ``steady``."""
-    seed: int = 1
+    seed: Whole = 1
     probes: tuple[str, ...] | None = None
     flush_rates: bool = False
 
@@ -134,12 +138,12 @@ class DesignTable(StudyTable):
 class QuickTable(StudyTable):
     """``[quick]``: what ``--quick`` replaces."""
 
-    rounds: PositiveInt = 3
+    rounds: Count = 3
     duration: Duration | None = None
-    transactions: PositiveInt | None = None
+    transactions: Count | None = None
     design: DesignChoice | None = None
     """Gives way to ``fresh`` where something does not allow it."""
-    passes: Annotated[int, Field(ge=2)] | None = None
+    passes: Annotated[Whole, Field(ge=2)] | None = None
     slice: Annotated[Duration, Field(ge=0.05)] | None = None
     budget: Duration | None = None
 
@@ -149,10 +153,10 @@ class FigureTable(StudyTable):
 
     variant: str
     workload: str | None = None
-    tps: float | None = None
-    latency_ms_avg: float | None = None
-    latency_ms_stddev: float | None = None
-    metrics: dict[str, float] = {}
+    tps: Number | None = None
+    latency_ms_avg: Number | None = None
+    latency_ms_stddev: Number | None = None
+    metrics: dict[str, Number] = {}
 
 
 class ReferenceTable(StudyTable):

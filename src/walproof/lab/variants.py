@@ -166,11 +166,12 @@ def check_settings(base: Mapping[str, str], cells: Sequence[Variant], chosen: Se
     if problems:
         raise SettingError(
             f"{len(problems)} settings cannot be used",
-            detail="\n".join(_in_one_line(error) for error in problems.values()),
+            detail="\n".join(in_one_line(error) for error in problems.values()),
         )
 
 
-def _in_one_line(error: SettingError) -> str:
+def in_one_line(error: SettingError) -> str:
+    """Message, detail and hint."""
     parts = (error.message, error.detail, error.hint)
     return ". ".join(part.rstrip(".") for part in parts if part)
 

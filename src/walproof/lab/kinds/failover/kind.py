@@ -11,6 +11,7 @@ from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind
 from walproof.lab.kinds.failover.fail_over import PairConditions, fail_over
 from walproof.lab.kinds.failover.study import (
+    READERS,
     FailoverTable,
     check_failover,
     failover_of,
@@ -28,6 +29,7 @@ class FailoverLab(LabKind[Failover]):
 
     kind = Failover
     tables: ClassVar = {"failover": FailoverTable}
+    conditions_among_settings = frozenset(READERS)
     has_standbys: ClassVar = True
 
     def sign(self, study: StudyFile) -> str | None:

@@ -15,7 +15,7 @@ from walproof.disk.device import parse_device
 from walproof.errors import StudyError, UnitError
 from walproof.facts import Failover, FailoverConditions, StandbysLayout, Variant, Workload
 from walproof.lab.between import DISTANCE, HOSTS
-from walproof.lab.studyfile import Duration, StudyFile, StudyTable
+from walproof.lab.studyfile import Duration, StudyFile, StudyTable, Whole
 from walproof.units import parse_bytes, parse_duration_s
 
 BANDWIDTH, STANDBY_DEVICE = "bandwidth", "standby_device"
@@ -31,7 +31,7 @@ class FailoverTable(StudyTable):
 
     load: Duration = 5.0
     quick_load: Duration = 2.0
-    sessions: Annotated[int, Field(ge=1, le=8)] = 4
+    sessions: Annotated[Whole, Field(ge=1, le=8)] = 4
 
 
 def check_failover(study: StudyFile) -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from walproof.errors import StudyError
 from walproof.facts import Install, Load, LoadFeed, LoadMethod, LoadStep, Workload
-from walproof.lab.studyfile import StudyFile, StudyTable, VariantTable
+from walproof.lab.studyfile import Count, StudyFile, StudyTable, VariantTable, Whole
 from walproof.workload.loading.file_rows import rows_in
 from walproof.workload.loading.steps import unavailable
 
@@ -27,23 +27,23 @@ class LoadTable(StudyTable):
     """SQL, or the name of an SQL file beside the study."""
     ddl_as_superuser: bool = False
     """The DDL and the loads run as superuser, not as a role of their own."""
-    rows: PositiveInt = 300_000
-    quick_rows: PositiveInt = 20_000
+    rows: Count = 300_000
+    quick_rows: Count = 20_000
     file: str | None = None
-    filled: Annotated[int, Field(ge=0)] = 0
+    filled: Annotated[Whole, Field(ge=0)] = 0
     replay: str | None = None
     crash: bool = False
-    power_cut: Annotated[int, Field(ge=0, le=16)] = 0
+    power_cut: Annotated[Whole, Field(ge=0, le=16)] = 0
 
 
 class MethodTable(StudyTable):
     """``[variant.load]``: how a variant loads."""
 
     feed: LoadFeed = "copy"
-    batch_rows: PositiveInt | None = None
-    sessions: Annotated[int, Field(ge=1, le=64)] = 1
+    batch_rows: Count | None = None
+    sessions: Annotated[Whole, Field(ge=1, le=64)] = 1
     steps: tuple[LoadStep, ...] = ()
-    rows_most: PositiveInt | None = None
+    rows_most: Count | None = None
 
 
 def check_load(study: StudyFile, table: LoadTable) -> None:

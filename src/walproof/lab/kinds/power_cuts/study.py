@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import PositiveInt
-
 from walproof.errors import StudyError
 from walproof.facts import CutConditions, CutEvent, NameRule, UnitBytes
-from walproof.lab.studyfile import Duration, StudyTable
+from walproof.lab.studyfile import Count, Duration, StudyTable
 
 
 class CutTable(StudyTable):
@@ -27,7 +25,7 @@ class CutTable(StudyTable):
 class PowerCutTable(StudyTable):
     """``[power_cut]``: power cuts in each trial."""
 
-    images: PositiveInt = 4
+    images: Count = 4
     only: bool = False
 
 

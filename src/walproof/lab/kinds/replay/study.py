@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast, get_args
 
-from pydantic import PositiveInt
-
 from walproof.errors import StudyError
 from walproof.facts import KernelAuditLevel, Replay, ReplayConditions, Variant, Workload
-from walproof.lab.studyfile import StudyFile, StudyTable
+from walproof.lab.studyfile import Count, StudyFile, StudyTable
 
 CHECKSUMS, CACHE, KERNEL_AUDIT = "data_checksums", "cache", "kernel_audit"
 LEVELS: Mapping[str, tuple[str, ...]] = {
@@ -27,10 +25,10 @@ LEVELS: Mapping[str, tuple[str, ...]] = {
 class ReplayTable(StudyTable):
     """``[replay]``: each trial replays the WAL of that many inserted rows."""
 
-    rows: PositiveInt = 200_000
-    preloaded_rows: PositiveInt = 300_000
-    rows_per_commit: PositiveInt = 500
-    quick_rows: PositiveInt = 50_000
+    rows: Count = 200_000
+    preloaded_rows: Count = 300_000
+    rows_per_commit: Count = 500
+    quick_rows: Count = 50_000
 
 
 def check_replay(study: StudyFile) -> None:

@@ -13,6 +13,7 @@ from walproof.lab.joining import JoinedHere
 from walproof.lab.kind import LabKind
 from walproof.lab.kinds.streaming.stream import StreamLab, StreamOrder, prepare_pairs
 from walproof.lab.kinds.streaming.study import (
+    CONDITIONS,
     StreamingTable,
     check_streaming,
     streaming_of,
@@ -30,6 +31,7 @@ class StreamingLab(LabKind[Streaming]):
 
     kind = Streaming
     tables: ClassVar = {"streaming": StreamingTable}
+    conditions_among_settings = CONDITIONS
     has_standbys: ClassVar = True
 
     def sign(self, study: StudyFile) -> str | None:

@@ -10,15 +10,17 @@ import re
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from walproof.errors import StudyError
 from walproof.facts import Install, Streaming, StreamingConditions, Variant, Workload
 from walproof.lab.kinds.failover import study as failover
 from walproof.lab.kinds.replay import study as replay
-from walproof.lab.studyfile import StudyFile, StudyTable
+from walproof.lab.studyfile import Count, StudyFile, StudyTable, Whole
 
 REPLAY_CPU = "replay_cpu"
+CONDITIONS = frozenset({REPLAY_CPU, *replay.LEVELS, *failover.READERS})
+"""What is typed among settings, and is none."""
 _LEAST_SHARE = 0.01
 _PIPELINES_SINCE = 140000
 """pgbench's \\startpipeline."""
@@ -27,8 +29,8 @@ _PIPELINES_SINCE = 140000
 class StreamingTable(StudyTable):
     """``[streaming]``: each trial loads a primary while its standby streams."""
 
-    preloaded_rows: PositiveInt = 300_000
-    rows_per_commit: Annotated[int, Field(ge=5, le=5000)] = 500
+    preloaded_rows: Count = 300_000
+    rows_per_commit: Annotated[Whole, Field(ge=5, le=5000)] = 500
 
 
 def check_streaming(study: StudyFile, driver: Install) -> None:
@@ -61,11 +63,10 @@ def check_streaming(study: StudyFile, driver: Install) -> None:
 
 def with_stream(variant: Variant) -> Variant:
     """The variant, with what is not a setting taken out of its settings."""
-    apart = {REPLAY_CPU, *replay.LEVELS, *failover.READERS}
     pair = failover.conditions_of(variant.settings)
     return replace(
         variant,
-        settings={name: value for name, value in variant.settings.items() if name not in apart},
+        settings={name: value for name, value in variant.settings.items() if name not in CONDITIONS},
         conditions=StreamingConditions(
             checksums=replay.conditions_of(variant.settings).checksums,
             between_hosts=pair.between_hosts,

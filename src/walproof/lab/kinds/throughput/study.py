@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import PositiveInt
-
 from walproof.errors import StudyError
 from walproof.facts import Crash, PowerCut
 from walproof.lab.asked import Asked
 from walproof.lab.kinds.power_cuts.study import PowerCutTable
-from walproof.lab.studyfile import StudyTable
+from walproof.lab.studyfile import Count, StudyTable
 
 
 class CrashTable(StudyTable):
@@ -16,7 +14,7 @@ class CrashTable(StudyTable):
 
     cold: bool = False
     predict: bool = False
-    iops: PositiveInt | None = None
+    iops: Count | None = None
     power_cut: bool = False
 
 
