@@ -34,6 +34,8 @@ COMPARE = (
     "1",
 )
 
+DRY = (*COMPARE, "--set", "fsync=off", "--dry-run")
+
 CASES: list[tuple[tuple[str, ...], str]] = [
     (("run", "durabilty"), 'Did you mean "durability"?'),
     (("run", "absent.toml"), 'could not read study file "absent.toml"'),
@@ -66,7 +68,17 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*COMPARE, "--set", "fsync=off", "--script", "absent.sql"), 'could not read script "absent.sql"'),
     ((*COMPARE, "--set", "fsync=off", "--builtin", "tpcc"), "tpcc"),
     ((*COMPARE, "--set", "fsync=off", "--out", "file"), 'could not create folder "file"'),
-    ((*COMPARE, "--set", "fsync=off", "--on", "file"), "file"),
+    ((*COMPARE, "--set", "fsync=off", "--on", "file"), '--on "file" is not a folder'),
+    ((*COMPARE, "--set", "fsync=off", "--on", "absent"), 'folder "absent" of --on does not exist'),
+    ((*DRY, "--on", "absent"), 'folder "absent" of --on does not exist'),
+    (("run", "power-cut", "--on", "absent", "--dry-run"), 'folder "absent" of --on does not exist'),
+    (("recovery", "calibrate", "--on", "absent"), 'folder "absent" of --on does not exist'),
+    ((*DRY, "--out", "file"), 'file" is not a folder'),
+    ((*DRY, "--out", "file/deeper"), 'file" is not a folder'),
+    ((*DRY, "--store", "file/store"), 'file" is not a folder'),
+    ((*DRY, "--store", "store", "--out", "file"), 'file" is not a folder'),
+    ((*DRY, "--store", "."), "is a folder"),
+    ((*DRY, "--store", "mysql://h/d"), "store"),
     ((*COMPARE, "--set", "fsync=off", "--store", "mysql://h/d"), "store"),
     (("compare", "--pg", "embedded", "--pg", "embedded"), "an install is named twice"),
     (("runs",), "holds no results"),

@@ -200,7 +200,7 @@ def compare(given: CompareOptions) -> None:
         configurations,
         tables,
     )
-    folder = options.work_folder(given.on)
+    folder = options.work_folder(given.on, of_hosts=given.ray is not None)
     notes = (
         *(() if configurations is None else configurations.notes),
         *_majors(given.load, tuple(map(str, tables.get("pg", ()))), chosen),

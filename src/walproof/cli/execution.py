@@ -48,6 +48,7 @@ def carry_out(
     from walproof.report.kinds.registry import report_kind
 
     if given.dry_run:
+        check_places(given.out, given.store)
         sys.stdout.write(to_json(plan) + "\n" if given.json else plan_text(plan, command))
         return None
     private_out(given.out)
@@ -142,6 +143,16 @@ def private_out(folder: Path) -> None:
         raise StoreError(
             f'could not create folder "{folder}": {error.strerror}', hint="Name another folder with --out."
         ) from error
+
+
+def check_places(out: Path, store: str | None) -> None:
+    """Refuse, without making anything, places where no results could be kept. Raises StoreError."""
+    from walproof.facts.place import require_writable
+
+    require_writable(out / "walproof.sqlite" if store is None else store)
+    if store is not None:
+        # Reports are written there, wherever the facts are.
+        require_writable(out / "reports" / "report.html")
 
 
 def never(_trials: Sequence[Trial]) -> bool:

@@ -181,23 +181,31 @@ def buffers(option: str, text: str) -> int:
     return positive_bytes(option, text) // PAGE_BYTES
 
 
-def memory_folder(on: Path | None) -> Path:
-    """Where clusters with a simulated disk live: in ``--on``, or in memory."""
-    from walproof.postgres.cache import cache_folder
-
+def memory_folder(on: Path | None, *, of_hosts: bool = False) -> Path:
+    """Where clusters with a simulated disk live: in ``--on``, or in memory. As ``work_folder``."""
     if on is None and _SHARED_MEMORY.is_dir():
         # By user, because the folder's owner is whoever comes first.
         return _SHARED_MEMORY / f"walproof-work-{os.getuid()}"
-    return cache_folder() / "work" if on is None else on.absolute() / "walproof-work"
+    return work_folder(on, of_hosts=of_hosts)
 
 
 _SHARED_MEMORY = Path("/dev/shm")
 
 
-def work_folder(on: Path | None) -> Path:
-    """Where clusters live: in ``--on``, or in the cache."""
+def work_folder(on: Path | None, *, of_hosts: bool = False) -> Path:
+    """Where clusters live: in ``--on``, or in the cache. Raises DiskError for a folder that does not exist.
+
+    It is not made: a mistyped path, or a disk that is not mounted, would measure another disk. ``of_hosts``:
+    it is a folder of other machines, and those look for it.
+    """
+    from walproof.errors import DiskError
     from walproof.postgres.cache import cache_folder
 
     if on is None:
         return cache_folder() / "work"
+    if not of_hosts and not on.is_dir():
+        raise DiskError(
+            f'--on "{on}" is not a folder' if on.exists() else f'folder "{on}" of --on does not exist',
+            hint="Name a folder on the disk that is to be measured: walproof makes none there but its own.",
+        )
     return on.absolute() / "walproof-work"

@@ -90,7 +90,8 @@ def run(given: RunOptions) -> None:
     studyfile, text, scripts = read_study(given.study, asked.pg)
     # Where every trial is a power cut, the disk is simulated: memory is quicker, and nothing is worn out.
     in_memory = kind_of(studyfile, asked).works_in_memory
-    folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)
+    folder_of = options.memory_folder if in_memory else options.work_folder
+    folder = folder_of(given.on, of_hosts=given.ray is not None)
     chosen = chosen_installs(asked.pg or studyfile.pg)
     notes: tuple[str, ...] = ()
     if given.conf is not None:

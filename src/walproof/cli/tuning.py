@@ -250,7 +250,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     objective = _objective(given, workload)
     budget_s = QUICK_BUDGET_S if given.quick else parse_duration_s(given.budget)
     window_s, warmup_s = _window(given, workload, budget_s)
-    folder = options.work_folder(given.on)
+    folder = options.work_folder(given.on, of_hosts=given.ray is not None)
     load = TuningLoad(
         slug(Path(given.load).stem), tables, scripts, folder, install, given.device, window_s, warmup_s
     )

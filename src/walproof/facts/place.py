@@ -6,6 +6,7 @@ environment); what is shown of it is what `walproof.settings.conninfo` lets thro
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import time
@@ -20,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
 from walproof.errors import ConninfoError, StoreAwayError, StoreError
-from walproof.files import make_private, private_folder
+from walproof.files import existing_above, make_private, private_folder
 from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown, shown_parts
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
@@ -77,6 +78,33 @@ def find_place(url: str | Path) -> StorePlace:
             hint="Name a folder that you can write with --out.",
         ) from error
     return StorePlace(str(path), path, "")
+
+
+def require_writable(url: str | Path) -> None:
+    """Refuse a file that could not be made or written, without making it. A server is not asked. Raises
+    StoreError."""
+    conninfo, file = _read(str(url))
+    if conninfo:
+        return
+    path = Path(file).absolute()
+    try:
+        reason = _unwritable(path, existing_above(path))
+    except OSError as error:
+        reason = str(error.strerror)
+    if reason is not None:
+        raise StoreError(
+            f'no results could be kept in "{path}": {reason}',
+            hint="Name a folder that you can write with --out, or another store with --store.",
+        )
+
+
+def _unwritable(path: Path, there: Path) -> str | None:
+    """Why the file cannot be made or written; ``there`` is what exists of its path."""
+    if there == path and path.is_dir():
+        return "it is a folder"
+    if there != path and not there.is_dir():
+        return f'"{there}" is not a folder'
+    return None if os.access(there, os.W_OK) else f'"{there}" cannot be written'
 
 
 def repeatable(url: str) -> str:
