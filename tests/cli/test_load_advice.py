@@ -38,6 +38,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--table", "absent.sql"), 'could not read file "absent.sql"'),
     (("--table", "shop.sql"), "the DDL makes 3 tables"),
     (("--table", "shop.sql:nothing"), 'table "nothing" does not exist'),
+    (("--table", "shop.sql:orders"), 'Capitals need quotes: "Orders"'),
     (("--table", "shop.sql:audit", "--rows", "many"), '--rows is "many"'),
     (("--table", "shop.sql:audit", "--may-lose", "face"), "nothing, commits, table, cluster"),
     (("--table", "shop.sql:audit", "--replay", "absent.sql"), 'could not read file "absent.sql"'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 from tests.report.facts import make_facts
@@ -148,6 +149,16 @@ def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
     assert text.index("gained nothing") < text.index("COPY FREEZE: 1.00x, no measurable difference")
 
 
+def test_the_script_says_which_keys_were_not_checked() -> None:
+    every = Variant("every step", {}, conditions=LoadMethod())
+    advice = LoadAdvice("18.3", every, (), (), True, (), (), ())
+    recipe = Recipe("t", "x", (), (), (), False, (), parents=("people", "staff"))
+    said = "-- Not checked: whether every key that the file names is in people and staff.\n"
+    assert said in load_script(advice, recipe, [], "my.csv")
+    assert "Not checked" not in load_script(advice, recipe, [], None)
+    assert "Not checked" not in load_script(advice, replace(recipe, parents=()), [], "my.csv")
+
+
 def test_the_json_describes_the_recipe_and_names_what_was_measured() -> None:
     """It said "every step" beside a script without any of them, and was surer than the script."""
     every = Variant("every step", {}, conditions=LoadMethod(steps=("truncate", "freeze", "late indexes")))
@@ -163,6 +174,9 @@ def test_the_json_describes_the_recipe_and_names_what_was_measured() -> None:
     assert told["steps"]["dropped"][0]["conclusion"] == "no measurable difference"
     assert told["steps"]["undecided"][0]["conclusion"] == "not known yet"
     assert "triggers off: 0.50x to 1.60x, not known yet" in told["script"]
+    unknown = replace(wide, ratio=1.0, interval=Interval(0.0, math.inf, 0.95, "t"))
+    told = json.loads(load_json("run", replace(advice, undecided=(unknown,)), recipe, (), None))
+    assert "triggers off: not known yet\n" in told["script"]
     assert_valid("load-advice", told)
 
 

@@ -14,6 +14,7 @@ from walproof.cli import options, study_options
 from walproof.cli.declaration import command_line, declared, overrides
 from walproof.cli.server_user import say_server_user
 from walproof.errors import StudyError
+from walproof.sentences import say_list
 from walproof.settings.durability import DurabilityClass
 
 if TYPE_CHECKING:
@@ -167,6 +168,12 @@ def load_advice(given: LoadAdviceOptions) -> None:
             wanted.ddl, wanted.table, reachable_install(found, user), workspace,
             as_superuser=given.ddl_as_superuser, say=_say,
         )  # fmt: skip
+    parents = _parents(known)
+    if given.file is not None and parents:
+        _say(
+            f"not checked: whether every key that the file names is in {say_list(parents)}, "
+            "as no row of a server is read"
+        )
     study = advice_study(wanted, known, found)
     (labelled,) = installs.label_all([found])
     changed = overrides(given)
@@ -179,6 +186,11 @@ def load_advice(given: LoadAdviceOptions) -> None:
 
     # Of a connection string, what is stored is what may be shown.
     carry_out(plan, command_line("load-advice", replace(given, table=source.shown)), given, show=show)
+
+
+def _parents(table: LoadedTable) -> tuple[str, ...]:
+    """Other tables that its foreign keys point at."""
+    return tuple(dict.fromkeys(key.target for key in table.foreign_keys if key.target != table.name))
 
 
 def _install(named: list[str] | None, source: _Source) -> Install:
@@ -283,6 +295,7 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
         undo=tuple(statement for statement in about.after if statement != load.replay),
         is_filled=load.filled > 0,
         steps=steps,
+        parents=_parents(table),
     )
     if json:
         from walproof.report.kinds.loading.advice_json import load_json

@@ -117,6 +117,9 @@ def test_a_table_by_itself() -> None:
 
 def test_names_are_those_of_sql() -> None:
     assert 'CREATE TABLE shop."Customers"' in excerpt(DUMP, 'SHOP."Customers"')
+    with pytest.raises(WorkloadError) as raised:
+        excerpt(DUMP, "Shop.Customers")
+    assert raised.value.hint == 'Capitals need quotes: "shop"."Customers".'
     for absent in ("orders", "shop.customers", "nothing.at_all"):
         with pytest.raises(WorkloadError, match="does not exist"):
             excerpt(DUMP, absent)

@@ -280,6 +280,28 @@ def test_a_row_that_the_table_does_not_take(
     assert (", line" in str(raised.value.detail)) is (", line" in says)
 
 
+def test_the_keys_that_a_file_names_are_in_the_other_tables(
+    embedded: Install, workspace: Workspace, tmp_path: Path
+) -> None:
+    """Over a key that is a foreign key itself, two foreign keys to one table, and one that may be NULL."""
+    ddl = """
+        CREATE TABLE people (id bigint PRIMARY KEY, name text NOT NULL);
+        CREATE TABLE staff (id bigint PRIMARY KEY REFERENCES people, since date NOT NULL, "by" bigint
+                            REFERENCES people);
+        CREATE TABLE calls (id int PRIMARY KEY, caller bigint NOT NULL REFERENCES staff,
+                            called bigint REFERENCES staff, "by" bigint REFERENCES people);
+    """
+    file = tmp_path / "rows.csv"
+    file.write_text("id,called,caller,by\n1,70000,50000,80000\n2,,70000,\n3,60000,50000,50000\n")
+    plan = load_plan(embedded, ddl, "calls", _variants({"copy": {}}), 10, file=str(file))
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, _), connect(cluster) as session:
+        found = {
+            name: session.execute(f"SELECT array_agg(id ORDER BY id) FROM {name}".encode()).fetchone()
+            for name in ("staff", "people")
+        }
+    assert found == {"staff": ([50000, 60000, 70000],), "people": ([50000, 60000, 70000, 80000],)}
+
+
 @pytest.mark.parametrize("is_long", [False, True], ids=["among the first bytes", "later"])
 def test_a_file_of_another_encoding(
     embedded: Install, workspace: Workspace, tmp_path: Path, is_long: bool

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from walproof.errors import WorkloadError
-from walproof.sqltext import Token, tokens
+from walproof.sqltext import Token, quoted, tokens
 from walproof.workload.loading.ddl import DdlStatement, statements
 
 _IS_DUMP = re.compile(r"^-- PostgreSQL database (?:cluster )?dump", re.MULTILINE)
@@ -33,6 +33,7 @@ _MAKES = re.compile(
     r"CREATE (?:OR REPLACE )?(?:UNLOGGED )?(?:TABLE|SEQUENCE|(?:MATERIALIZED |RECURSIVE )?VIEW|TYPE|DOMAIN"
     r"|FUNCTION|PROCEDURE|AGGREGATE|COLLATION|CONVERSION|TEXT SEARCH \w+|SCHEMA)\b(?: IF NOT EXISTS)?"
 )
+_TABLE = re.compile(r"CREATE (?:UNLOGGED )?TABLE\b")
 _ROUTINE = re.compile(r"CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE)\b")
 _OF_TYPES = re.compile(
     r"CREATE (?:CAST|OPERATOR|TRANSFORM|OPERATOR CLASS|OPERATOR FAMILY)\b|ALTER OPERATOR\b"
@@ -76,7 +77,14 @@ def excerpt(text: str, name: str) -> str:
     pieces = [_piece(statement, outline) for statement, outline in outlines if not _NEVER.match(outline)]
     wanted = _qualified(name)
     if not any(piece.makes == wanted for piece in pieces):
-        raise WorkloadError(f'table "{name}" does not exist', hint="Write the name as in SQL: schema.table.")
+        tables = (piece.makes for piece in pieces if _TABLE.match(piece.statement.outline))
+        near = [made for made in tables if made is not None and _lower(made) == _lower(wanted)]
+        raise WorkloadError(
+            f'table "{name}" does not exist',
+            hint=f"Capitals need quotes: {'.'.join(map(quoted, near[0]))}."
+            if near
+            else "Write the name as in SQL: schema.table.",
+        )
     kept = _needed(pieces, wanted)
     return "\n\n".join(f"{piece.statement.sql};" for piece in pieces if id(piece) in kept) + "\n"
 
@@ -179,6 +187,10 @@ def _without_parentheses(words: list[Token]) -> list[Token]:
 def _qualified(name: str) -> Chain:
     found = next(_chains(list(tokens(name))), ())
     return found if len(found) > 1 else ("public", *found)
+
+
+def _lower(chain: Chain) -> list[str]:
+    return [part.lower() for part in chain]
 
 
 def _folded(identifier: str) -> str:

@@ -2,12 +2,14 @@
 
 The server makes them, in a table of its own (`walproof_source`) with one more column, the row's number. Every
 value follows from seed, column and number by md5, so rows are the same on every version. Keys are unique
-because they hold the number; foreign keys point at rows that are there.
+because they hold the number; foreign keys point at rows that are there. Keys that a file names are put into
+the tables that its foreign keys point at.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
@@ -15,6 +17,7 @@ from psycopg import sql
 
 from walproof.errors import WorkloadError
 from walproof.workload.loading.file_rows import require_utf8
+from walproof.workload.loading.named_keys import DEPTH_MOST, NamedKeys
 from walproof.workload.loading.table import ForeignKey, LoadedColumn, LoadedTable, Session, read_table
 
 SOURCE = "walproof_source"
@@ -23,7 +26,6 @@ NUMBER = "walproof_row"
 _COUNTER = "walproof_counter"
 _REFERENCED_ROWS = 1_000
 """Rows that are put into an empty table that a foreign key points at."""
-_DEPTH_MOST = 8
 _READ_BYTES = 1 << 18
 
 _BITS = "('x' || substr({hash}, 1, {digits}))::bit({bits})::{integer}"
@@ -54,18 +56,31 @@ def fill_table(session: Session, table: LoadedTable, rows: int) -> None:
         ) from error
 
 
-def fill_referenced(session: Session, table: LoadedTable, seed: int, depth: int = 0) -> None:
-    """Put rows into the tables that foreign keys of ``table`` point at, if they have none."""
+def fill_referenced(
+    session: Session,
+    table: LoadedTable,
+    seed: int,
+    named: Mapping[str, NamedKeys] | None = None,
+    depth: int = 0,
+) -> None:
+    """Put rows into the tables that foreign keys of ``table`` point at, if they have none: with the keys that
+    a file names, else generated ones."""
+    named = named or {}
     for key in table.foreign_keys:
         if key.target == table.name or _has_rows(session, key.target):
             continue
-        if depth > _DEPTH_MOST:
+        if depth > DEPTH_MOST:
             raise WorkloadError(
                 f'foreign keys of "{table.name}" form a circle', hint="Put rows into the DDL."
             )
         other = read_table(session, key.target)
-        fill_referenced(session, other, seed, depth + 1)
-        _fill(session, other, other.name, _REFERENCED_ROWS, seed)
+        fill_referenced(session, other, seed, named, depth + 1)
+        keys, rows = named.get(key.target), _REFERENCED_ROWS
+        if keys is not None:
+            counted = session.execute(f"SELECT count(*) FROM ({keys.sql}) named".encode())
+            rows = next(int(count) for (count,) in counted)
+        # Whoever names no key has none that has to be there.
+        _fill(session, other, other.name, rows or _REFERENCED_ROWS, seed, keys if rows else None)
 
 
 def read_source(session: Session, table: LoadedTable, file: Path) -> int:
@@ -165,7 +180,9 @@ def _make_source(
     )
 
 
-def _fill(session: Session, table: LoadedTable, into: str, rows: int, seed: int) -> None:
+def _fill(
+    session: Session, table: LoadedTable, into: str, rows: int, seed: int, keys: NamedKeys | None = None
+) -> None:
     unique = {name for key in table.keys for name in key[:1]}
     foreign: dict[str, tuple[ForeignKey, int]] = {
         name: (key, position)
@@ -175,8 +192,13 @@ def _fill(session: Session, table: LoadedTable, into: str, rows: int, seed: int)
     }
     partitions = _partition_values(session, table) if table.is_partitioned else {}
     values, joins = [], {}
+    if keys is not None:
+        numbered = f"SELECT *, row_number() OVER () - 1 AS {NUMBER} FROM ({keys.sql}) named"
+        joins["named"] = f"JOIN ({numbered}) named ON named.{NUMBER} = i"
     for column in table.columns:
-        if column.name in partitions:
+        if keys is not None and column.name in keys.columns:
+            values.append(f"named.{column.name}")
+        elif column.name in partitions:
             values.append(partitions[column.name])
         elif column.name in foreign:
             key, position = foreign[column.name]

@@ -82,6 +82,13 @@ SELECT c.oid, c.oid::regclass::text, c.relkind::text,
                  AND k.conrelid <> c.oid)
   FROM pg_class c WHERE c.oid = to_regclass(%s)
 """
+_NEAR = """
+SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.relkind IN ('r', 'p') AND (lower(n.nspname || '.' || c.relname) = lower(%s)
+                                    OR lower(c.relname) = lower(%s) AND pg_table_is_visible(c.oid))
+ ORDER BY c.oid LIMIT 1
+"""
+"""A table of which only the capitals differ."""
 _COLUMNS = """
 SELECT quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), b.typname::text, b.typtype::text,
        CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END, a.attnotnull OR t.typnotnull
@@ -135,7 +142,13 @@ def read_table(session: Session, name: str) -> LoadedTable:
     except psycopg.Error as error:
         raise WorkloadError(f'"{name}" is not the name of a table: {str(error).strip()}') from error
     if found is None:
-        raise WorkloadError(f'table "{name}" does not exist', hint="Write the name as in SQL: schema.table.")
+        near = session.execute(_NEAR, (name, name)).fetchone()
+        raise WorkloadError(
+            f'table "{name}" does not exist',
+            hint="Write the name as in SQL: schema.table."
+            if near is None
+            else f"Capitals need quotes: {visible(near[0])}.",
+        )
     oid, full, kind, is_referenced = found
     if kind not in ("r", "p"):
         raise WorkloadError(

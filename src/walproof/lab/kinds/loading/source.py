@@ -37,6 +37,7 @@ from walproof.workload.loading.contents import (
 )
 from walproof.workload.loading.feeds import READY_BYTES
 from walproof.workload.loading.file_rows import line_of_row
+from walproof.workload.loading.named_keys import named_keys
 from walproof.workload.loading.owner import (
     apply_ddl,
     confine_superuser,
@@ -49,7 +50,7 @@ from walproof.workload.loading.steps import obstacle
 from walproof.workload.loading.table import LoadedColumn, LoadedTable, Session, read_table
 
 _FACTS_FILE = "load.json"
-_FORMAT = 4
+_FORMAT = 5
 _DISK_FACTOR = 8
 """Room that a trial needs, in multiples of the rows as text: heap, indexes, a second copy of both, and
 WAL."""
@@ -209,7 +210,8 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
                 if file.suffix == parquet.SUFFIX:
                     file = parquet.as_csv(file, Path(ours))
                 rows = source.read_source(session, table, file)
-            source.fill_referenced(session, table, seed)
+            named = named_keys(session, table, source.loaded_columns(session, table), source.SOURCE)
+            source.fill_referenced(session, table, seed, named)
         columns = source.loaded_columns(session, table)
         counts = {min(rows, method.rows_most or rows) for method in methods}
         facts = _expect(session, table, columns, sorted(counts), load)

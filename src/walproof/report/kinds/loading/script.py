@@ -11,6 +11,7 @@ from walproof.advise.wording import NOT_KNOWN
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.facts import LoadMethod, LoadStep
 from walproof.report.numbers import ratio
+from walproof.sentences import say_list
 from walproof.settings.durability import DurabilityClass
 
 _NEEDS_RESTART = frozenset({"wal_level", "max_wal_senders", "wal_buffers"})
@@ -32,6 +33,8 @@ class Recipe:
     """Whether the table is expected to hold rows already."""
     steps: tuple[LoadStep, ...] = ()
     """The chosen steps by name."""
+    parents: tuple[str, ...] = ()
+    """Other tables whose keys the rows name."""
 
 
 def load_script(
@@ -50,6 +53,7 @@ def load_script(
         "For psql, into a table that holds rows already."
         if recipe.is_filled
         else "For psql. It stops where the table is not empty.",
+        *_unchecked(recipe, file),
         *_evidence(advice),
     ]
     lines = [sqltext.comment(line) for line in header]
@@ -88,6 +92,13 @@ def load_script(
         "-- nothing has to be done"
     ]
     return "\n".join(lines) + "\n"
+
+
+def _unchecked(recipe: Recipe, file: str | None) -> list[str]:
+    """What only the server can say of a file's rows: the clone's tables were given the keys that it names."""
+    if file is None or not recipe.parents:
+        return []
+    return [f"Not checked: whether every key that the file names is in {say_list(recipe.parents)}."]
 
 
 def _evidence(advice: LoadAdvice) -> list[str]:
@@ -130,12 +141,12 @@ def _settings_lines(settings: Sequence[tuple[str, str]]) -> list[str]:
 def _say_gain(gain: StepGain) -> str:
     if gain.conclusion is Conclusion.TOO_FEW:
         return f"{gain.step}: {ratio(gain.ratio)}, one round only"
-    return f"{gain.step}: {ratio(gain.ratio, gain.interval)}, {_word(gain)}"
+    return f"{gain.step}: {_found(gain)}"
 
 
 def _say_effect(effect: Effect, advice: LoadAdvice) -> str:
     chosen = "; part of this recipe" if effect.variant == advice.variant.name else ""
-    return f"{effect.variant}: {ratio(effect.ratio, effect.interval)}, {_word(effect)}{chosen}"
+    return f"{effect.variant}: {_found(effect)}{chosen}"
 
 
 def _say_plain(effect: Effect) -> str:
@@ -143,6 +154,11 @@ def _say_plain(effect: Effect) -> str:
         return f"{effect.variant}: no finished trials"
     interval = None if effect.interval is None else effect.interval.inverse()
     return f"{effect.variant}: {ratio(1 / effect.ratio, interval)}"
+
+
+def _found(found: StepGain | Effect) -> str:
+    text = ratio(found.ratio, found.interval)
+    return text if text == NOT_KNOWN else f"{text}, {_word(found)}"
 
 
 def _word(found: StepGain | Effect) -> str:
