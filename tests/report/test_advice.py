@@ -24,7 +24,8 @@ from walproof.report.advice.page import to_html, to_markdown
 from walproof.report.advice.since import since
 from walproof.report.advice.terminal import print_advice
 from walproof.report.advice.view import AdviceView, advice_view, amount, change
-from walproof.report.figures.wal_curve import size_label
+from walproof.report.figures.style import series_style
+from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, size_label
 from walproof.units import format_bytes
 from walproof.wal.whatif import Cycles, Target
 
@@ -285,3 +286,14 @@ def test_large_figures_can_be_read() -> None:
     assert change(100.0, 60.0) == "-40 %"
     assert change(100.0, 250.0) == "+150 %"
     assert change(16.0, 4096.0) == "256 times"
+
+
+def test_the_time_away_is_drawn_of_every_timeout_in_its_colour() -> None:
+    def curve(name: str, *sizes_mb: int) -> Curve:
+        return Curve(name, tuple(CurvePoint(size, 1e9, 9e8, 2e9, 1e8, 1e8, size / 64) for size in sizes_mb))
+
+    data = WalCurveData("/h", (curve("30 s", 64, 128), curve("5 min", 64, 128, 256)), 1e9, 64, (), 256)
+    below = data.draw()["vconcat"][1]
+    lines = [layer for layer in below["layer"] if layer["mark"]["type"] == "line"]
+    assert [line["mark"]["color"] for line in lines] == series_style(2)[0]
+    assert lines[0]["encoding"]["x"]["scale"]["domain"] == ["64 MB", "128 MB", "256 MB"]

@@ -184,16 +184,22 @@ class WalCurveData:
         """How long a crash takes, below the curve."""
         import altair as alt
 
-        times = [
-            {"size": size_label(point.max_wal_size_mb), "away": point.recovery_s}
-            for point in self.curves[0].points
-        ]
-        x = alt.X("size:O", sort=labels, title="max_wal_size", axis=alt.Axis(labelAngle=0))
-        layers = [
-            chart_of(times)
-            .mark_line(point=True, strokeWidth=1.4, color=series_style(1)[0][0])
-            .encode(x=x, y=alt.Y("away:Q", title="time away (s)"))
-        ]
+        x = alt.X(
+            "size:O", sort=labels, title="max_wal_size", axis=alt.Axis(labelAngle=0),
+            scale=alt.Scale(domain=labels),
+        )  # fmt: skip
+        layers = []
+        for curve, colour in zip(self.curves, series_style(len(self.curves))[0], strict=True):
+            times = [
+                {"size": size_label(point.max_wal_size_mb), "away": point.recovery_s}
+                for point in curve.points
+                if point.recovery_s is not None
+            ]
+            layers.append(
+                chart_of(times)
+                .mark_line(point={"color": colour}, strokeWidth=1.4, color=colour)
+                .encode(x=x, y=alt.Y("away:Q", title="time away (s)"))
+            )
         for size, colour, dash in ((self.present_mb, INK, [5, 3]), (self.advised_mb, _ADVISED, [1, 0])):
             if size is not None and size_label(size) in labels:
                 layers.append(
