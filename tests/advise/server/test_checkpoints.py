@@ -152,3 +152,31 @@ def test_a_curve_says_that_the_size_does_not_fit() -> None:
     free = max_wal_size(ServerCase(window, whatif=made))
     assert isinstance(free, Advice)
     assert free.weight is Weight.GAIN
+
+
+@pytest.mark.parametrize("completion", [0.5, 0.9])
+def test_a_simulated_size_leaves_room_for_the_advised_completion_target(completion: float) -> None:
+    question = Question(Target(checkpoint_completion_target=completion), is_present_known=True)
+    made = make(question)
+    outcomes = []
+    for target in made.found.targets:
+        # Above 2 GB nothing changes; ``outcome`` spaces checkpoints for a completion target of 0.9.
+        run = outcome(replace(target, max_wal_size_mb=min(2048, target.max_wal_size_mb or 2048)))
+        wider = {
+            name: int(getattr(run.cycles, name) * 1.9 / (1 + completion))
+            for name in ("wal_bytes", "base_bytes")
+        }
+        outcomes.append(replace(run, cycles=replace(run.cycles, **wider)))
+    found = study(replace(made.found, outcomes=tuple(outcomes)), question)
+    free = choice(found, ServerLimits())
+    assert free is not None
+    assert free.size_mb == free.prediction.target.max_wal_size_mb
+    tight = choice(found, ServerLimits(wal_disk_bytes=3 << 30))
+    assert tight is not None
+    assert tight.size_mb == 2048
+    if completion == 0.5:
+        assert free.needed_mb == free.size_mb == 4096
+        # More than was simulated to fit is not advised.
+        assert tight.needed_mb is None
+    else:
+        assert (free.size_mb, free.needed_mb) == (2048, None)

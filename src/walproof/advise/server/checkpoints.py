@@ -121,10 +121,11 @@ def _from_curve(case: ServerCase, study: Study, found: Choice) -> Advice:
 
 def _none_better(case: ServerCase) -> Fine:
     size, timeout = case.window.value("max_wal_size"), case.window.value("checkpoint_timeout")
+    has_limits = case.limits.recovery_s is not None or case.limits.wal_disk_bytes is not None
     return Fine(
         "max_wal_size",
         f"max_wal_size = {size} and checkpoint_timeout = {timeout}: no other max_wal_size saves "
-        f"{say_percent(WORTH)} of the WAL.",
+        f"{say_percent(WORTH)} of the WAL{' within the limits' if has_limits else ''}.",
     )
 
 

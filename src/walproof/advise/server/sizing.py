@@ -112,4 +112,8 @@ def _needed_mb(limits: ServerLimits, study: Study, chosen: ServerPrediction) -> 
     else:
         return None
     found = enough_mb(cycle_bytes, completion, study.found.segment_size)
-    return found if limits.wal_disk_bytes is None else min(found, limits.wal_disk_bytes >> 20)
+    room = limits.wal_disk_bytes
+    if room is None or found << 20 <= room:
+        return found
+    # What was simulated is known to fit.
+    return None if chosen.has_whole_cycles else room >> 20
