@@ -127,6 +127,7 @@ def test_a_size_that_does_not_fit_is_a_danger_from_settings_alone() -> None:
     assert (answer.weight, answer.sure) == (Weight.DANGER, Sure.HIGH)
     assert _set_to(answer) == {"max_wal_size": "5GB"}
     assert "max_wal_size = 200GB is larger than --wal-disk 10.0 GB" in answer.evidence[0]
+    assert any("begins sooner" in cost for cost in answer.costs)
     assert not isinstance(_without_wal(roomy, "200GB"), Advice)
     both = _without_wal(SHORT, "10GB")
     assert isinstance(both, Advice)

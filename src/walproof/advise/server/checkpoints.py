@@ -176,7 +176,11 @@ def _from_settings(case: ServerCase) -> Found | None:
     if size_mb != present_mb:
         costs.append(
             f"pg_wal takes up to {format_bytes(size_mb << 20)} and more"
-            + ("." if size_mb < present_mb else ", and a crash recovery reads more WAL.")
+            + (
+                ", and a checkpoint that it begins sooner makes more full-page images."
+                if size_mb < present_mb
+                else ", and a crash recovery reads more WAL."
+            )
         )
     if crowded is not None:
         unknown.insert(0, "how many of them max_wal_size requested: the log says it (log_checkpoints)")
