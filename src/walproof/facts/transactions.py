@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from walproof.settings.synchronous import SynchronousStandbys, parse_standbys
 
+CONFIRMING = ("what commits wait for", "who confirms commits", "sessions that wait for standbys")
+"""What is read of that, as lacks name it."""
+
 
 @dataclass(frozen=True, slots=True)
 class SynchronousWait:

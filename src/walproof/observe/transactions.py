@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walproof.facts.transactions import SynchronousWait
+from walproof.facts.transactions import CONFIRMING, SynchronousWait
 from walproof.observe.asking import Asking
 from walproof.settings.synchronous import parse_standbys
 
@@ -26,12 +26,13 @@ _WAITING = """
 
 def read_synchronous(ask: Asking) -> SynchronousWait | None:
     """Who confirms commits, and who waits; None where no commit waits for a standby."""
-    settings = ask.row("what commits wait for", _SETTINGS)
+    about_settings, about_senders, about_sessions = CONFIRMING
+    settings = ask.row(about_settings, _SETTINGS)
     listed = parse_standbys(str(settings[0])) if settings else None
     if listed is None:
         return None
-    senders = ask.row("who confirms commits", _SENDERS)
-    waiting = ask.row("sessions that wait for standbys", _WAITING)
+    senders = ask.row(about_senders, _SENDERS)
+    waiting = ask.row(about_sessions, _WAITING)
     if not senders or not waiting:
         return None
     serving, others, unseen = senders

@@ -16,12 +16,14 @@ from tests.watching import (
     assessor,
     clock,
     concerns,
+    gone,
     segment_name,
     slot,
     standby,
 )
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
+from walproof.analysis.watch.assessment import Assessor
 from walproof.analysis.watch.disk import HolderKind
 from walproof.facts.watch import WalCause, WalCauses, WatchedArchiver
 
@@ -243,6 +245,49 @@ def test_a_concern_keeps_the_time_of_its_beginning_until_it_goes() -> None:
     assert sinces[14] == first
     assert sinces[15] is None
     assert sinces[19] == BEGAN + 16
+
+
+def gone_for_a_while(found: Assessor, named: Concerns, since_s: int, until_s: int) -> None:
+    for second in range(since_s, until_s):
+        found.see([gone(BEGAN + since_s, float(second))])
+        (concern,) = named.of(found.assess(float(second), BEGAN + second), None, None, {}, BEGAN)
+        assert (concern.key, concern.since) == ("server", BEGAN + since_s)
+
+
+def test_a_restart_of_the_server_is_no_new_beginning_of_its_troubles() -> None:
+    """Of one that each look sees, of one that takes a window of looks, and of one that needs the stream."""
+    named, found = Concerns(Thresholds(recovery_s=60.0)), assessor()
+    # The archiver fails throughout; the oldest segment that waits is not seen.
+    server = Server(slots=[slot("etl")], archived_share=0.0)
+    since = {}
+    for second in range(40):
+        found.see([server.look(second)])
+        told = named.of(found.assess(float(second), BEGAN + second), clock(90.0), None, {}, BEGAN)
+        since = {concern.key: concern.since for concern in told}
+    assert set(since) == {"slot etl", "archiver", "crash recovery"}
+    gone_for_a_while(found, named, 40, 50)
+    missing = set()
+    for second in range(50, 90):
+        look = replace(server.look(second), started_at=BEGAN + 50)
+        slots = tuple(replace(slot, inactive_s=second - 50.0) for slot in look.slots)
+        found.see([replace(look, slots=slots)])
+        crash = clock(90.0) if second >= 60 else None
+        told = named.of(found.assess(float(second), BEGAN + second), crash, None, {}, BEGAN)
+        missing |= set(since) - {concern.key for concern in told}
+        assert since.items() >= {concern.key: concern.since for concern in told}.items(), second
+    assert missing == {"archiver", "crash recovery"}
+    assert {concern.key for concern in told} == set(since)
+
+
+def test_a_trouble_that_ended_while_the_server_was_away_begins_again() -> None:
+    named, found = Concerns(Thresholds()), assessor()
+    found.see([Server(slots=[slot("etl")]).look(100)])
+    named.of(found.assess(100.0, BEGAN + 100), None, None, {}, BEGAN)
+    gone_for_a_while(found, named, 101, 110)
+    for second, server in ((110, Server()), (111, Server(slots=[slot("etl")]))):
+        found.see([replace(server.look(second), started_at=BEGAN + 110)])
+        told = named.of(found.assess(float(second), BEGAN + second), None, None, {}, BEGAN)
+    assert [(concern.key, concern.since) for concern in told] == [("slot etl", BEGAN + 111)]
 
 
 def work(**shares: float | None) -> WalCauses:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from walproof.advise.replica.diagnosis import Diagnosis
-from walproof.advise.watch.concern import Concern, Severity, Thresholds
+from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Thresholds
 from walproof.advise.watch.crash import recovery
 from walproof.advise.watch.logical import consumers, subscriptions
 from walproof.advise.watch.standbys import pair, replay, standbys
 from walproof.advise.watch.storm import storms
 from walproof.advise.watch.transactions import hanging_commits
-from walproof.advise.watch.wal import archive, room, slots
+from walproof.advise.watch.wal import SETTLED_ARCHIVE_S, archive, room, slots
 from walproof.analysis.watch.assessment import Assessment
 from walproof.facts.replication import ReplicationWindow
+from walproof.facts.transactions import CONFIRMING
 from walproof.facts.watch import CrashClock, WalCauses
 from walproof.settings.refusal import is_turned_away
 
+_Group = tuple[str, bool, Iterable[Concern]]
+"""Name, whether what is not among its concerns is over, and the concerns."""
+_SETTLED_S = max(SETTLED_S, SETTLED_ARCHIVE_S)
+"""A window of rates that begins anew finds some concerns only after so long."""
+
 
 class Concerns:
-    """Follows the concerns of one server. A concern that goes and comes back begins again."""
+    """Follows the concerns of one server. A concern that goes and comes back begins again; one that could not
+    be looked for meanwhile, because the server or its stream was away, goes on."""
 
     def __init__(self, limits: Thresholds) -> None:
         self._limits = limits
-        self._since: dict[str, float] = {}
+        self._since: dict[str, tuple[str, float]] = {}
+        """Key -> (group, beginning)."""
 
     def of(
         self,
@@ -38,13 +47,23 @@ class Concerns:
         """The concerns, the worst first. ``pairs``: standby -> what sessions on both servers say of
         ``windows``; ``now``: Unix time."""
         at = now if seen.look is None else seen.look.at
-        found = list(self._found(seen, clock, causes, pairs, windows, at))
-        self._since = {concern.key: self._since.get(concern.key, concern.since or at) for concern in found}
-        known = [
-            concern if concern.since is not None else replace(concern, since=self._since[concern.key])
-            for concern in found
-        ]
-        return tuple(sorted(known, key=lambda concern: (-concern.severity, concern.key)))
+        found: list[Concern] = []
+        since: dict[str, tuple[str, float]] = {}
+        judged: set[str] = set()
+        for group, is_whole, concerns in self._found(seen, clock, causes, pairs, windows, at):
+            for concern in concerns:
+                # The server's own records begin anew with the server, too.
+                known = [time for time in (concern.since, self._began(concern.key)) if time is not None]
+                since[concern.key] = group, min(known, default=at)
+                found.append(replace(concern, since=since[concern.key][1]))
+            if is_whole:
+                judged.add(group)
+        unseen = {key: kept for key, kept in self._since.items() if kept[0] not in judged}
+        self._since = unseen | since
+        return tuple(sorted(found, key=lambda concern: (-concern.severity, concern.key)))
+
+    def _began(self, key: str) -> float | None:
+        return self._since[key][1] if key in self._since else None
 
     def _found(
         self,
@@ -54,28 +73,42 @@ class Concerns:
         pairs: Mapping[str, Diagnosis],
         windows: Sequence[ReplicationWindow],
         at: float,
-    ) -> Iterator[Concern]:
+    ) -> Iterator[_Group]:
+        yield "server", True, _absence(seen)
         if seen.no_answer is not None:
-            gone = seen.no_answer
-            advice = (gone.hint,) if gone.hint else ()
-            severity, sentence = Severity.CRITICAL, "The server does not answer."
-            if is_turned_away(gone.reason):
-                severity, sentence = Severity.WARNING, "The server does not let this session in."
-            yield Concern("server", severity, sentence, (gone.reason,), advice, gone.since)
             return
-        yield from room(seen, self._limits)
-        yield from slots(seen, self._limits)
-        yield from archive(seen, self._limits)
-        yield from consumers(seen, self._limits)
-        yield from subscriptions(seen, self._limits)
-        yield from hanging_commits(seen)
-        yield from standbys(seen, self._limits, windows)
-        yield from replay(seen)
-        for name, diagnosis in pairs.items():
-            yield from pair(name, diagnosis, self._limits)
-        if clock is not None:
-            yield from recovery(clock, self._limits)
-        if causes is not None:
-            for storm in storms(causes, at):
-                # When it began can be seen only at first: later that is longer ago than the window.
-                yield replace(storm, since=self._since.get(storm.key, storm.since))
+        limits, is_settled = self._limits, seen.seen_s >= _SETTLED_S
+        yield "room", is_settled, room(seen, limits)
+        yield "slots", _is_read(seen, "slots"), slots(seen, limits)
+        yield "archive", is_settled and _is_read(seen, "the archiver"), archive(seen, limits)
+        yield "consumers", is_settled and _is_read(seen, "slots", "standbys"), consumers(seen, limits)
+        is_read = _is_read(seen, "subscriptions")
+        yield "subscriptions", is_settled and is_read, subscriptions(seen, limits)
+        yield "commits", _is_read(seen, *CONFIRMING), hanging_commits(seen)
+        late = (concern for name, found in pairs.items() for concern in pair(name, found, limits))
+        is_read = _is_read(seen, "standbys")
+        yield "standbys", is_settled and is_read, chain(standbys(seen, limits, windows), late)
+        yield "replay", _is_read(seen, "the replay"), replay(seen)
+        yield "crash", clock is not None, () if clock is None else recovery(clock, limits)
+        raging = () if causes is None else storms(causes, at)
+        # When a storm began can be seen only at first: later that is longer ago than the window.
+        yield (
+            "storms",
+            causes is not None and causes.recent_s >= SETTLED_S,
+            (replace(storm, since=self._began(storm.key) or storm.since) for storm in raging),
+        )
+
+
+def _absence(seen: Assessment) -> Iterator[Concern]:
+    gone = seen.no_answer
+    if gone is None:
+        return
+    advice = (gone.hint,) if gone.hint else ()
+    severity, sentence = Severity.CRITICAL, "The server does not answer."
+    if is_turned_away(gone.reason):
+        severity, sentence = Severity.WARNING, "The server does not let this session in."
+    yield Concern("server", severity, sentence, (gone.reason,), advice, gone.since)
+
+
+def _is_read(seen: Assessment, *abouts: str) -> bool:
+    return seen.look is not None and all(seen.look.lacks_of(about) is None for about in abouts)
