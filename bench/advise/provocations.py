@@ -148,6 +148,23 @@ def standbys(made: Laboratory) -> Pair:
             made.workspace.remove_folder(standby.folder)
 
 
+def prepared(made: Laboratory) -> Pair:
+    """A transaction was prepared and not ended; the neighbour's has just been prepared.
+
+    The provoked one is told to be two hours older than it is: the one fact that was not seen.
+    """
+
+    def look(server: Server, is_bad: bool) -> ServerCase:
+        server.sql("BEGIN; CREATE TABLE held (i int); PREPARE TRANSACTION 'it''s forgotten'")
+        case = server.glance()
+        if not is_bad:
+            return case
+        aged = tuple(replace(one, age_s=one.age_s + 7200) for one in case.window.prepared)
+        return replace(case, window=replace(case.window, prepared=aged))
+
+    return _in_turn(made, {"max_prepared_transactions": "2"}, look)
+
+
 def max_wal_size(made: Laboratory) -> Pair:
     """A checkpoint every 16 MB while the same pages are updated; the neighbour has room for all of it."""
     plain = {"wal_compression": "off"}
@@ -379,6 +396,7 @@ PROVOCATIONS: Mapping[str, Callable[[Laboratory], Pair]] = {
     "slots": slots,
     "archiver": archiver,
     "standbys": standbys,
+    "prepared transactions": prepared,
     "max_wal_size": max_wal_size,
     "checkpoint_completion_target": _setting("checkpoint_completion_target", "0.5", "0.9"),
     "wal_compression": wal_compression,

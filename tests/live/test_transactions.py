@@ -13,9 +13,12 @@ import pytest
 from tests.cli.command import walproof
 from tests.postgres.replication import SETTINGS, query, run, running_primary, wait_until
 from walproof.facts import Install
+from walproof.observe.looking import Looker
+from walproof.observe.server import ServerObserver
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
+from walproof.probe.connection import connect_foreign
 
 pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 LIST = "synchronous_standby_names"
@@ -104,3 +107,20 @@ def assert_serving(primary: Cluster, folder: Path, settings: dict[str, str]) -> 
     assert any('"near" is connected' in sentence for sentence in told["evidence"])
     # What may not be seen gives no line.
     assert rule(advised(primary, folder, "nobody_special"), "synchronous_commit")["apply"] is None
+
+
+def test_a_prepared_transaction_is_seen_by_everybody(primary: Cluster) -> None:
+    primary.stop()
+    primary.start({**SETTINGS, "max_prepared_transactions": "2"})
+    run(primary, "BEGIN; INSERT INTO t VALUES (1); PREPARE TRANSACTION 'it''s\\mine'")
+    conninfo = f"{primary.conninfo} user=nobody_special"
+    with ServerObserver(conninfo) as observer:
+        (seen,) = observer.window().prepared
+    with connect_foreign(conninfo) as session:
+        (watched,) = Looker(session).look().prepared
+    assert (seen.gid, seen.owner, seen.database) == (watched.gid, "postgres", "postgres")
+    assert 0 <= seen.age_s < 600
+    assert seen.freeze_age >= 1
+    # Its identifier is written so that the lines work.
+    run(primary, f"ROLLBACK PREPARED {seen.gid}")
+    assert query(primary, "SELECT count(*) FROM pg_prepared_xacts") == "0"

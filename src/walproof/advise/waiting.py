@@ -1,14 +1,17 @@
-"""What is said of commits that wait for standbys, of a server that is advised as of one that is watched."""
+"""What is said of transactions that do not end, of a server that is advised as of one that is watched."""
 
 from __future__ import annotations
 
-from walproof.facts.transactions import SynchronousWait
+from walproof.facts.transactions import PreparedTransaction, SynchronousWait
 from walproof.sentences import say_count, say_list
+from walproof.sqltext import visible
 from walproof.units import format_duration
 
 UNDOING = ("ALTER SYSTEM SET synchronous_standby_names = '';", "SELECT pg_reload_conf();")
 """The server then frees who waits (SyncRepUpdateSyncStandbysDefined, syncrep.c); nothing else but a standby
 does."""
+FORGOTTEN_S = 3600.0
+"""A transaction manager ends what it has prepared within seconds; what is so old nobody has in mind."""
 _NAMED = 5
 
 
@@ -39,6 +42,21 @@ def who_waits(seen: SynchronousWait) -> tuple[str, ...]:
     if seen.oldest_s is not None:
         began = f"; the statement of the oldest began {format_duration(seen.oldest_s)} ago"
     return (f"{say_count(seen.waiting, 'session')} {verb} in SyncRep{began}",)
+
+
+def forgotten(prepared: tuple[PreparedTransaction, ...]) -> tuple[PreparedTransaction, ...]:
+    """Those that were prepared long ago, the oldest first."""
+    return tuple(sorted((one for one in prepared if one.age_s >= FORGOTTEN_S), key=lambda one: -one.age_s))
+
+
+def say_prepared(prepared: tuple[PreparedTransaction, ...]) -> tuple[str, ...]:
+    """Each of the oldest, and how many more there are."""
+    told = [
+        f"{one.gid} of {one.owner} in database {one.database}: prepared {format_duration(one.age_s)} ago, "
+        f"{say_count(one.freeze_age, 'transaction')} old"
+        for one in prepared[:_NAMED]
+    ]
+    return (*map(visible, told), *((f"{len(prepared) - _NAMED} more",) if len(prepared) > _NAMED else ()))
 
 
 def _quoted(names: tuple[str, ...]) -> list[str]:

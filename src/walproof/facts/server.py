@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from walproof.facts.transactions import SynchronousWait
+from walproof.facts.transactions import PreparedTransaction, SynchronousWait
 
 FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock", "Timeout/CommitDelay")
 """Waits for a flush of WAL, by the session itself or another one, in every version. From 19 on the sleep of
@@ -173,6 +173,8 @@ class ServerWindow:
     """The role of the session, quoted where SQL wants it."""
     synchronous: SynchronousWait | None = None
     """Who confirms commits; None where none waits for a standby, or this was not seen."""
+    prepared: tuple[PreparedTransaction, ...] = ()
+    """Prepared transactions of every database, the oldest first."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The window with the scans of one more standby."""

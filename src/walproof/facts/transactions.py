@@ -1,4 +1,4 @@
-"""What was seen of transactions that do not end: those that wait for standbys."""
+"""What was seen of transactions that do not end: those that wait for standbys, and prepared ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from walproof.settings.synchronous import SynchronousStandbys, parse_standbys
 
 CONFIRMING = ("what commits wait for", "who confirms commits", "sessions that wait for standbys")
-"""What is read of that, as lacks name it."""
+PREPARED = "prepared transactions"
+"""What is read, as lacks name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,19 @@ class SynchronousWait:
         if missing <= 0:
             return False
         return True if missing > self.unknown else None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTransaction:
+    """A row of pg_prepared_xacts."""
+
+    gid: str
+    """Its identifier as SQL wants it, in quotes."""
+    owner: str
+    """Quoted where SQL wants it."""
+    database: str
+    """Quoted where SQL wants it."""
+    age_s: float
+    """Seconds since it was prepared."""
+    freeze_age: int
+    """Transactions since its own began: age(transaction)."""

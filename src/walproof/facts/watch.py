@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from walproof.facts.replication import ReplicationWindow
-from walproof.facts.transactions import SynchronousWait
+from walproof.facts.transactions import PreparedTransaction, SynchronousWait
 from walproof.units import parse_bytes, parse_duration_s
 
 
@@ -155,6 +155,7 @@ class WatchLook:
     """Whether somebody has paused its replay; None on a primary."""
     synchronous: SynchronousWait | None = None
     """Who confirms commits; None where none waits for a standby."""
+    prepared: tuple[PreparedTransaction, ...] = ()
 
     @property
     def major(self) -> int:

@@ -26,7 +26,7 @@ from walproof.facts.watch import (
 from walproof.observe import watch_queries as queries
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
-from walproof.observe.transactions import read_synchronous
+from walproof.observe.transactions import read_prepared, read_synchronous
 from walproof.probe.pair_queries import walsender_name
 
 OWN_SLOTS = "walproof_"
@@ -37,6 +37,7 @@ _REST = 20.0
 _WATCHED = ("checkpoints", "WAL")
 """Counters that are read."""
 NAMES = "synchronous_standby_names"
+PREPARED_MOST = "max_prepared_transactions"
 PG_WAL = "the size of pg_wal"
 READY = "segments that wait for the archiver"
 
@@ -90,6 +91,7 @@ class Looker:
             replayed=replayed,
             is_paused=is_paused,
             synchronous=read_synchronous(self._ask) if self._settings.get(NAMES) else None,
+            prepared=read_prepared(self._ask) if self._settings.get(PREPARED_MOST, "0") != "0" else (),
         )
 
     def _identify(self, now_s: float) -> None:

@@ -23,7 +23,7 @@ from walproof.observe.objects import (
     read_standbys,
     read_tables,
 )
-from walproof.observe.transactions import read_synchronous
+from walproof.observe.transactions import read_prepared, read_synchronous
 from walproof.probe.connection import connect_foreign
 from walproof.probe.pair_queries import STANDBY_END
 
@@ -148,5 +148,6 @@ class ServerObserver:
             overrides=read_overrides(ask),
             role=ask.value("the role", _ROLE),
             synchronous=read_synchronous(ask),
+            prepared=read_prepared(ask),
             lacks=ask.lacks,
         )

@@ -1,8 +1,8 @@
-"""Reads transactions that do not end: those that wait for standbys."""
+"""Reads transactions that do not end: those that wait for standbys, and prepared ones."""
 
 from __future__ import annotations
 
-from walproof.facts.transactions import CONFIRMING, SynchronousWait
+from walproof.facts.transactions import CONFIRMING, PREPARED, PreparedTransaction, SynchronousWait
 from walproof.observe.asking import Asking
 from walproof.settings.synchronous import parse_standbys
 
@@ -22,6 +22,11 @@ _SENDERS = """
 _WAITING = """
     SELECT count(*), extract(epoch FROM max(clock_timestamp() - query_start))::float8
       FROM pg_stat_activity WHERE wait_event = 'SyncRep'"""
+# The oldest alone are named, and everybody may see them.
+_PREPARED = """
+    SELECT quote_literal(gid), quote_ident(owner), quote_ident(database),
+           extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)
+      FROM pg_prepared_xacts ORDER BY prepared, gid LIMIT 100"""
 
 
 def read_synchronous(ask: Asking) -> SynchronousWait | None:
@@ -44,4 +49,12 @@ def read_synchronous(ask: Asking) -> SynchronousWait | None:
         unknown=sum(listed.match(str(name)) for name in unseen),
         waiting=int(waiting[0]),
         oldest_s=None if waiting[1] is None else float(waiting[1]),
+    )
+
+
+def read_prepared(ask: Asking) -> tuple[PreparedTransaction, ...]:
+    """Prepared transactions of every database, the oldest first."""
+    return tuple(
+        PreparedTransaction(str(gid), str(owner), str(database), max(0.0, float(age_s)), int(age))
+        for gid, owner, database, age_s, age in ask.rows(PREPARED, _PREPARED)
     )

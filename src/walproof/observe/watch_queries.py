@@ -11,10 +11,10 @@ from walproof.probe.pair_queries import STANDBY_END
 
 SETTINGS_READ = (
     "archive_mode", "archive_timeout", "autovacuum", "checkpoint_completion_target", "checkpoint_timeout",
-    "full_page_writes", "maintenance_io_concurrency", "max_slot_wal_keep_size", "max_wal_senders",
-    "max_wal_size", "min_wal_size", "port", "recovery_init_sync_method", "recovery_prefetch",
-    "shared_buffers", "synchronous_standby_names", "wal_compression", "wal_keep_size", "wal_level",
-    "wal_segment_size",
+    "full_page_writes", "maintenance_io_concurrency", "max_prepared_transactions",
+    "max_slot_wal_keep_size", "max_wal_senders", "max_wal_size", "min_wal_size", "port",
+    "recovery_init_sync_method", "recovery_prefetch", "shared_buffers", "synchronous_standby_names",
+    "wal_compression", "wal_keep_size", "wal_level", "wal_segment_size",
 )  # fmt: skip
 """None of them can hold a secret."""
 SETTINGS = "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s)"

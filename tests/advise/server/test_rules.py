@@ -20,6 +20,7 @@ from walproof.facts.server import (
     ServerTable,
     ServerWindow,
 )
+from walproof.facts.transactions import PreparedTransaction
 from walproof.settings.durability import DurabilityClass
 
 VERSIONS = ("13.23", "14.23", "15.18", "16.14", "17.11", "18.6", "19.0")
@@ -66,6 +67,10 @@ def _staged(deleted: int) -> ServerTable:
     return ServerTable("public.stage", 1 << 20, False, 10**6, 0, 0, deleted, 10_000, 100)
 
 
+def _prepared(age_s: float) -> PreparedTransaction:
+    return PreparedTransaction("'it''s forgotten'", "shop", "orders", age_s, 120_000)
+
+
 PROVOKED: dict[str, tuple[Change, Change]] = {
     "fsync": (lambda w: with_settings(w, fsync="off"), lambda w: w),
     "full_page_writes": (lambda w: with_settings(w, full_page_writes="off"), lambda w: w),
@@ -101,6 +106,10 @@ PROVOKED: dict[str, tuple[Change, Change]] = {
     "standbys": (
         lambda w: replace(w, standbys=(ServerStandby("b", "streaming", "async", 5 << 30),)),
         lambda w: replace(w, standbys=(ServerStandby("b", "streaming", "async", 5 << 20),)),
+    ),
+    "prepared transactions": (
+        lambda w: replace(w, prepared=(_prepared(2 * DAY_S),)),
+        lambda w: replace(w, prepared=(_prepared(30.0),)),
     ),
     "max_wal_size": (
         lambda w: with_counters(with_settings(w, max_wal_size="1GB"), {"checkpoints_requested": 4000.0}),
@@ -236,6 +245,22 @@ def test_a_list_that_could_not_be_read_is_no_list_of_nothing() -> None:
     # What was seen of a part counts.
     part = replace(window, tables=(_table(is_unlogged=True),))
     assert "unlogged" in {advice.rule for advice in advise(ServerCase(part)).advice}
+
+
+def test_a_forgotten_transaction_is_ended_by_hand_alone() -> None:
+    window = replace(healthy(), prepared=(_prepared(30.0), _prepared(2 * DAY_S)))
+    advice = found("prepared transactions", window)
+    assert isinstance(advice, Advice)
+    assert advice.changes == ()
+    assert advice.evidence[0] == (
+        "'it''s forgotten' of shop in database orders: prepared 48 h 00 min ago, 120,000 transactions old."
+    )
+    assert "-- ROLLBACK PREPARED 'it''s forgotten';  -- in orders, of shop" in advice.steps
+    hostile = replace(_prepared(2 * DAY_S), gid="'a\n; DROP TABLE t; --'")
+    advice = found("prepared transactions", replace(window, prepared=(hostile,)))
+    assert isinstance(advice, Advice)
+    assert all(line.startswith("--") for step in advice.steps for line in step.splitlines())
+    assert "\n" not in advice.evidence[0]
 
 
 def test_muted_rules_are_not_asked_and_wrong_names_are_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.watching import BEGAN, Server, assessor, concerns
 from walproof.advise.watch.concern import Concern, Severity
-from walproof.facts.transactions import SynchronousWait
+from walproof.facts.transactions import PreparedTransaction, SynchronousWait
 
 WAIT = SynchronousWait("nobody", "on", (), (), 0, 0, None)
 
@@ -45,3 +45,16 @@ def test_commits_that_hang_are_critical_from_the_first_look_on() -> None:
 )
 def test_commits_that_need_not_hang_are_none(wait: SynchronousWait | None) -> None:
     assert told(synchronous=wait) == ()
+
+
+def prepared(age_s: float) -> PreparedTransaction:
+    return PreparedTransaction("'etl 7'", "shop", "orders", age_s, 120_000)
+
+
+def test_a_prepared_transaction_is_forgotten_after_an_hour() -> None:
+    assert told(prepared=(prepared(3500.0),)) == ()
+    (concern,) = told(prepared=(prepared(7200.0), prepared(3700.0), prepared(5.0)))
+    assert (concern.key, concern.severity) == ("prepared transactions", Severity.WARNING)
+    assert concern.sentence.startswith("Nobody ends 2 prepared transactions: ")
+    assert concern.evidence[0].startswith("'etl 7' of shop in database orders: prepared 2 h 00 min ago")
+    assert concern.since == BEGAN + 100 - 7200

@@ -16,6 +16,7 @@ from walproof.advise.server import (
     images,
     minors,
     overrides,
+    prepared,
     safety,
     slots,
     synchronous,
@@ -25,6 +26,7 @@ from walproof.advise.server import (
 from walproof.advise.server.advice import Absent, Advice, Fine, Found, Rule, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.errors import SettingError
+from walproof.facts.transactions import PREPARED
 
 _TABLE = Path(__file__).with_name("rules.csv")
 RULES: Mapping[str, Rule] = {
@@ -41,6 +43,7 @@ RULES: Mapping[str, Rule] = {
     "slots": slots.slots,
     "archiver": holding.archiver,
     "standbys": holding.standbys,
+    "prepared transactions": prepared.prepared_transactions,
     "max_wal_size": checkpoints.max_wal_size,
     "checkpoint_completion_target": checkpoints.completion_target,
     "wal_compression": images.wal_compression,
@@ -67,6 +70,7 @@ _READS: Mapping[str, str] = {
     "slots": "slots",
     "standbys": "standbys",
     "overrides": "settings of roles and databases",
+    "prepared transactions": PREPARED,
 }
 """The list without which a rule cannot say that all is well, or that there is nothing to look at."""
 

@@ -12,11 +12,11 @@ from walproof.advise.watch.crash import recovery
 from walproof.advise.watch.logical import consumers, subscriptions
 from walproof.advise.watch.standbys import pair, replay, standbys
 from walproof.advise.watch.storm import storms
-from walproof.advise.watch.transactions import hanging_commits
+from walproof.advise.watch.transactions import hanging_commits, prepared_transactions
 from walproof.advise.watch.wal import SETTLED_ARCHIVE_S, archive, room, slots
 from walproof.analysis.watch.assessment import Assessment
 from walproof.facts.replication import ReplicationWindow
-from walproof.facts.transactions import CONFIRMING
+from walproof.facts.transactions import CONFIRMING, PREPARED
 from walproof.facts.watch import CrashClock, WalCauses
 from walproof.settings.refusal import is_turned_away
 
@@ -85,6 +85,7 @@ class Concerns:
         is_read = _is_read(seen, "subscriptions")
         yield "subscriptions", is_settled and is_read, subscriptions(seen, limits)
         yield "commits", _is_read(seen, *CONFIRMING), hanging_commits(seen)
+        yield "prepared", _is_read(seen, PREPARED), prepared_transactions(seen)
         late = (concern for name, found in pairs.items() for concern in pair(name, found, limits))
         is_read = _is_read(seen, "standbys")
         yield "standbys", is_settled and is_read, chain(standbys(seen, limits, windows), late)

@@ -1,12 +1,13 @@
-"""Rules about transactions that do not end: commits that hang, because nobody confirms them."""
+"""Rules about transactions that do not end: commits that nobody confirms, and forgotten prepared ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from walproof.advise.waiting import UNDOING, who_confirms, who_waits
+from walproof.advise.waiting import UNDOING, forgotten, say_prepared, who_confirms, who_waits
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.analysis.watch.assessment import Assessment
+from walproof.sentences import say_count
 from walproof.settings.synchronous import WAITING
 
 
@@ -24,4 +25,24 @@ def hanging_commits(seen: Assessment) -> Iterator[Concern]:
             "Connect a standby that is named there.",
             f"If none can be connected, those who wait go on with: {' '.join(UNDOING)}",
         ),
+    )
+
+
+def prepared_transactions(seen: Assessment) -> Iterator[Concern]:
+    """Prepared transactions that nobody has ended."""
+    look = seen.look
+    found = () if look is None else forgotten(look.prepared)
+    if look is None or not found:
+        return
+    yield Concern(
+        "prepared transactions",
+        Severity.WARNING,
+        f"Nobody ends {say_count(len(found), 'prepared transaction')}: locks are kept, and VACUUM removes no "
+        "row that was deleted since.",
+        say_prepared(found),
+        (
+            "Ask its transaction manager for the outcome, and in its database, as its owner: COMMIT PREPARED "
+            "or ROLLBACK PREPARED.",
+        ),
+        look.at - found[0].age_s,
     )
