@@ -183,4 +183,11 @@ def test_a_tuning_that_is_interrupted_goes_on(tmp_path: Path) -> None:
     assert [step["run"] for step in answer["steps"]] == [step.run for step in finished]
     assert answer["promises"]["may_lose"] == "none"
     assert answer["default_prediction"]["pg_wal_bytes"] == 1 << 30
-    assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
+    page = (folder / "report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    # Its answer is kept with the date of its last step, and nothing is simulated again.
+    assert "making the answer" in done.stderr
+    again = walproof(*COMMAND, cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (0, done.stdout)
+    assert "making the answer" not in again.stderr
+    assert (folder / "report.html").read_text() == page

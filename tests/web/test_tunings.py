@@ -12,7 +12,7 @@ import pytest
 from bench.tune.table import tuned
 from tests.advise.tune.recorded import NOTHING, judge
 from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE, peaked, plan_of, synthetic
-from tests.report.test_tune import _asked
+from tests.report.tuned import asked_of
 from tests.web.reading import Reader
 from tests.web.tuned import NAME, put_tuning
 from walproof.advise.tune.answer import answer
@@ -53,7 +53,7 @@ def served(out: Path) -> Iterator[Reader]:
 
 
 def keep(out: Path, facts: TuningFacts, own_judge: RecordedJudge) -> KeptAnswer:
-    kept = KeptAnswer(answer(facts, own_judge, own_judge), _asked(facts), "conf")
+    kept = KeptAnswer(answer(facts, own_judge, own_judge), asked_of(facts), "conf")
     keep_answer(out / "tunings" / NAME, kept)
     return kept
 

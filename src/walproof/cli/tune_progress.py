@@ -29,10 +29,14 @@ _NOUNS = {
 class TuningProgress:
     """The ``TuneProgress`` that the lab is given."""
 
-    def __init__(self, note: Callable[[Step], None] = lambda _: None) -> None:
-        """``note`` is called with each step that has ended."""
+    def __init__(self, note: Callable[[Step | None], None] = lambda _: None) -> None:
+        """``note`` is called with each step that has ended, and with None when the tuning is over."""
         self._note = note
         self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
+
+    def choosing(self) -> None:
+        """Say why nothing is measured for a while."""
+        self._say("choosing what to measure next: limits are judged by simulation on the recording")
 
     def step_began(self, facts: TuningFacts, step: Step, is_resumed: bool) -> None:
         """Say what is done and why."""
@@ -58,6 +62,15 @@ class TuningProgress:
         self._say(
             f"  {say_standing(found, facts.plan.objective.metric)}; {format_duration(found.left_s)} left"
         )
+
+    def over(self) -> None:
+        """Say that the answer is being made, and make it."""
+        self.answering()
+        self._note(None)
+
+    def answering(self) -> None:
+        """Say that the answer is being made: it takes passes over the recording."""
+        self._say("making the answer: its predictions are simulated on the recording")
 
     def trials(self, plan: Plan) -> TrialLines:
         """Progress that prints one line per trial."""

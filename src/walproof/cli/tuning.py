@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,15 +25,14 @@ from walproof.cli.promises import may_lose
 from walproof.cli.study_options import one_configuration, parse_names
 from walproof.cli.tune_hosts import host_study
 from walproof.cli.tune_kept import require_kept
+from walproof.cli.tune_objective import objective_of
 from walproof.cli.tune_progress import TuningProgress
-from walproof.errors import SettingError, StudyError
+from walproof.errors import StoreError, StudyError
 from walproof.facts.codec import to_json
 from walproof.facts.tuning import (
     DEFAULT,
-    LARGER_IS_BETTER,
     Candidate,
     CandidatePrediction,
-    Objective,
     Promises,
     Purpose,
     RuledOut,
@@ -53,7 +51,7 @@ from walproof.platforms.registry import platform as platform_named
 from walproof.postgres.build import accepts
 from walproof.postgres.install import find
 from walproof.probe.environment import observe_environment
-from walproof.report.tune.kept import KeptAnswer, keep_answer
+from walproof.report.tune.kept import KeptAnswer, keep_answer, kept_answer
 from walproof.report.tune.view import TuneView, TuningContext, tune_view
 from walproof.settings.change import Before
 from walproof.settings.pgtune import pgtune_conf
@@ -118,10 +116,9 @@ class Tuning:
         ``platform``: name of the platform that the lines are written for.
         """
 
-        def note(step: Step) -> None:
-            if step.purpose in _ANSWERING:
-                _, kept = self._answered(platform)
-                keep_answer(self.conductor.file.folder, kept)
+        def note(step: Step | None) -> None:
+            if step is None or step.purpose in _ANSWERING:
+                self._answer(platform)
 
         conductor = replace(self.conductor, progress=TuningProgress(note))
         self.journal = conductor.conduct(self.journal, TuneSearch(self._judged))
@@ -129,8 +126,7 @@ class Tuning:
 
     def judge(self, speed: float = 1.0) -> RecordedJudge:
         """A judge of configurations, at ``speed`` times the recorded load's speed."""
-        journal = self.conductor.file.read() or self.journal
-        recorded = journal.recorded
+        recorded = self._journal().recorded
         assert recorded is not None, "the load is recorded first"
         version_num = self.load.install.version_num
         return RecordedJudge(
@@ -154,12 +150,34 @@ class Tuning:
 
     def view(self, platform: str) -> TuneView:
         """Report on what has been measured, and keep its answer. Raises StoreError, WalError."""
-        facts, kept = self._answered(platform)
-        keep_answer(self.conductor.file.folder, kept)
-        return tune_view(facts, kept.answer, kept.asked, platform_named(platform))
+        kept = self._finished_answer()
+        if kept is None:
+            TuningProgress().answering()
+            kept = self._answer(platform)
+        return tune_view(
+            self.conductor.facts(self._journal()), kept.answer, kept.asked, platform_named(platform)
+        )
 
-    def _answered(self, platform: str) -> tuple[TuningFacts, KeptAnswer]:
-        journal = self.conductor.file.read() or self.journal
+    def _finished_answer(self) -> KeptAnswer | None:
+        """The answer that was made when the tuning was over; None without one, or with other costs."""
+        if self._last_answer is not None:
+            return self._last_answer
+        journal = self._journal()
+        if not journal.finished or self.calibration is not None:
+            return None
+        try:
+            kept = kept_answer(self.conductor.file.folder)
+        except StoreError:
+            return None  # it is made again
+        steps = [step for step in journal.steps if step.finished]
+        return kept if kept is not None and kept.finished and len(kept.asked.runs) == len(steps) else None
+
+    def _journal(self) -> Journal:
+        return self.conductor.file.read() or self.journal
+
+    def _answer(self, platform: str) -> KeptAnswer:
+        """The answer so far, which is kept for readers that have no server."""
+        journal = self._journal()
         facts = self.conductor.facts(journal)
         judge = self._recorded_judge()
         found = answer(facts, judge, self.judge(self._speed(facts)))
@@ -180,11 +198,23 @@ class Tuning:
             runs=tuple(step.run for step in taken),
             seconds=tuple(step.seconds for step in taken),
             notes=judge.notes,
-            at=time.time(),
+            at=self._ended_at(taken),
             command=shlex.join(journal.command),
             hosts=host_study(taken, self.conductor.store, facts.plan.objective.metric),
         )
-        return facts, KeptAnswer(found, asked, platform)
+        kept = KeptAnswer(found, asked, platform, journal.finished)
+        keep_answer(self.conductor.file.folder, kept)
+        if kept.finished:
+            self._last_answer = kept
+        return kept
+
+    def _ended_at(self, taken: Sequence[StepTaken]) -> float:
+        """When the last step had ended, Unix time."""
+        for step in reversed(taken):
+            trials = [trial for name in step.runs for trial in self.conductor.store.trials(name)]
+            if trials:
+                return max(trial.ended_at for trial in trials)
+        return self.conductor.file.path.stat().st_mtime  # nothing but the recording
 
     def _speed(self, facts: TuningFacts) -> float:
         """Speed of the load with the best configuration, relative to the recorded; 1 at an offered rate."""
@@ -238,6 +268,7 @@ class Tuning:
         return self._kept_judge
 
     _kept_judge: RecordedJudge | None = None
+    _last_answer: KeptAnswer | None = None
 
 
 def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None = None) -> Tuning:
@@ -247,7 +278,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     install = find(given.pg or (str(pg[0]) if pg else None))
     tables = with_workload(tables, rate=given.rate)
     (workload,) = tables["workload"]
-    objective = _objective(given, workload)
+    objective = objective_of(given, workload)
     budget_s = QUICK_BUDGET_S if given.quick else parse_duration_s(given.budget)
     window_s, warmup_s = _window(given, workload, budget_s)
     folder = options.work_folder(given.on, of_hosts=given.ray is not None)
@@ -325,41 +356,6 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         calibration=given.calibration,
         trial_s=trial_s,
     )
-
-
-def _objective(given: TuneOptions, workload: Mapping[str, object]) -> Objective:
-    for metric in (given.objective, *([given.no_worse.partition("=")[0]] if given.no_worse else [])):
-        if metric not in LARGER_IS_BETTER:
-            raise SettingError(
-                f'a tuning cannot be for "{metric}"',
-                hint=f"An objective is one of {', '.join(LARGER_IS_BETTER)}.",
-            )
-    if given.objective == "latency_ms_p99" and workload.get("rate") is None:
-        raise StudyError(
-            "latency_ms_p99 needs an offered rate",
-            detail="Without one, each session sends its next transaction as soon as the last one is done: a "
-            "faster server has more to do, not shorter waits.",
-            hint="--rate 800 offers 800 transactions a second.",
-        )
-    if given.objective == "tps" and workload.get("rate") is not None:
-        raise StudyError(
-            "tps cannot be improved at an offered rate",
-            hint="Use --objective latency_ms_p99, or a load without a rate.",
-        )
-    limit = None
-    if given.no_worse is not None:
-        metric, _, text = given.no_worse.partition("=")
-        try:
-            ratio = float(text.removesuffix("x"))
-        except ValueError:
-            ratio = 0.0
-        if ratio <= 0:
-            raise SettingError(
-                f'--no-worse is "{given.no_worse}"',
-                hint="Write METRIC=RATIO: latency_ms_p99=1.1 or tps=0.95.",
-            )
-        limit = (metric, ratio)
-    return Objective(given.objective, LARGER_IS_BETTER[given.objective], limit)
 
 
 def _window(

@@ -244,10 +244,12 @@ class TuningFacts:
     steps: tuple[Step, ...] = ()
     measured: tuple[TrialAnswer, ...] = ()
     spent_s: float = 0.0
-    """Wall time of all steps, recording and preparing included."""
+    """Wall time so far: of all steps, recording and preparing included, and of what was computed between."""
     trial_s: float | None = None
     """Wall time of a trial of the load, if known."""
     notes: tuple[str, ...] = field(default=())
+    answer_s: float = 0.0
+    """Wall time that making the last answer will take, if known."""
 
     def hosts(self, step: int) -> tuple[str, ...]:
         """Hosts that measured the step in parallel; empty if this machine alone did."""

@@ -36,9 +36,10 @@ def tuning_facts(journal: Journal, store: Store, trial_s: float | None) -> Tunin
         plan=journal.plan,
         steps=tuple(step.step for step in steps),
         measured=tuple(measured),
-        spent_s=sum(step.seconds for step in steps),
+        spent_s=sum(step.seconds for step in steps) + journal.asking_s,
         trial_s=_trial_s(steps, measured) or trial_s,
         notes=journal.notes,
+        answer_s=journal.answer_s,
     )
 
 

@@ -81,6 +81,10 @@ class Journal:
     notes: tuple[str, ...] = ()
     finished: bool = False
     format: int = field(default=JOURNAL_FORMAT)
+    asking_s: float = 0.0
+    """Wall time between steps: judging configurations, choosing what to measure, making answers."""
+    answer_s: float = 0.0
+    """The longest that making an answer took, but the first: so much time is left for the last one."""
 
     @property
     def pending(self) -> StepTaken | None:
@@ -89,8 +93,8 @@ class Journal:
 
     @property
     def spent_s(self) -> float:
-        """Wall time of all steps."""
-        return sum(step.seconds for step in self.steps)
+        """Wall time of all steps and of what was computed between them."""
+        return sum(step.seconds for step in self.steps) + self.asking_s
 
     def asked(self, step: Step) -> Journal:
         """The journal with one more step."""

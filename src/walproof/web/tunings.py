@@ -131,7 +131,9 @@ def _course(
     kept = kept_answer(tuning.folder)
     answered = 0 if kept is None else len(kept.asked.runs)
     if kept is not None and 0 < answered <= len(facts.steps):
-        then = replace(until(facts, facts.steps[answered - 1].number), spent_s=sum(kept.asked.seconds))
+        then = facts
+        if answered < len(facts.steps):
+            then = replace(until(facts, facts.steps[answered - 1].number), spent_s=sum(kept.asked.seconds))
         sections = tune_view(then, kept.answer, kept.asked, platform(kept.platform)).sections
     if not journal.finished and facts.steps:
         taken = [step for step in journal.steps if step.finished]

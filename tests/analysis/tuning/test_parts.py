@@ -125,6 +125,8 @@ def test_the_clock_counts_what_was_spent_before_apart() -> None:
     clock = BudgetClock.of(TuningFacts(plan, steps, measured, spent_s=144.0, trial_s=10.0))
     assert (clock.available_s, clock.used_s, clock.trial_s) == (900.0, 44.0, 22.0)
     assert clock.trials_until(Purpose.SEARCH) == int((0.47 * 900 - 44) / 22)
+    answering = replace(TuningFacts(plan, steps, measured, spent_s=144.0, trial_s=10.0), answer_s=40.0)
+    assert BudgetClock.of(answering).available_s == 860.0, "the last answer has its time"
 
 
 def test_the_guess_adds_effects_up() -> None:

@@ -1,7 +1,7 @@
 """How much of the budget may each phase have spent by its end, and how many trials is that?
 
-What a phase does not need goes to later ones. Shares are of the time left after preparing and recording,
-which take as long as they take.
+What a phase does not need goes to later ones. Shares are of the time left after preparing, recording and
+computing, which take as long as they take, and without the time that making the answer takes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BudgetClock:
     """How much of the budget there is, and how much is used."""
 
     available_s: float
-    """Time of the budget after preparing and recording."""
+    """Time of the budget for trials: without preparing, recording, computing and making the answer."""
     used_s: float
     """Part of ``available_s`` that is used."""
     trial_s: float
@@ -53,7 +53,7 @@ class BudgetClock:
         )
         used = min(used, facts.spent_s)
         before = facts.spent_s - used
-        return cls(max(0.0, facts.plan.budget_s - before), used, trial_s)
+        return cls(max(0.0, facts.plan.budget_s - before - facts.answer_s), used, trial_s)
 
     def trials_until(self, purpose: Purpose) -> int:
         """How many trials fit before that phase has to end."""

@@ -40,11 +40,17 @@ _REACHED_LEAST = 0.9
 class TuneProgress(Protocol):
     """An observer of a tuning."""
 
+    def choosing(self) -> None:
+        """What to measure next is being computed, which may take long: limits are judged by simulation."""
+
     def step_began(self, facts: TuningFacts, step: Step, is_resumed: bool) -> None:
         """A step is about to run."""
 
     def step_ended(self, facts: TuningFacts, step: Step) -> None:
         """Its answers are in the facts."""
+
+    def over(self) -> None:
+        """Nothing more will be measured, and the journal says so: time for the last answer."""
 
     def trials(self, plan: Plan) -> Progress:
         """The observer of the step's trials."""
@@ -91,25 +97,40 @@ class Conductor:
             if journal.finished:
                 return journal
             self.file.write(journal)
+            since = time.monotonic()
             while True:
+                # What is computed takes its time, too; without a step it is computed again.
+                journal, since = _counted(journal, since), time.monotonic()
                 facts = self.facts(journal)
                 pending = journal.pending
                 if pending is None:
-                    step = search.ask(facts) if facts.spent_s < journal.plan.budget_s else None
+                    if facts.steps:
+                        self.progress.choosing()
+                    has_room = facts.spent_s + facts.answer_s < journal.plan.budget_s
+                    step = search.ask(facts) if has_room else None
                     if step is None:
-                        return self.file.write(replace(journal, finished=True))
-                    journal = self.file.write(journal.asked(step))
+                        return self._finish(journal, since)
+                    journal = self.file.write(_counted(journal, since).asked(step))
                     pending = journal.steps[-1]
-                    self.progress.step_began(facts, step, False)
+                    self.progress.step_began(self.facts(journal), step, False)
                 else:
                     self.progress.step_began(facts, pending.step, True)
                 journal = self._take(journal, pending)
+                since = time.monotonic()
                 self.progress.step_ended(self.facts(journal), pending.step)
+                if pending.step.purpose is not Purpose.RECORD:
+                    # The first answer simulates what later ones and the search know then.
+                    journal = replace(journal, answer_s=max(journal.answer_s, time.monotonic() - since))
                 if self._was_stopped(journal.steps[-1]):
                     number = pending.step.number
                     note = f"{STOPPED} during step {number}: the answer is the best so far."
-                    journal = replace(journal, finished=True, notes=(*journal.notes, note))
-                    return self.file.write(journal)
+                    return self._finish(replace(journal, notes=(*journal.notes, note)), since)
+
+    def _finish(self, journal: Journal, since: float) -> Journal:
+        """The journal of a tuning that is over. ``since``: when its last step had ended, monotonic."""
+        journal = self.file.write(replace(journal, finished=True))
+        self.progress.over()
+        return self.file.write(_counted(journal, since))
 
     def _was_stopped(self, taken: StepTaken) -> bool:
         """Whether somebody asked the step's run to stop: that ends the tuning."""
@@ -195,6 +216,11 @@ class Conductor:
 
     def _command(self, plan: Plan, journal: Journal) -> tuple[str, ...]:
         return (*journal.command, f"({plan.study})")
+
+
+def _counted(journal: Journal, since: float) -> Journal:
+    """The journal with the time that was spent between steps since then (monotonic)."""
+    return replace(journal, asking_s=journal.asking_s + time.monotonic() - since)
 
 
 def _require_rate(plan: Plan, metrics: Mapping[str, float]) -> None:

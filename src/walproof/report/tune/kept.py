@@ -25,6 +25,8 @@ class KeptAnswer:
     asked: TuningContext
     platform: str
     """Name of the platform in the registry."""
+    finished: bool = False
+    """Whether it was made after the last step, so that it is shown whenever the tuning is shown again."""
 
 
 def keep_answer(folder: Path, kept: KeptAnswer) -> None:

@@ -69,7 +69,7 @@ class TuningContext:
     """Wall time of each step."""
     notes: tuple[str, ...]
     at: float
-    """When the answer was made, Unix time."""
+    """When the last step had ended, Unix time."""
     command: str
     """Command that repeats the tuning."""
     hosts: HostStudy | None = None

@@ -1,0 +1,48 @@
+"""What a tuning is for: the options ``--objective`` and ``--no-worse``, and the loads that they suit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from walproof.errors import SettingError, StudyError
+from walproof.facts.tuning import LARGER_IS_BETTER, Objective
+
+if TYPE_CHECKING:
+    from walproof.cli.tune import TuneOptions
+
+
+def objective_of(given: TuneOptions, workload: Mapping[str, object]) -> Objective:
+    """The metric to improve. Raises SettingError, StudyError."""
+    for metric in (given.objective, *([given.no_worse.partition("=")[0]] if given.no_worse else [])):
+        if metric not in LARGER_IS_BETTER:
+            raise SettingError(
+                f'a tuning cannot be for "{metric}"',
+                hint=f"An objective is one of {', '.join(LARGER_IS_BETTER)}.",
+            )
+    if given.objective == "latency_ms_p99" and workload.get("rate") is None:
+        raise StudyError(
+            "latency_ms_p99 needs an offered rate",
+            detail="Without one, each session sends its next transaction as soon as the last one is done: a "
+            "faster server has more to do, not shorter waits.",
+            hint="--rate 800 offers 800 transactions a second.",
+        )
+    if given.objective == "tps" and workload.get("rate") is not None:
+        raise StudyError(
+            "tps cannot be improved at an offered rate",
+            hint="Use --objective latency_ms_p99, or a load without a rate.",
+        )
+    limit = None
+    if given.no_worse is not None:
+        metric, _, text = given.no_worse.partition("=")
+        try:
+            ratio = float(text.removesuffix("x"))
+        except ValueError:
+            ratio = 0.0
+        if ratio <= 0:
+            raise SettingError(
+                f'--no-worse is "{given.no_worse}"',
+                hint="Write METRIC=RATIO: latency_ms_p99=1.1 or tps=0.95.",
+            )
+        limit = (metric, ratio)
+    return Objective(given.objective, LARGER_IS_BETTER[given.objective], limit)

@@ -1,0 +1,103 @@
+"""The time of a tuning: what is computed between steps counts, and the last answer has its time."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.silence import Silence
+from walproof.facts import Install, Plan
+from walproof.facts.store import Store
+from walproof.facts.tuning import DEFAULT, Objective, Promises, Purpose, Step, TuningFacts, TuningPlan
+from walproof.facts.tuning_journal import Journal, JournalFile, RecordedFacts, StepTaken
+from walproof.lab.tune.conduct import Conductor
+from walproof.lab.tune.load import TuningLoad
+from walproof.settings.durability import DurabilityClass
+
+PAUSE_S = 0.1
+RECORDING = Step(1, Purpose.RECORD, (DEFAULT,), 1, 1)
+
+
+@dataclass
+class Slow:
+    """A search and an observer that each take a while; what was asked of them, in order."""
+
+    said: list[str] = field(default_factory=list)
+
+    def ask(self, facts: TuningFacts) -> Step | None:
+        """The recording, and nothing else."""
+        self._take_a_while("ask")
+        return None if facts.steps else RECORDING
+
+    def choosing(self) -> None:
+        """Note it."""
+        self.said.append("choosing")
+
+    def step_began(self, facts: TuningFacts, step: Step, is_resumed: bool) -> None:
+        """Note it."""
+        self.said.append("began")
+
+    def step_ended(self, facts: TuningFacts, step: Step) -> None:
+        """Make an answer."""
+        self._take_a_while("ended")
+
+    def over(self) -> None:
+        """Make the last answer."""
+        self._take_a_while("over")
+
+    def trials(self, plan: Plan) -> Silence:
+        """Nobody."""
+        return Silence()
+
+    def _take_a_while(self, what: str) -> None:
+        self.said.append(what)
+        time.sleep(PAUSE_S)
+
+
+class Instant(Conductor):
+    """Without servers: every step takes one second, by its own word."""
+
+    def _take(self, journal: Journal, taken: StepTaken) -> Journal:
+        recorded = RecordedFacts({"tps": 1000.0}, {}, 1, 1.0)
+        done = replace(taken, seconds=1.0, finished=True)
+        return self.file.write(replace(journal.changed(done), recorded=recorded))
+
+
+def _conducted(folder: Path, budget_s: float, **begun: Any) -> tuple[Journal, Slow, JournalFile]:
+    slow = Slow()
+    plan = TuningPlan((), {}, (), Promises(DurabilityClass.NONE), Objective("tps", True), budget_s, 1)
+    load = TuningLoad("shop", {}, folder, folder, Install("18.4", "18.4", 180004, "/nowhere", "embedded"))
+    file = JournalFile(folder / "tune-shop-1")
+    with closing(Store(folder / "facts.sqlite")) as store:
+        conductor = Instant(load, store, file, slow, 1.0)
+        journal = Journal("tune-shop-1", plan, "shop", (), "18.4", None, **begun)
+        journal = conductor.conduct(journal, slow)
+        assert conductor.conduct(journal, slow) == journal
+    return journal, slow, file
+
+
+def test_what_is_computed_between_steps_is_wall_time_of_the_budget(tmp_path: Path) -> None:
+    journal, slow, file = _conducted(tmp_path, 100.0)
+    assert slow.said == ["ask", "began", "ended", "choosing", "ask", "over"]
+    assert journal.finished
+    assert journal == file.read()
+    assert 4 * PAUSE_S <= journal.asking_s < 4 * PAUSE_S + 5
+    assert journal.spent_s == 1.0 + journal.asking_s
+    assert journal.answer_s == 0.0, "the first answer does not say how long the last one takes"
+
+
+@pytest.mark.parametrize(("room_s", "last"), [(50.0, ["ask", "over"]), (-5.0, ["over"])])
+def test_nothing_is_asked_where_only_the_last_answer_still_fits(
+    tmp_path: Path, room_s: float, last: list[str]
+) -> None:
+    """An answer took 20 s when the tuning was interrupted after the recording."""
+    recorded = RecordedFacts({"tps": 1000.0}, {}, 1, 1.0)
+    taken = (StepTaken(RECORDING, seconds=60.0, finished=True),)
+    journal, slow, _ = _conducted(tmp_path, 80.0 + room_s, recorded=recorded, steps=taken, answer_s=20.0)
+    assert slow.said == ["choosing", *last]
+    assert journal.spent_s < 62.0
