@@ -60,6 +60,8 @@ class Factor:
     """``toggled`` or ``fresh``: how it may be compared (settings/designs.csv)."""
     needs: tuple[tuple[str, str], ...] = ()
     """(setting, value) pairs without which the factor does nothing."""
+    capped_by: str | None = None
+    """Setting whose value is the most that the factor acts with, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class Movable:
     why: str
     """What it does, without its name."""
     source: str
+    capped_by: str | None = None
+    """Setting whose value is the most that it acts with, if there is one."""
 
     def values_of(self, memory_bytes: int) -> tuple[str, ...]:
         """The values on a machine with that much memory, each once."""
@@ -63,6 +65,7 @@ def _read(row: Mapping[str, str]) -> Movable:
         acts_at_checkpoints=row["acts"] == "at checkpoints",
         why=row["why"],
         source=row["source"],
+        capped_by=row["capped_by"] or None,
     )
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from walproof.advise.tune.space import Bounds, Capacity, SearchSpace, search_space
 from walproof.advise.tune.starts import as_start, own_conf
+from walproof.analysis.tuning.space import Space
 from walproof.errors import SettingError
-from walproof.facts.tuning import Candidate, Limit, Promises
+from walproof.facts.tuning import Candidate, Limit, Objective, Promises, TuningPlan
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.durability import DurabilityClass
 
@@ -113,6 +114,35 @@ def test_nothing_is_toggled_under_an_offered_rate() -> None:
 def test_a_few_clients_have_no_use_for_commit_delay() -> None:
     assert "commit_delay" not in _choices(_space(clients=5))
     assert "commit_delay" in _choices(_space(clients=6))
+
+
+def test_min_wal_size_acts_up_to_max_wal_size_and_where_segments_are_recycled() -> None:
+    """XLOGfileslop: what max_wal_size allows is the end of it."""
+    small = _space(keep={"max_wal_size": "1GB"})
+    assert _choices(small)["min_wal_size"] == ("80MB", "512MB", "1GB")
+    (left,) = [unmoved for unmoved in small.not_moved if unmoved.value == "4GB"]
+    assert left.reason == "it acts up to max_wal_size, which is 1GB at most"
+    assert "min_wal_size" not in _choices(_space(keep={"max_wal_size": "80MB"}))
+    assert "4GB" not in _choices(_space(only=("min_wal_size", "commit_delay")))["min_wal_size"]
+    assert "min_wal_size" not in _choices(_space(keep={"wal_recycle": "off"}))
+    factors = _space(only=("min_wal_size", "max_wal_size", "wal_recycle")).factors
+    plan = TuningPlan(factors, {}, (), SAFE, Objective("tps", True), 600.0, 1)
+    space = Space(plan)
+
+    def lines(**values: str) -> dict[str, str]:
+        return space.candidate(values).conf
+
+    large = {"min_wal_size": "4GB", "max_wal_size": "8GB"}
+    assert lines(**large) == large
+    assert lines(**large, wal_recycle="off") == {"max_wal_size": "8GB", "wal_recycle": "off"}
+    assert lines(min_wal_size="4GB") == {"min_wal_size": "1GB"}
+    assert lines(min_wal_size="1GB", max_wal_size="256MB") == {"max_wal_size": "256MB"}
+    assert space.without(Candidate.of(large), "max_wal_size").conf == {"min_wal_size": "1GB"}
+    # The user's own, in megabytes.
+    own = Candidate.of({"min_wal_size": "3000", "max_wal_size": "2048"})
+    space = Space(replace(plan, starts=(own,)))
+    assert space.candidate(own.conf).conf == {"min_wal_size": "1GB", "max_wal_size": "2048"}
+    assert all(space.candidate(space.values(each)) == each for each in space.everything())
 
 
 def test_kept_and_only() -> None:

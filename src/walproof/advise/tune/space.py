@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
+from walproof.analysis.tuning.space import number_of
 from walproof.errors import SettingError
 from walproof.facts.tuning import Factor, Limit, Promises, Scale
 from walproof.settings.catalogue import Catalogue
@@ -117,6 +118,14 @@ def search_space(
             if not _may_be(other, value, factors, kept, catalogue):
                 left.append(NotMoved(name, None, None, f"it does nothing without {other}={value}"))
                 factors.pop(name, None)
+    for name, factor in list(factors.items()):
+        capped = _capped(factor, factors, kept, catalogue)
+        left += [unmoved for _, unmoved in capped]
+        choices = tuple(choice for choice in factor.choices if choice not in dict(capped))
+        if len(choices) < 2:
+            del factors[name]
+        else:
+            factors[name] = replace(factor, choices=choices)
     if not factors:
         raise SettingError(
             "no setting is left that may move",
@@ -174,6 +183,7 @@ def _factor(row: Movable, catalogue: Catalogue, bounds: Bounds, left: list[NotMo
         default=default,
         design="toggled" if known is not None and known.is_toggled else "fresh",
         needs=row.needs,
+        capped_by=row.capped_by,
     )
 
 
@@ -190,6 +200,22 @@ def _default(row: Movable, catalogue: Catalogue) -> str:
         except SettingError:
             continue
     return row.default
+
+
+def _capped(
+    factor: Factor, factors: Mapping[str, Factor], kept: Mapping[str, str], catalogue: Catalogue
+) -> list[tuple[str, NotMoved]]:
+    """Choices above all that the setting which caps the factor may have, each with the reason."""
+    cap = factor.capped_by
+    if cap is None:
+        return []
+    values = factors[cap].choices if cap in factors else (kept.get(cap, catalogue.get(cap).boot),)
+    most = max(values, key=lambda value: number_of(cap, value))
+    return [
+        (choice, NotMoved(factor.setting, choice, None, f"it acts up to {cap}, which is {most} at most"))
+        for choice in factor.choices
+        if choice != factor.default and number_of(factor.setting, choice) > number_of(cap, most)
+    ]
 
 
 def _may_be(

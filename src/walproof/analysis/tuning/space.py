@@ -1,7 +1,8 @@
 """What can be searched: the grid of all factors' choices, and a single form for each configuration.
 
 Two confs that make the same server are the same candidate: a line that sets the default is left out, and so
-is a line whose factor needs another setting that the conf does not have.
+is a line whose factor needs another setting that the conf does not have. A line above the setting that caps
+it has the largest choice within that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 from itertools import product
 
 from walproof.facts.tuning import Candidate, Factor, TuningPlan
+from walproof.settings.catalogue import normalise
 
 ABSENT = ""
 """Value, in all other candidates, of a setting that only a start sets."""
@@ -57,6 +59,12 @@ class Space:
         while idle := [name for name in lines if not self._acts(name, lines)]:
             for name in idle:
                 del lines[name]
+        for name in [name for name in lines if self._is_capped(name, lines[name], lines)]:
+            factor = self.factors[name]
+            within = [choice for choice in factor.choices if not self._is_capped(name, choice, lines)]
+            lines[name] = max(within, key=lambda choice: number_of(name, choice), default=factor.default)
+            if lines[name] == factor.default:
+                del lines[name]
         return Candidate.of(lines)
 
     def without(self, candidate: Candidate, setting: str) -> Candidate:
@@ -99,6 +107,14 @@ class Space:
         differ = [name for name in self.factors if ours[name] != theirs[name]]
         return bool(differ) and all(self.factors[name].design == "toggled" for name in differ)
 
+    def _is_capped(self, name: str, value: str, lines: Mapping[str, str]) -> bool:
+        """Whether the setting acts with less than the value, because another one is smaller."""
+        factor = self.factors.get(name)
+        if factor is None or factor.capped_by is None:
+            return False
+        most = self._value(factor.capped_by, lines)
+        return most is not None and number_of(name, value) > number_of(factor.capped_by, most)
+
     def _acts(self, name: str, lines: Mapping[str, str]) -> bool:
         needs: dict[str, set[str]] = {}
         factor = self.factors.get(name)
@@ -130,6 +146,11 @@ def _size(value: str) -> float | None:
     if found is None or found[2].lower() not in _UNITS:
         return None
     return float(found[1]) * _UNITS[found[2].lower()]
+
+
+def number_of(name: str, value: str) -> float:
+    """The value of a setting as a number, whatever its unit; 0 for a word. Raises SettingError."""
+    return _size(normalise(name, value)) or 0.0
 
 
 def places(factor: Factor) -> list[float]:
