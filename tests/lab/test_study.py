@@ -155,6 +155,14 @@ def test_the_command_line_replaces_the_stop_rule(
     assert (plan.rounds, plan.half_width, plan.budget_s) == expected
 
 
+def test_no_ratio_is_asked_to_be_known_more_finely_than_a_report_shows(embedded: Install) -> None:
+    assert _plan(embedded, within=0.001).half_width == 0.001
+    with pytest.raises(StudyError, match=r"no ratio can be known within 0\.0001 %"):
+        _plan(embedded, within=0.000001)
+    with pytest.raises(StudyError, match=r"within 0\.05 %"):
+        _plan(embedded, {"design": {"within": 0.0005}})
+
+
 def test_a_duration_replaces_transactions(embedded: Install) -> None:
     counted = {"workload": [{"name": "w", "transactions": 10}]}
     assert _plan(embedded, counted).workloads[0].duration_s is None

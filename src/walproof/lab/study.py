@@ -33,6 +33,8 @@ _BUILT_IN = resources.files("walproof") / "studies"
 _DEFAULT_ROUNDS = 5
 _MOST_ROUNDS = 50
 """The most rounds if a half-width or a budget ends the run and the study names no other bound."""
+_WITHIN_LEAST = 0.001
+"""Smallest half-width that may be asked for."""
 
 
 def built_in_names() -> tuple[str, ...]:
@@ -223,7 +225,10 @@ def chosen_installs(specs: Sequence[str]) -> tuple[Install, ...]:
 
 
 def _stop_rule(study: StudyFile, overrides: Overrides) -> tuple[int, float | None, float | None]:
-    """The most rounds, half-width and budget. The command line's rule replaces the study's as a whole."""
+    """The most rounds, half-width and budget. The command line's rule replaces the study's as a whole.
+
+    Raises StudyError.
+    """
     design = study.design
     if overrides.fail_if:
         # A gate ends by itself; what the study says of rounds is for studies that only measure.
@@ -234,6 +239,12 @@ def _stop_rule(study: StudyFile, overrides: Overrides) -> tuple[int, float | Non
         rounds, half_width, budget_s = design.rounds, design.within, design.budget
     else:
         rounds, half_width, budget_s = overrides.rounds, overrides.within, overrides.budget_s
+    if half_width is not None and half_width < _WITHIN_LEAST:
+        raise StudyError(
+            f"no ratio can be known within {100 * half_width:.2g} %",
+            detail="Starts of one server differ by more, and reports show a tenth of a per cent.",
+            hint=f"--within (or within in the study) is {_WITHIN_LEAST:.1%} or more: 3% is usual.",
+        )
     if rounds is None:
         rounds = _DEFAULT_ROUNDS if half_width is None and budget_s is None else _MOST_ROUNDS
     return rounds, half_width, budget_s
