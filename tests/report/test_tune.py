@@ -148,6 +148,10 @@ def test_simulated_wal_is_held_against_a_run(view: TuneView, own_judge: Recorded
     conf = view.answer.conf
     assert "simulated and not checked" in " ".join(wal_sentences(conf, ()))
     assert wal_sentences(DEFAULT, ()) == []
+    mixed = Candidate.of({"min_wal_size": "1GB", "wal_recycle": "off", "commit_delay": "100"})
+    of_size, of_recycling = wal_sentences(mixed, ())
+    assert of_size.startswith("What min_wal_size does at checkpoints was simulated and not checked")
+    assert of_recycling.startswith("What wal_recycle does at checkpoints was neither simulated nor checked")
     predicted = own_judge.recorded_ratio(conf)
     assert predicted is not None
     recorded = {"wal_bytes_per_txn": 8000.0, "transactions": 1000.0}

@@ -6,15 +6,14 @@ import json as json_
 import sys
 from typing import TYPE_CHECKING
 
+from walproof.advise.tune.shown_by import ShownBy, shown_by
 from walproof.analysis.tuning.budget import ENDS
 from walproof.analysis.tuning.flush import OBJECTIVES
 from walproof.facts.codec import to_data
 from walproof.facts.tuning import Purpose
 from walproof.report.tune.names import name_of
 from walproof.report.tune.view import promises_text
-from walproof.settings.tuning import movables
 from walproof.units import format_bytes, format_duration
-from walproof.wal.whatif_target import SETTINGS
 
 if TYPE_CHECKING:
     from walproof.cli.tune import TuneOptions
@@ -67,7 +66,7 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
         points *= len(factor.choices)
     lines += ["", f"settings that may move ({points:,} configurations)"]
     for factor in plan.factors:
-        note = _NOTES[_kind_of(factor.setting)]
+        note = _NOTES[shown_by(factor.setting)]
         lines.append(f"  {factor.setting:<30} {' '.join(_marked(factor.choices, factor.default))}{note}")
     lines += _at_checkpoints(tuning)
     if tuning.space.not_moved:
@@ -119,25 +118,18 @@ def _not_run(tuning: Tuning, start: Candidate) -> str:
     )
 
 
-def _kind_of(setting: str) -> str:
-    """How its effect is known: ``windows`` if it always acts; at checkpoints, ``simulated`` or ``unseen``."""
-    if not movables()[setting].acts_at_checkpoints:
-        return "windows"
-    return "simulated" if setting in SETTINGS else "unseen"
-
-
-_NOTES = {"windows": "", "simulated": "  *", "unseen": "  +"}
+_NOTES = {ShownBy.WINDOWS: "", ShownBy.SIMULATION: "  *", ShownBy.NOTHING: "  +"}
 
 
 def _at_checkpoints(tuning: Tuning) -> list[str]:
     """Notes on settings that act at checkpoints: whether simulated, checked, or shown only by windows."""
     plan = tuning.plan
-    kinds = {_kind_of(factor.setting) for factor in plan.factors}
+    kinds = {shown_by(factor.setting) for factor in plan.factors}
     record = tuning.conductor.record_plan(tuning.journal, plan.seed).workloads[0]
     length = (record.duration_s or 0.0) + record.warmup_s
     room = (ENDS[Purpose.CRASH] - ENDS[Purpose.FINAL]) * max(0.0, plan.budget_s - length)
     found = []
-    if "simulated" in kinds:
+    if ShownBy.SIMULATION in kinds:
         check = (
             f"; the WAL of the advised configuration is checked in a run as long as the recording "
             f"({format_duration(length)}), at whose end the server is killed"
@@ -149,7 +141,7 @@ def _at_checkpoints(tuning: Tuning) -> list[str]:
             "  * acts at checkpoints: WAL, size of pg_wal and time away are simulated on the recording, over "
             f"whole cycles{check}; throughput comes from windows, which have no whole cycle"
         )
-    if "unseen" in kinds:
+    if ShownBy.NOTHING in kinds:
         found.append(
             "  + acts at checkpoints, and no simulation knows it: measured in windows, which show its effect "
             "only if a checkpoint falls into them (--duration longer than a cycle)"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walproof.advise.tune.crashes import WalCheck
+from walproof.advise.tune.shown_by import ShownBy, shown_by
 from walproof.facts.tuning import Candidate
 from walproof.report.blocks import Column, Table, text_cells
 from walproof.report.numbers import UNKNOWN, percent
-from walproof.settings.tuning import movables
 
 _FAR = 0.1
 """Share by which measured WAL may differ from the prediction before the report warns."""
@@ -23,15 +23,22 @@ _NOTE = (
 
 def wal_sentences(conf: Candidate, checks: Sequence[WalCheck]) -> list[str]:
     """What was checked of the lines that act at checkpoints, or that nothing was checked."""
-    lines = [name for name, _ in conf.settings if name in movables() and movables()[name].acts_at_checkpoints]
-    if not lines:
-        return []
-    if not checks:
-        return [
+    unseen = [name for name, _ in conf.settings if shown_by(name) is ShownBy.NOTHING]
+    lines = [name for name, _ in conf.settings if shown_by(name) is ShownBy.SIMULATION]
+    found = []
+    if lines and not checks:
+        found.append(
             f"What {', '.join(lines)} does at checkpoints was simulated and not checked: the budget had no "
             "room for a run as long as the recording."
-        ]
-    return [_sentence(check) for check in checks]
+        )
+    elif lines:
+        found += [_sentence(check) for check in checks]
+    if unseen:
+        found.append(
+            f"What {', '.join(unseen)} does at checkpoints was neither simulated nor checked: no simulation "
+            "knows it, and windows show it only if a checkpoint falls into them."
+        )
+    return found
 
 
 def _sentence(check: WalCheck) -> str:

@@ -1,0 +1,26 @@
+"""By what is the effect of a setting known: by windows, by simulation, or by neither?"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from walproof.settings.tuning import movables
+from walproof.wal.whatif_target import SETTINGS
+
+
+class ShownBy(Enum):
+    """What shows all that a setting does."""
+
+    WINDOWS = "windows"
+    SIMULATION = "simulation"
+    """It acts at checkpoints, and simulation knows it."""
+    NOTHING = "nothing"
+    """It acts at checkpoints, which windows show only if one falls into them, and no simulation knows it."""
+
+
+def shown_by(setting: str) -> ShownBy:
+    """What shows all that the setting does."""
+    row = movables().get(setting)
+    if row is None or not row.acts_at_checkpoints:
+        return ShownBy.WINDOWS
+    return ShownBy.SIMULATION if setting in SETTINGS else ShownBy.NOTHING
