@@ -39,3 +39,16 @@ def test_the_list_has_the_line_of_every_command() -> None:
     lines = dict(_lines(get_command(app), "walproof"))
     for name in names:
         assert re.search(rf"^  {name} +{re.escape(lines[f'walproof {name}'])}$", said, re.MULTILINE), name
+
+
+def test_only_a_case_that_is_run_again_asks_for_the_same_version() -> None:
+    """One text of an option stood for every command that has it."""
+
+    def of_pg(*command: str) -> str:
+        told = CliRunner().invoke(app, [*command, "--help"], terminal_width=_COLUMNS).output
+        return " ".join(told.split()).partition("--pg")[2].partition(" --")[0]
+
+    assert "of the same version as then" in of_pg("power-cut", "replay")
+    for command in ("tune", "advise"):
+        assert "PostgreSQL to run: a folder" in of_pg(command)
+    assert "Default: the load's" in of_pg("tune")

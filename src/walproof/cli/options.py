@@ -43,7 +43,8 @@ OnePg = Annotated[
     str | None,
     typer.Option(
         "--pg", metavar="DIR|VERSION",
-        help="PostgreSQL to run, of the same version as then. Default: one found on this machine.",
+        help="PostgreSQL to run: a folder, 16.4, 16, embedded or embedded-16. Default: one found on this "
+            "machine.",
     ),
 ]  # fmt: skip
 On = Annotated[

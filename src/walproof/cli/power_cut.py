@@ -71,7 +71,14 @@ def replay(
     psql: Annotated[
         bool, typer.Option("--psql/--no-psql", help="End with psql on the server if there is a terminal.")
     ] = True,
-    pg: options.OnePg = None,
+    pg: Annotated[
+        str | None,
+        typer.Option(
+            "--pg",
+            metavar="DIR|VERSION",
+            help="PostgreSQL to run, of the same version as then. Default: one found on this machine.",
+        ),
+    ] = None,
     on: options.On = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,

@@ -98,7 +98,15 @@ class TuneOptions:
         ),
     ] = None
     seed: Annotated[int, typer.Option("--seed", help="Seed of orders, transactions and proposals.")] = 1
-    pg: options.OnePg = None
+    pg: Annotated[
+        str | None,
+        typer.Option(
+            "--pg",
+            metavar="DIR|VERSION",
+            help="PostgreSQL to run: a folder, 16.4, 16, embedded or embedded-16. Default: the load's, or "
+            "one found on this machine.",
+        ),
+    ] = None
     device: study_options.Device = None
     on: options.On = None
     ray: study_options.Ray = None
