@@ -55,6 +55,14 @@ def test_a_wide_interval_says_what_it_cannot_see() -> None:
     )
 
 
+def test_a_blind_spot_that_holds_everything_has_no_number() -> None:
+    plan = make_plan((DEFAULT, MINIMAL))
+    trials = make_trials(plan, 2, lambda cell: 500.0, noise=0.2)
+    (sentence,) = sentences(plan, trials, FindingKind.EFFECT, "wal_level=minimal")
+    assert "; with 2 rounds hardly any difference could have been seen" in sentence
+    assert "cannot be seen" not in sentence
+
+
 def test_one_round_has_no_interval() -> None:
     plan = make_plan((DEFAULT, FSYNC_OFF))
     (sentence,) = sentences(plan, make_trials(plan, 1, truth), FindingKind.EFFECT, "fsync=off")

@@ -99,5 +99,13 @@ def test_what_a_failover_lost_is_summed_and_its_worst_shown() -> None:
     (table,) = section.blocks
     rows = [[cell.text for cell in row] for row in table.rows]  # type: ignore[union-attr]
     assert [row[0] for row in rows] == ["on", "local"]
+    for answer in view.answers:
+        assert answer.sentences[:2] == (
+            "No acknowledged commit was lost under on in 3 failovers (1,500 commits).",
+            "local lost 47 of 1,500 acknowledged commits, in 2 of 3 failovers.",
+        )
+    safe = [trial for trial in trials if trial.variant == "on"]
+    (answer, *_) = build_view(replace(facts.run, plan=plan), safe).answers
+    assert answer.sentences[0] == "No acknowledged commit was lost in 3 failovers (1,500 commits)."
     assert rows[0][2:8] == ["3", "0", "1500", "0", "0", "-"]
     assert rows[1][2:8] == ["3", "2", "1500", "47.0", "40.0", "120"]

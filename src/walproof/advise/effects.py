@@ -19,6 +19,8 @@ from walproof.facts.metrics import metric
 from walproof.settings.durability import DurabilityClass
 
 _UNITS = {Design.FRESH: "rounds", Design.TOGGLED: "starts of the server", Design.SLICED: "starts"}
+_BLIND = 0.50
+"""From this half-width on a number says nothing: 100 % and more cannot be lost."""
 COARSE = 0.10
 """From this half-width on, "no measurable difference" has to say what could not be seen."""
 
@@ -60,7 +62,11 @@ def _blind_spot(effect: Effect) -> str:
         return ""
     more = rounds_for(effect, 0.05)
     noun = _UNITS[effect.design]
-    said = f"; with {effect.n} {noun} a difference below {say_percent(effect.half_width)} cannot be seen"
+    said = f"; with {effect.n} {noun} " + (
+        "hardly any difference could have been seen"
+        if effect.half_width > _BLIND
+        else f"a difference below {say_percent(effect.half_width)} cannot be seen"
+    )
     if more is None:
         return f"{said}, since they contradict each other"
     return f"{said}, {more} more would show one of 5 %"

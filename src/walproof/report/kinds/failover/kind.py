@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from walproof.advise.verdict import verdicts
 from walproof.analysis.summary import analyse
@@ -10,7 +11,7 @@ from walproof.facts import Failover, FailoverConditions, Plan, Run, Series, Tria
 from walproof.report.blocks import Section
 from walproof.report.cells import Cells
 from walproof.report.kind import ReportKind
-from walproof.report.kinds.failover.tables import failover_tables
+from walproof.report.kinds.failover.tables import failover_answers, failover_tables
 from walproof.report.kinds.throughput.view import throughput_view
 from walproof.report.layout import ReportView
 from walproof.report.pair import network_tables, way_of
@@ -30,7 +31,15 @@ class FailoverReport(ReportKind[Failover]):
         cells = Cells(run.plan, trials)
         lost = Section("failover", "What a failover loses", (*failover_tables(cells), *network_tables(cells)))
         found = verdicts(run.plan, trials, analysis)
-        return throughput_view(self, run, trials, series, analysis, found, first=(lost,))
+        view = throughput_view(self, run, trials, series, analysis, found, first=(lost,))
+        told = failover_answers(cells)
+        return replace(
+            view,
+            answers=tuple(
+                replace(answer, sentences=(*told.get(answer.title, ()), *answer.sentences))
+                for answer in view.answers
+            ),
+        )
 
     def outcome(self, trial: Trial) -> str:
         """Transactions a second of the ledger."""

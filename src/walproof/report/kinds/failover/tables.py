@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from walproof.facts import Cell
 from walproof.report.blocks import Block, Column, TableCell
 from walproof.report.cells import Cells
-from walproof.report.numbers import UNKNOWN, number
+from walproof.report.numbers import UNKNOWN, counted, number
 from walproof.report.variants import variant_cells, variant_tables
+from walproof.sentences import say_list
 
 _COLUMNS = (
     Column("variant"),
@@ -35,6 +37,38 @@ _NOTE = (
 def failover_tables(cells: Cells) -> list[Block]:
     """One table an install."""
     return variant_tables(cells, _COLUMNS, partial(_row, cells), _NOTE, about="Lost at a failover")
+
+
+def failover_answers(cells: Cells) -> dict[str, tuple[str, ...]]:
+    """Title of each group of cells -> what its failovers lost, which is what was asked first."""
+    found: dict[str, tuple[str, ...]] = {}
+    for install, workload in cells.groups():
+        safe: list[Cell] = []
+        sentences = []
+        for variant in cells.plan.variants:
+            cell = Cell(install, workload, variant.name)
+            lost = cells.values(cell, "commits_lost")
+            if not any(lost):
+                safe += [cell] if lost else []
+                continue
+            times = counted(len(lost), "failover")
+            sentences.append(
+                f"{variant.name} lost {sum(lost):,.0f} of {_commits(cells, [cell])} acknowledged commits, "
+                f"in {sum(count > 0 for count in lost)} of {times}."
+            )
+        if safe:
+            times = counted(sum(len(cells.values(cell, "commits_lost")) for cell in safe), "failover")
+            under = f" under {say_list([cell.variant for cell in safe])}" if sentences else ""
+            sentences.insert(
+                0,
+                f"No acknowledged commit was lost{under} in {times} ({_commits(cells, safe)} commits).",
+            )
+        found[cells.group_title(install, workload)] = tuple(sentences)
+    return found
+
+
+def _commits(cells: Cells, of: Sequence[Cell]) -> str:
+    return f"{sum(sum(cells.values(cell, 'commits_acknowledged')) for cell in of):,.0f}"
 
 
 def _row(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
