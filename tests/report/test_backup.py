@@ -92,6 +92,16 @@ def test_two_sentences_come_first() -> None:
     assert "; the smallest backup is that of incremental, 0.1" in back
 
 
+def test_two_shares_are_both_named() -> None:
+    run, trials, series = backup_facts()
+    rounds = sorted({trial.round for trial in trials})[:2]
+    few = [trial for trial in trials if trial.round in rounds]
+    shares = sorted(each.metrics["backup_tps_share"] for each in few if each.variant == "full")
+    cost, _ = _said(build_view(run, few, series))
+    low, high = (f"{100 * share:.0f} %" for share in shares)
+    assert f" % ({low} and {high}) of its throughput" in cost
+
+
 def test_what_is_not_measurable_is_not_claimed() -> None:
     run, trials, series = backup_facts()
     alike = [

@@ -13,6 +13,8 @@ from walproof.report.kinds.backup.tables import BACKUP_METRIC
 from walproof.report.numbers import number, percent, ratio, size
 
 KEPT, SIZE = "backup_tps_share", "backup_bytes"
+_FEW = 2
+"""Trials of which the report names each share."""
 
 
 def backup_answers(cells: Cells, analyses: Mapping[str, Analysis]) -> tuple[Answer, ...]:
@@ -36,9 +38,11 @@ def _cost(cells: Cells, base: Cell, kept: Analysis) -> str:
     share = cells.median(base, KEPT)
     if share is None:
         return f"With {base.variant} the backup took {took}, without a load beside it."
-    said = (
-        f"With {base.variant} the load kept {percent(share)} of its throughput for the {took} of the backup"
-    )
+    shares = cells.values(base, KEPT)
+    # The middle of two says less than both.
+    ends = f" ({percent(min(shares))} and {percent(max(shares))})" if len(shares) == _FEW else ""
+    kept_share = f"{percent(share)}{ends}"
+    said = f"With {base.variant} the load kept {kept_share} of its throughput for the {took} of the backup"
     best = _best(kept, base, Conclusion.HIGHER, max)
     if best is None:
         return f"{said}; with no variant measurably more."

@@ -27,8 +27,9 @@ _COLUMNS = (
 )
 _NOTE = (
     "Medians over trials; the ratio is of the time until back, the geometric mean of ratios within rounds. "
-    "Before, during: the load's throughput before the backup and while it was taken; kept: the second of the "
-    "first. Size: of the files of the backup; of an incremental one, without the full one before it. Until "
+    "Before, during: the load's throughput before the backup and while it was taken; kept: the second as a "
+    "share of the first in each trial, and the median of these shares, which need not be that of the two "
+    "medians. Size: of the files of the backup; of an incremental one, without the full one before it. Until "
     "back: until a restored server accepts writes at a moment after the backup."
 )
 _LOAD = (
