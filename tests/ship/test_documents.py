@@ -14,6 +14,7 @@ import pytest
 from bench.ship import reference
 from bench.ship.command_tree import Command, commands
 from bench.ship.pages import files, runnable, shown
+from walproof.lab.study import built_in_names
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -141,3 +142,10 @@ def test_recipes_name_commits_that_are_there() -> None:
         for commit in named
     ]  # fmt: skip
     assert len(set(there)) == 1, dict(zip(named, there, strict=True))
+
+
+def test_every_built_in_study_is_listed() -> None:
+    text = (DOCS / "limits.md").read_text(encoding="utf-8")
+    found = re.search(r"^Built in: (.*?), printed beside", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    assert sorted(re.findall(r"`([a-z-]+)`", found[1])) == list(built_in_names())
