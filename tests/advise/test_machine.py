@@ -56,7 +56,7 @@ def test_drift() -> None:
     assert sentence.startswith("trials differ too much to say whether the machine was steady: ")
     falling = make_trials(PLAN, 8, lambda c: 500.0, drift_per_trial=-0.02)
     (sentence,) = sentences(PLAN, falling, FindingKind.DRIFT, None)
-    assert sentence.startswith("the machine became slower over the run: 0.7")
+    assert sentence.startswith("the machine became slower over the run: throughput 0.7")
     rising = make_trials(PLAN, 8, lambda c: 500.0, drift_per_trial=0.02)
     assert "became faster" in sentences(PLAN, rising, FindingKind.DRIFT, None)[0]
     spells = make_trials(make_plan(), 12, lambda c: 500.0, noise=0.01, round_noise=0.1, seed=3)
