@@ -63,7 +63,7 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
         )
         observer.wait(1.2, lambda: False)
         window = observer.window()
-    assert window.lacks == ()
+    assert (window.lacks, window.role_lacks) == ((), ())
     assert window.overrides == (ServerOverride(None, "postgres", "commit_siblings", "7"),)
     (table,) = (seen for seen in window.tables if seen.name == "public.t")
     assert table.filenode > 0
@@ -102,7 +102,7 @@ def test_a_look_writes_nothing_and_takes_no_transaction_id(cluster: Cluster) -> 
         with ServerObserver(f"{cluster.conninfo} user=looker") as observer:
             observer.wait(1.2, lambda: False)
             window = observer.window()
-        assert window.lacks == ()
+        assert (window.lacks, window.role_lacks) == ((), ("REPLICATION",))
         assert session.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone() == before
         left = session.execute("SELECT count(*) FROM pg_replication_slots").fetchone()
     assert left == (0,)
@@ -129,6 +129,7 @@ def test_what_is_not_granted_is_named(cluster: Cluster) -> None:
     with ServerObserver(f"{cluster.conninfo} user=nobody_special") as observer:
         window = observer.window()
     assert any(lack.startswith("the size of pg_wal: ") for lack in window.lacks), window.lacks
+    assert window.role_lacks == ("REPLICATION", "pg_monitor")
     assert window.looks[-1].pg_wal_bytes is None
     # In 13 the collector of statistics tells of them later.
     assert window.looks[-1].counters["commits"] >= 0

@@ -73,6 +73,22 @@ def test_rights_are_not_asked_for_where_they_would_not_help() -> None:
     assert "ALTER ROLE" not in advice_view(advise(ServerCase(standby)), platform("conf")).summary
 
 
+@pytest.mark.parametrize(
+    ("lacks", "words"),
+    [
+        (("REPLICATION",), "What the role lacks: ALTER ROLE r REPLICATION;"),
+        (("REPLICATION", "pg_monitor"), "ALTER ROLE r REPLICATION; GRANT pg_monitor TO r;"),
+        ((), "could not look."),
+    ],
+)
+def test_only_what_the_role_lacks_is_to_be_granted(lacks: tuple[str, ...], words: str) -> None:
+    """A line of pg_hba.conf may be missing instead, which no grant replaces."""
+    asked = replace(healthy(), is_wal_refused=True, role="r", role_lacks=lacks)
+    summary = advice_view(advise(ServerCase(asked)), platform("conf")).summary
+    assert summary.endswith(words), summary
+    assert ("GRANT" in summary, "ALTER ROLE" in summary) == ("pg_monitor" in lacks, "REPLICATION" in lacks)
+
+
 def test_a_setting_of_the_command_line_is_not_in_the_lines_to_paste() -> None:
     window = with_settings(healthy(), autovacuum="off", log_checkpoints="off")
     started = replace(window.settings["autovacuum"], source="command line")

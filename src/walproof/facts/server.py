@@ -175,6 +175,8 @@ class ServerWindow:
     """Who confirms commits; None where none waits for a standby, or this was not seen."""
     prepared: tuple[PreparedTransaction, ...] = ()
     """Prepared transactions of every database, the oldest first."""
+    role_lacks: tuple[str, ...] | None = None
+    """What the role has not of ``REPLICATION`` and ``pg_monitor``; None where this was not seen."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The window with the scans of one more standby."""

@@ -43,6 +43,9 @@ _SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 _RESET = "SELECT extract(epoch FROM stats_reset) FROM pg_stat_database WHERE datname = current_database()"
 _STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())"
 _ROLE = "SELECT quote_ident(session_user)"
+_RIGHTS = """
+    SELECT rolsuper OR rolreplication AS "REPLICATION", pg_has_role(oid, 'pg_monitor', 'USAGE') AS pg_monitor
+      FROM pg_roles WHERE rolname = session_user"""
 _SIZE = (
     "SELECT sum(pg_database_size(oid))::bigint FROM pg_database WHERE has_database_privilege(oid, 'CONNECT')"
 )
@@ -149,5 +152,10 @@ class ServerObserver:
             role=ask.value("the role", _ROLE),
             synchronous=read_synchronous(ask),
             prepared=read_prepared(ask),
+            role_lacks=self._role_lacks(),
             lacks=ask.lacks,
         )
+
+    def _role_lacks(self) -> tuple[str, ...] | None:
+        rights = self._ask.named("rights of the role", _RIGHTS)
+        return tuple(right for right, is_there in rights.items() if not is_there) if rights else None

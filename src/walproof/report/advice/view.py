@@ -276,7 +276,15 @@ def _grant(advised: Advised, platform: Platform) -> str:
         return ""
     if window.base("max_wal_senders") == 0:
         return " No WAL is streamed while max_wal_senders is 0, and it takes a restart to change that."
-    return f" If a right is missing: ALTER ROLE {window.role} REPLICATION; GRANT pg_monitor TO {window.role};"
+    lines = {
+        "REPLICATION": f"ALTER ROLE {window.role} REPLICATION;",
+        "pg_monitor": f"GRANT pg_monitor TO {window.role};",
+    }
+    if window.role_lacks is None:
+        return f" If a right is missing: {' '.join(lines.values())}"
+    # Else a line of pg_hba.conf is missing, a slot or a walsender: the notes have the server's reason.
+    granting = " ".join(line for right, line in lines.items() if right in window.role_lacks)
+    return f" What the role lacks: {granting}" if granting else ""
 
 
 def _blocks(item: Item) -> list[Block]:
