@@ -16,10 +16,13 @@ from tests.schemas import assert_valid
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.conclusion import Conclusion
 from walproof.advise.tune.judge import RecordedJudge
+from walproof.analysis.interval import Interval
+from walproof.analysis.tuning.lines import LineVerdict
 from walproof.analysis.tuning.search import TuneSearch
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TrialAnswer, TuningFacts
 from walproof.platforms.registry import platform
 from walproof.report.tune.json import to_json
+from walproof.report.tune.names import gained
 from walproof.report.tune.view import tune_view
 
 
@@ -102,3 +105,41 @@ def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: 
     )
     assert "defaults are best" not in " ".join(told.summary)
     assert json.loads(to_json(told))["defaults_are_best"] is False
+
+
+def test_lines_that_were_not_tried_by_themselves_are_named_first(own_judge: RecordedJudge) -> None:
+    """The budget ended before the lines were left out one at a time: two lines confirmed together."""
+    conf = Candidate.of({"commit_delay": "100", "wal_compression": "lz4"})
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
+    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
+    for number in range(1, 5):
+        measured += [
+            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
+            TrialAnswer(2, number, conf, 1300.0 + number, seconds=20.0),
+        ]
+    facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
+    found = answer(facts, own_judge, own_judge)
+    told = tune_view(facts, found, asked_of(facts), platform("conf"))
+    assert told.summary[0].startswith("2 lines, none of them PROVEN by itself: throughput 1.3")
+    assert told.conf_text.splitlines()[2] == "# lines: none of them PROVEN by itself"
+    first, second = found.lines
+    proven = replace(first, line=replace(first.line, verdict=LineVerdict.KEPT))
+    for lines, words in (
+        ((proven, second), "2 lines, of which wal_compression is NOT PROVEN by itself: "),
+        ((proven, replace(proven, line=replace(second.line, verdict=LineVerdict.SAFETY))), "2 lines: "),
+    ):
+        told = tune_view(facts, replace(found, lines=lines), asked_of(facts), platform("conf"))
+        assert told.summary[0].startswith(words)
+    assert "# lines:" not in told.conf_text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.29, 3.49, "1.01x (n = 2: too few to say)"),
+        (1.2, 3.49, "1.20x to 3.49x"),
+        (0.97, 1.05, "1.01x (0.97 to 1.05)"),
+    ],
+)
+def test_an_interval_that_says_nothing_is_not_written_out(low: float, high: float, words: str) -> None:
+    assert gained(1.01, Interval(low, high, 0.95, "t"), 2) == words

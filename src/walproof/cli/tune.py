@@ -136,7 +136,7 @@ class TuneOptions:
 def tune(given: TuneOptions) -> None:
     """Find the best configuration that keeps your promises.
 
-    Each of its lines is proven on your load.
+    Each of its lines is held against your load; lines that are not proven are named first.
 
     All servers are throw-away ones on this machine, or on each host of --ray. To resume an interrupted
     tuning, give the same command again.

@@ -99,6 +99,7 @@ def test_the_final_step_leaves_out_what_it_has_no_time_for() -> None:
         (DEFAULT, short, winner, compressed, larger),
         (DEFAULT, short, compressed, larger),
         (DEFAULT, short, winner),
+        (DEFAULT, short),
     )
     # The default is what a single line is held against; what breaks a promise is not run.
     alone = final_candidates(space, compressed, compressed, None, lambda candidate: True)
@@ -107,7 +108,7 @@ def test_the_final_step_leaves_out_what_it_has_no_time_for() -> None:
     assert needed == ((DEFAULT, short, compressed), (DEFAULT, short))
     # The user's own is there with any time.
     with_own = final_candidates(space, winner, short, larger, lambda candidate: True)
-    assert [plan[:3] for plan in with_own] == [(DEFAULT, short, larger)] * 3
+    assert [plan[:3] for plan in with_own] == [(DEFAULT, short, larger)] * 4
     assert final_candidates(space, short, short, short, lambda candidate: True)[-1] == (DEFAULT, short)
 
 

@@ -11,18 +11,16 @@ the winner.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from walproof.analysis.contrast import Contrast
 from walproof.analysis.inference.family import Compared, family_p_values
-from walproof.analysis.inference.spread import Pooling, Spread
+from walproof.analysis.inference.spread import Pooling
 from walproof.analysis.tuning.space import Space
-from walproof.analysis.tuning.values import compare, objective_values, pooled
+from walproof.analysis.tuning.values import compare, compared_in, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
 
-FEW_DEGREES = 4
-"""Degrees of freedom of a comparison's own noise below which the noise of the whole tuning is used."""
 PROVEN_P = 0.05
 """Highest p value, adjusted for all lines together (max-|t|), at which a line's gain is proven."""
 
@@ -72,14 +70,15 @@ def final_candidates(
     own: Candidate | None,
     admits: Callable[[Candidate], bool],
 ) -> tuple[tuple[Candidate, ...], ...]:
-    """What the final step may measure, the most first: with less time, without the winner, without lines.
+    """What the final step may measure, the most first: with less time, without the winner, without lines,
+    without both.
 
     ``own``: the user's configuration, which is measured in any case.
     """
     fewer = [space.without(short, name) for name, _ in short.settings]
     allowed = [candidate for candidate in fewer if admits(candidate)]
     first = (DEFAULT, short) if own is None else (DEFAULT, short, own)
-    plans = ((*first, winner, *allowed), (*first, *allowed), (*first, winner))
+    plans = ((*first, winner, *allowed), (*first, *allowed), (*first, winner), first)
     return tuple(dict.fromkeys(tuple(dict.fromkeys(plan)) for plan in plans))
 
 
@@ -87,18 +86,16 @@ def line_tests(
     facts: TuningFacts, space: Space, step: Step, conf: Candidate, admits: Callable[[Candidate], bool]
 ) -> tuple[LineTest, ...]:
     """What a step showed of each line of a conf, in its order: the first lines step, or the final one."""
-    values = objective_values(facts, [step.number])
     fewer = {name: space.without(conf, name) for name, _ in conf.settings}
     alone = {name: space.candidate({name: value}) for name, value in conf.settings}
     measured = set(step.candidates)
     left = [name for name in fewer if fewer[name] in measured]
-    noise = _noise(facts, step)
-    compared = compare(values, [(fewer[name], conf) for name in left])
-    found = dict(zip(left, _known(compared, noise), strict=True))
+    compared = compared_in(facts, step, [(fewer[name], conf) for name in left])
+    found = dict(zip(left, compared, strict=True))
     p_values = family(list(found.values()))
     given = [name for name in alone if alone[name] in measured and alone[name] != DEFAULT]
-    compared = compare(values, [(alone[name], DEFAULT) for name in given])
-    added = dict(zip(given, _known(compared, noise), strict=True))
+    compared = compared_in(facts, step, [(alone[name], DEFAULT) for name in given])
+    added = dict(zip(given, compared, strict=True))
     return tuple(
         LineTest(
             name,
@@ -110,34 +107,6 @@ def line_tests(
         )
         for name, value in conf.settings
     )
-
-
-def _noise(facts: TuningFacts, step: Step) -> Spread | None:
-    """How much a ratio varies from round to round, from all fresh trials of the tuning up to that step."""
-    numbers = [
-        earlier.number
-        for earlier in facts.steps
-        if earlier.number <= step.number
-        and earlier.design == "fresh"
-        and earlier.purpose not in (Purpose.RECORD, Purpose.CRASH, Purpose.FLUSH)
-    ]
-    bases = [earlier.candidates[0] for earlier in facts.steps if earlier.number in numbers]
-    return pooled(objective_values(facts, numbers), bases)
-
-
-def _known(found: Sequence[Contrast], noise: Spread | None) -> list[Contrast]:
-    """The comparisons, with the noise of all trials where their own rounds are too few to show it."""
-    if noise is None:
-        return list(found)
-    spread = Spread(noise.variance, noise.degrees, Pooling.ALL, 0.5)
-    return [
-        replace(comparison, spread=spread)
-        if comparison.spread is not None
-        and comparison.spread.pooling is Pooling.OWN
-        and comparison.spread.degrees < FEW_DEGREES
-        else comparison
-        for comparison in found
-    ]
 
 
 def family(found: list[Contrast]) -> list[float | None]:

@@ -26,7 +26,7 @@ from walproof.analysis.tuning.proof import (
 )
 from walproof.analysis.tuning.search import TuneSearch
 from walproof.analysis.tuning.space import Space
-from walproof.analysis.tuning.values import compare, objective_values
+from walproof.analysis.tuning.values import compared_in, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, TuningFacts
 
 
@@ -122,6 +122,8 @@ class TuningOutcome:
     short: Candidate | None = None
     """The winner without the lines that were dropped, advised or not; ``gain`` and ``second`` are its own.
     None in answers that earlier versions kept."""
+    rounds: int = 0
+    """Rounds that ``gain`` rests on."""
 
 
 def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOutcome:
@@ -134,14 +136,13 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
     compared, to_winner, to_own, second = None, None, None, None
     step = compared_with_default(facts, short)
     if step is not None:
-        values = objective_values(facts, [step.number])
         compared = against_default(facts, step)[short]
         if short != winner and winner in step.candidates:
             # The same rounds, and their common spread.
-            to_winner = compare(values, [(short, winner), (DEFAULT, winner)])[0]
+            to_winner = compared_in(facts, step, [(short, winner), (DEFAULT, winner)])[0]
         own = search.own(facts, Space(facts.plan))
         if own is not None and own not in (short, DEFAULT) and own in step.candidates:
-            to_own = compare(values, [(short, own), (DEFAULT, own)])[0]
+            to_own = compared_in(facts, step, [(short, own), (DEFAULT, own)])[0]
         second = second_against_default(facts, step, short)
     interval = compared.interval(level) if compared is not None else None
     is_better = (
@@ -167,6 +168,7 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         second=ratio(second),
         second_interval=second.interval(level) if second else None,
         short=short,
+        rounds=len(compared.pairs) if compared is not None else 0,
     )
 
 
@@ -180,7 +182,7 @@ def expected(
     values = objective_values(facts, [step.number])
     logs = [values.logs[number, candidate] for number in values.rounds if (number, candidate) in values.logs]
     others = [other for other in step.candidates if other != DEFAULT]
-    compared = compare(values, [(other, DEFAULT) for other in others])[others.index(candidate)]
+    compared = compared_in(facts, step, [(other, DEFAULT) for other in others])[others.index(candidate)]
     log_interval, mean, spread = prediction_interval(logs, level), compared.mean, compared.spread
     if log_interval is None or mean is None or spread is None:
         return None

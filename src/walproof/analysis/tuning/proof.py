@@ -9,7 +9,7 @@ import math
 
 from walproof.analysis.contrast import Contrast
 from walproof.analysis.interval import LEVEL
-from walproof.analysis.tuning.values import compare, limit_values, objective_values
+from walproof.analysis.tuning.values import compare, compared_in, limit_values
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
 
 _CONCLUDING = (Purpose.FINAL, Purpose.LINES, Purpose.CONFIRM)
@@ -27,9 +27,9 @@ def compared_with_default(facts: TuningFacts, conf: Candidate) -> Step | None:
 
 
 def against_default(facts: TuningFacts, step: Step) -> dict[Candidate, Contrast]:
-    """Each configuration of a step against the default, with the spread that all of them show."""
+    """Each configuration of a step against the default."""
     pairs = [(candidate, DEFAULT) for candidate in step.candidates if candidate != DEFAULT]
-    compared = compare(objective_values(facts, [step.number]), pairs)
+    compared = compared_in(facts, step, pairs)
     return dict(zip((candidate for candidate, _ in pairs), compared, strict=True))
 
 

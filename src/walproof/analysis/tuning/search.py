@@ -30,7 +30,7 @@ CONFIRM_ROUNDS = 4
 LINES_ROUNDS_MOST = 8
 CHAIN_ROUNDS = 3
 """Least rounds of a chain: with less time, confs are left out instead."""
-FINAL_ROUNDS = (2, 12)
+FINAL_ROUNDS = (3, 12)
 """At least, at most."""
 CRASHES_MOST = 2
 FLUSH_ROUNDS = 2

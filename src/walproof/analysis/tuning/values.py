@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
 from walproof.analysis.contrast import Contrast, Pair
 from walproof.analysis.inference.spread import Pooling, Spread, spreads
 from walproof.facts import Cell
-from walproof.facts.tuning import Candidate, TrialAnswer, TuningFacts
+from walproof.facts.tuning import Candidate, Purpose, Step, TrialAnswer, TuningFacts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     Matrix: TypeAlias = NDArray[np.float64]
 
+FEW_DEGREES = 4
+"""Degrees of freedom of a comparison's own noise below which the noise of the whole tuning is used."""
 Round: TypeAlias = tuple[int, int]
 """(step, round in it)."""
 
@@ -127,6 +129,45 @@ def pooled(values: Values, bases: Sequence[Candidate]) -> Spread | None:
         return None
     variance = sum(spread.variance * spread.degrees for spread in found) / degrees
     return Spread(variance, degrees, Pooling.OWN, 0.0)
+
+
+def compared_in(
+    facts: TuningFacts, step: Step, pairs: Sequence[tuple[Candidate, Candidate]]
+) -> tuple[Contrast, ...]:
+    """The contrasts of a step's pairs, by the rule of all that is said of a step.
+
+    Where their own rounds are too few to show how much they vary, and contradict each other, that is taken
+    from all fresh trials of the tuning up to the step.
+    """
+    found = compare(objective_values(facts, [step.number]), pairs)
+    if not any(_is_unsure(comparison) for comparison in found):
+        return found
+    noise = _noise(facts, step)
+    if noise is None:
+        return found
+    spread = Spread(noise.variance, noise.degrees, Pooling.ALL, 0.5)
+    return tuple(
+        replace(comparison, spread=spread) if _is_unsure(comparison) else comparison for comparison in found
+    )
+
+
+def _is_unsure(comparison: Contrast) -> bool:
+    """Whether its spread is that of its own few rounds."""
+    spread = comparison.spread
+    return spread is not None and spread.pooling is Pooling.OWN and spread.degrees < FEW_DEGREES
+
+
+def _noise(facts: TuningFacts, step: Step) -> Spread | None:
+    """How much a ratio varies from round to round, from all fresh trials of the tuning up to that step."""
+    numbers = [
+        earlier.number
+        for earlier in facts.steps
+        if earlier.number <= step.number
+        and earlier.design == "fresh"
+        and earlier.purpose not in (Purpose.RECORD, Purpose.CRASH, Purpose.FLUSH)
+    ]
+    bases = [earlier.candidates[0] for earlier in facts.steps if earlier.number in numbers]
+    return pooled(objective_values(facts, numbers), bases)
 
 
 def mean_log(values: Values, candidate: Candidate, base: Candidate) -> float | None:

@@ -1,10 +1,21 @@
-"""The name of a configuration in reports."""
+"""The name of a configuration in reports, and how what it gives is written."""
 
 from __future__ import annotations
 
+from walproof.advise.wording import is_vague
+from walproof.analysis.interval import Interval
 from walproof.facts.tuning import Candidate
+from walproof.report.numbers import ratio
 
 
 def name_of(candidate: Candidate) -> str:
     """``commit_delay=100, wal_compression=lz4``, or ``default``."""
     return ", ".join(f"{name}={value}" for name, value in candidate.settings) or "default"
+
+
+def gained(value: float | None, interval: Interval | None, rounds: int) -> str:
+    """``1.20x (1.15 to 1.26)``; ``1.01x (n = 2: too few to say)`` where the interval is vague and holds 1."""
+    if value is None or interval is None or not (is_vague(interval) and interval.contains(1.0)):
+        return ratio(value, interval)
+    few = f"n = {rounds}: too few to say" if rounds else "too few to say"
+    return f"{ratio(value)} ({few})"

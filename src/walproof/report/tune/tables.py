@@ -17,7 +17,7 @@ from walproof.analysis.tuning.values import objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
 from walproof.report.blocks import Column, Table, TableCell, class_cell, text_cells
 from walproof.report.numbers import UNKNOWN, percent, ratio, size
-from walproof.report.tune.names import name_of
+from walproof.report.tune.names import gained, name_of
 from walproof.units import format_duration
 
 
@@ -47,7 +47,7 @@ def line_table(answer: TuneAnswer) -> Table:
             (
                 TableCell(f"{line.setting} = {line.value}"),
                 TableCell(verdict),
-                TableCell(ratio(line.gain, line.interval)),
+                TableCell(gained(line.gain, line.interval, len(line.rounds))),
                 TableCell(ratio(line.alone, line.alone_interval)),
                 TableCell(_change(costs.had.wal_bytes_per_txn, costs.without.wal_bytes_per_txn)),
                 TableCell(_seconds_change(costs.had.recovery_s, costs.without.recovery_s)),

@@ -20,7 +20,7 @@ from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
 from walproof.report.tune.figures import line_figure, race_blocks
 from walproof.report.tune.flush import flush_blocks
-from walproof.report.tune.names import name_of
+from walproof.report.tune.names import gained, name_of
 from walproof.report.tune.over_hosts import host_sentences, hosts_section
 from walproof.report.tune.tables import (
     crash_table,
@@ -153,20 +153,23 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         if outcome.gain is not None and outcome.winner != DEFAULT:
             found.append(
                 f"The best configuration tried, {name_of(outcome.short or outcome.winner)}, measured "
-                f"{ratio(outcome.gain, outcome.interval)} as good."
+                f"{gained(outcome.gain, outcome.interval, outcome.rounds)} as good."
             )
     else:
         count = len(answer.conf.settings)
         where = "on fresh servers, with a seed by which nothing was chosen"
         if not outcome.is_final:
             where = "the best so far, not yet compared on servers by which nothing was chosen"
+        said = "" if not (open_ := unproven_text(answer)) else f", {open_}"
+        gain = gained(outcome.gain, outcome.interval, outcome.rounds)
         found.append(
-            f"{count} {'line' if count == 1 else 'lines'}: {objective} "
-            f"{ratio(outcome.gain, outcome.interval)} as good as with the defaults ({where})."
+            f"{count} {'line' if count == 1 else 'lines'}{said}: {objective} {gain} as good as with the "
+            f"defaults ({where})."
         )
         if outcome.to_own is not None:
             found.append(
-                f"Compared with your own configuration: {ratio(outcome.to_own, outcome.to_own_interval)}."
+                "Compared with your own configuration: "
+                f"{gained(outcome.to_own, outcome.to_own_interval, outcome.rounds)}."
             )
         elif facts.plan.own is not None and answer.conf == facts.plan.own:
             found.append("It is your own configuration.")
@@ -378,14 +381,27 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def unproven_text(answer: TuneAnswer) -> str:
+    """``of which commit_delay is not proven by itself``; empty if every line of the conf is proven."""
+    lines = [costs.line for costs in answer.lines if costs.line.in_conf]
+    open_ = [line.setting for line in lines if line.verdict is LineVerdict.NOT_PROVEN]
+    if not open_:
+        return ""
+    if len(open_) == len(lines):
+        return "NOT PROVEN by itself" if len(lines) == 1 else "none of them PROVEN by itself"
+    return f"of which {', '.join(open_)} {'is' if len(open_) == 1 else 'are'} NOT PROVEN by itself"
+
+
 def conf_text(answer: TuneAnswer, facts: TuningFacts) -> str:
     """A file for conf.d. Above each line stands what it is worth."""
     objective = OBJECTIVES[facts.plan.objective.metric]
-    gain = ratio(answer.outcome.gain, answer.outcome.interval)
+    gain = gained(answer.outcome.gain, answer.outcome.interval, answer.outcome.rounds)
     rows = [
         f"# walproof tune: {promises_text(facts.plan.promises)}",
         f"# {objective}: {gain} as good as with the defaults",
     ]
+    if text := unproven_text(answer):
+        rows.append(f"# lines: {text}")
     known = {costs.line.setting: costs for costs in answer.lines}
     for name, value in answer.conf.settings:
         rows.append("")
@@ -401,7 +417,7 @@ def line_words(costs: LineCosts, winner: Candidate) -> list[str]:
     gain = (
         "the budget had no room to measure without it"
         if line.gain is None
-        else f"{ratio(line.gain, line.interval)} with it"
+        else f"{gained(line.gain, line.interval, len(line.rounds))} with it"
     )
     if line.in_winner is not None and line.reference != winner:
         gain += f" ({ratio(line.in_winner, line.in_winner_interval)} in the longer winner)"
