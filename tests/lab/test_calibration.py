@@ -38,6 +38,7 @@ def test_phases_are_told_apart(
     monkeypatch.setattr(lab, "CHECKPOINTS_AFTER", places)
     said: list[str] = []
     found = calibrate(embedded, workspace, said.append, share=0.1, segment_mb=1)
+    assert len(said) == lab.steps()
     assert (found.machine.cpu, found.machine.cores, found.machine.page_bytes) == this_machine()
     assert found.machine.version == embedded.version
     # Segments of 1 MB can pass between two looks, so how many phases are seen is a matter of time.

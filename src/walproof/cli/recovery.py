@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,7 @@ from walproof.cli import options
 from walproof.cli.recovery_progress import progress
 from walproof.cli.server_user import say_server_user
 from walproof.errors import StoreError
-from walproof.units import Lsn
+from walproof.units import Lsn, format_duration
 
 if TYPE_CHECKING:
     from walproof.analysis.forecast import Forecast, OwnCrash
@@ -51,12 +53,13 @@ def calibrate(
 ) -> None:
     """Measure what each part of a recovery costs on this machine.
 
-    In about 2 minutes, on a throw-away cluster in --on (a folder on the server's own kind of disk), with up
-    to 5 GB there.
+    In about 2 minutes without other work, on a throw-away cluster in --on (a folder on the server's own kind
+    of disk), with up to 5 GB there.
     """
     from walproof.analysis.recovery_fit import fit
     from walproof.facts.calibration import calibration_path, read_calibration, write_calibration
     from walproof.lab.recovery.calibration import calibrate as measure
+    from walproof.lab.recovery.calibration import steps
     from walproof.postgres.install import discover, find
     from walproof.postgres.reach import reachable_install
     from walproof.postgres.workspace import Workspace
@@ -72,9 +75,18 @@ def calibrate(
     path = to if to is not None else calibration_path(cpu, cores, install.version)
     # Read before anything is measured: what is damaged, or of another version, is told at once.
     earlier = read_calibration(path) if add and path.exists() else None
-    sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, about 2 minutes\n")
+    sys.stderr.write(
+        f"calibrating recovery of PostgreSQL {install.label}: about 2 minutes without other work "
+        "on the machine, several times that beside it\n"
+    )
+    numbers, begun = itertools.count(1), time.monotonic()
+
+    def say_step(what: str) -> None:
+        passed = format_duration(round(time.monotonic() - begun))
+        _say(f"{next(numbers)} of {steps()}, after {passed}: {what}")
+
     with Workspace(options.work_folder(on), user) as workspace:
-        found = measure(reachable, workspace, lambda what: _say(what))
+        found = measure(reachable, workspace, say_step)
     if earlier is not None:
         found = _added(earlier, found, path)
     write_calibration(path, found)

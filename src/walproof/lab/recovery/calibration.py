@@ -24,7 +24,7 @@ from walproof.lab.recovery.backed_memory import backed_memory
 from walproof.lab.recovery.crash import Cache, CrashImage, MeasuredRecovery, check_disk, recover
 from walproof.lab.recovery.disk_reads import measure_reads
 from walproof.lab.recovery.kernel_work import cached_pages, first_use
-from walproof.lab.recovery.load import Progress, RecoveryLoad
+from walproof.lab.recovery.load import Progress, RecoveryLoad, phases_of
 from walproof.lab.recovery.sync_cost import measure_sync
 from walproof.postgres.workspace import Workspace
 from walproof.probe.device import find_read_ahead_kb
@@ -93,6 +93,13 @@ def calibrate(
         touch_us=touch_us,
         sync=sync,
     )
+
+
+def steps() -> int:
+    """How many steps a calibration tells of: reads, syncs, filling tables, phases of the load, four replays,
+    checkpoints, and the replays with a cold cache."""
+    checkpoints = sum(2 if cache is Cache.COLD else 1 for _, cache in CHECKPOINTS_AFTER)
+    return 3 + len(phases_of(1.0)) + 4 + checkpoints + 1
 
 
 def _replay_all(

@@ -112,7 +112,7 @@ class RecoveryLoad:
                 self._fill(connection)
                 machine = self._machine(connection)
                 begin, spans = _switch(connection), []
-                for phase in _phases(self._share):
+                for phase in phases_of(self._share):
                     if self._run(connection, phase, progress):
                         spans.append((phase.name, begin, begin := _switch(connection)))
             return machine, crash_server(cluster), spans
@@ -166,6 +166,8 @@ class RecoveryLoad:
         self, connection: psycopg.Connection[tuple[object, ...]], phase: Phase, progress: Progress
     ) -> bool:
         """Run a phase, up to the switch at its end; False where the server cannot."""
+        # Told also where this build cannot compress so: steps are counted before.
+        progress(f'load, phase "{phase.name}"')
         for name, value in phase.settings:
             if name == "full_page_writes":
                 # A setting of the whole server, not of a session; the checkpointer makes it known.
@@ -173,7 +175,6 @@ class RecoveryLoad:
                 _reload(connection, name, value)
             elif not _can_compress(connection, value):
                 return False
-        progress(f'load, phase "{phase.name}"')
         for statement in phase.statements:
             _execute(connection, statement)
         for name, _ in phase.settings:
@@ -203,7 +204,7 @@ def _update(table: str, condition: str) -> str:
     return f"UPDATE {table} SET v = v + 1 WHERE {condition}"
 
 
-def _phases(share: float) -> tuple[Phase, ...]:
+def phases_of(share: float) -> tuple[Phase, ...]:
     """The phases in their order, with that share of the rows."""
 
     def count(rows: int) -> int:
