@@ -78,7 +78,7 @@ def test_a_load_for_another_major_version_is_told(load: Path) -> None:
     done = walproof(*words, "--pg", "embedded-18", cwd=load.parent)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith(f"load {load} is of PostgreSQL 16, and 18.")
-    assert json.loads(done.stdout)["description"] == done.stderr.strip()
+    assert json.loads(done.stdout)["notes"] == [done.stderr.strip()]
     for chosen in ([], ["--pg", "embedded-16"], ["--pg", "embedded-16", "--pg", "embedded-18"]):
         done = walproof(*words, *chosen, cwd=load.parent)
         assert (done.returncode, done.stderr) == (0, ""), chosen

@@ -40,9 +40,10 @@ _STANDBYS = f"""
     SELECT application_name, state, sync_state, {_END} - replay_lsn
     FROM pg_stat_replication WHERE application_name <> 'pg_basebackup'"""
 # Functions that tell sizes wait for whoever locks the relation, and everybody else would wait after them: of
-# what is locked like that, or about to be, the size is that of the last VACUUM or ANALYZE.
+# what is locked like that, or about to be, the size is that of the last VACUUM or ANALYZE. Statements
+# begin with SELECT: whoever reads the server's log sees that they change nothing.
 _LOCKED = """
-    WITH locked AS MATERIALIZED (
+    SELECT * FROM (WITH locked AS MATERIALIZED (
         SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND relation IS NOT NULL
            AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
 _TABLE_BYTES = """
@@ -59,21 +60,21 @@ _TABLES = f"""{_LOCKED}
                      WHERE option_name = 'fillfactor'), 100), {{moved}},
            coalesce(pg_relation_filenode(s.relid), 0), age(nullif(c.relfrozenxid, '0'))
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
-    ORDER BY s.n_tup_ins + s.n_tup_upd + s.n_tup_del DESC, 1 LIMIT %s"""
+    ORDER BY s.n_tup_ins + s.n_tup_upd + s.n_tup_del DESC, 1 LIMIT %s) AS found"""
 _UNLOGGED = f"""{_LOCKED}
     SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), {_TABLE_BYTES},
            true, 0, 0, 0, 0, greatest(c.reltuples, 0)::bigint, 100, NULL,
            coalesce(pg_relation_filenode(c.oid), 0), age(nullif(c.relfrozenxid, '0'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relpersistence = 'u' AND c.relkind = 'r'
-    ORDER BY 2 DESC LIMIT %s"""
+    ORDER BY 2 DESC LIMIT %s) AS found"""
 # Tables that are only read are not among those with changes, and are frozen as a whole when their time comes.
 _OLD = f"""{_LOCKED}
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), {_TABLE_BYTES},
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
            100, NULL, coalesce(pg_relation_filenode(s.relid), 0), age(c.relfrozenxid)
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
-    WHERE c.relfrozenxid <> '0' ORDER BY age(c.relfrozenxid) DESC, 2 DESC, 1 LIMIT %s"""
+    WHERE c.relfrozenxid <> '0' ORDER BY age(c.relfrozenxid) DESC, 2 DESC, 1 LIMIT %s) AS found"""
 _OVERRIDES = """
     SELECT quote_ident(r.rolname), quote_ident(d.datname), p.name, split_part(one.setting, '=', 2)
     FROM pg_db_role_setting s
@@ -98,7 +99,7 @@ _INDEXES = f"""{_LOCKED}
                      WHERE a.attrelid = s.indexrelid AND a.attnum = 1), false),
            coalesce(pg_relation_filenode(s.indexrelid), 0)
     FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
-    ORDER BY 3 DESC, 1 LIMIT %s"""
+    ORDER BY 3 DESC, 1 LIMIT %s) AS found"""
 
 
 def read_settings(ask: Asking) -> dict[str, ServerSetting]:
