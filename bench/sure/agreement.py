@@ -89,6 +89,8 @@ def main() -> int:
     given = parser.parse_args()
     settings, base = parsed(given.settings), BASE | parsed(given.base)
     given.out.mkdir(parents=True, exist_ok=True)
+    if given.on is not None:
+        Path(given.on).mkdir(parents=True, exist_ok=True)
     kept = given.out / f"{given.design}.jsonl"
     blocks = read_rows(kept) if kept.exists() else []
     asked = {"settings": settings, "base": base}
