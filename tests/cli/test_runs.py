@@ -54,6 +54,10 @@ def test_runs_are_handed_over_and_removed(tmp_path: Path) -> None:
     shown = [walproof("show", names[1], "--json", *words, cwd=tmp_path).stdout
              for words in (["--out", "."], ["--store", "shop.sqlite"])]  # fmt: skip
     assert json.loads(shown[0])["trials"] == json.loads(shown[1])["trials"]
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    walproof("runs", "copy", names[0], "--to", "theirs", "--out", ".", cwd=tmp_path)
+    assert "<html" in (folder / "reports" / f"{names[0]}.html").read_text()
     same = walproof("runs", "copy", "last", "--to", ".", "--out", ".", cwd=tmp_path)
     assert same.returncode == 2
     assert same.stderr.startswith("walproof: error: the runs are in that store already\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.facts.plans import plan
 from walproof.errors import StoreError
 from walproof.facts import Gate, LeftOut, Plan, Promise, Reference, Replay, Side, Toggling
-from walproof.facts.codec import from_json, plan_hash, to_json
+from walproof.facts.codec import from_json, measured_json, plan_hash, to_json
 from walproof.facts.plan import Placing
 
 CHANGES: dict[str, Any] = {
@@ -43,7 +44,6 @@ CHANGES: dict[str, Any] = {
     "quick": True,
     "device": "hdd-7200",
     "format": 3,
-    "notes": ("a note",),
     "kind": Replay(1000, 2000, 500),
     "toggling": Toggling("default", 2, 40, 0.3, 0.03),
     "gate": Gate((Promise("tps", Side.BELOW, 0.97),)),
@@ -55,7 +55,7 @@ def test_a_plan_survives_its_json() -> None:
 
 
 def test_the_list_of_changes_is_complete() -> None:
-    assert set(CHANGES) == {field.name for field in dataclasses.fields(Plan)}
+    assert {*CHANGES, "notes"} == {field.name for field in dataclasses.fields(Plan)}
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -65,6 +65,15 @@ def test_the_hash_sees_a_change_of(name: str) -> None:
 
 def test_the_hash_is_stable() -> None:
     assert plan_hash(plan()) == plan_hash(plan())
+
+
+def test_notes_of_a_plan_change_nothing_that_is_measured() -> None:
+    noted = dataclasses.replace(plan(), notes=("a note",))
+    assert plan_hash(noted) == plan_hash(plan())
+    assert measured_json(noted) == measured_json(plan())
+    assert json.loads(measured_json(noted)) == {
+        name: value for name, value in json.loads(to_json(noted)).items() if name != "notes"
+    }
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"study": 1}', to_json(plan())[:-1]])

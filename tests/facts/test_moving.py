@@ -51,6 +51,34 @@ def test_a_run_is_copied_into_another_store(store: Store, tmp_path: Path) -> Non
     other.close()
 
 
+def test_a_run_that_went_on_in_both_stores_loses_nothing(store: Store, tmp_path: Path) -> None:
+    name = _filled(store)
+    other = Store(tmp_path / "other.sqlite")
+    store.copy_run(name, other)
+    for number in (3, 4):
+        other.add_trial(name, trial(number))
+    store.finish_run(name)
+    with pytest.raises(StoreError, match=f"run {name} went on in both stores"):
+        store.copy_run(name, other)
+    assert len(other.trials(name)) == 4
+    other.finish_run(name)
+    assert store.copy_run(name, other).outcome is Copied.THERE
+    assert len(other.trials(name)) == 4
+    other.close()
+
+
+def test_a_copy_that_is_running_is_not_replaced(store: Store, tmp_path: Path) -> None:
+    name = _filled(store)
+    other, process = (Store(tmp_path / "other.sqlite") for _ in range(2))
+    store.copy_run(name, other)
+    store.add_trial(name, trial(3))
+    with process.claim(name), pytest.raises(StoreError, match="is running in"):
+        store.copy_run(name, other)
+    assert store.copy_run(name, other).outcome is Copied.MORE
+    for opened in (other, process):
+        opened.close()
+
+
 def test_a_run_whose_id_is_taken_gets_another(store: Store, tmp_path: Path) -> None:
     name = _filled(store)
     other = Store(tmp_path / "other.sqlite")

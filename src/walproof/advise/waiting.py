@@ -10,6 +10,13 @@ from walproof.units import format_duration
 UNDOING = ("ALTER SYSTEM SET synchronous_standby_names = '';", "SELECT pg_reload_conf();")
 """The server then frees who waits (SyncRepUpdateSyncStandbysDefined, syncrep.c); nothing else but a standby
 does."""
+MANAGED = "where Patroni or an operator sets the list, turn its synchronous mode off instead"
+"""What ALTER SYSTEM sets goes before what they write, and would stay."""
+RESUMING = (
+    "-- once a standby is connected again:",
+    "ALTER SYSTEM RESET synchronous_standby_names;",
+    "SELECT pg_reload_conf();",
+)
 FORGOTTEN_S = 3600.0
 """A transaction manager ends what it has prepared within seconds; what is so old nobody has in mind."""
 _NAMED = 5

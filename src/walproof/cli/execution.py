@@ -54,7 +54,7 @@ def carry_out(
     private_out(given.out)
     store = open_store(given.out, given.store)
     try:
-        unread = None if given.new else _finished_without_report(store, plan, given.out)
+        unread = None if given.new else _finished_without_report(store, plan, command, given.out)
         if unread is not None:
             sys.stderr.write(
                 f"run {unread.id} is finished, but was interrupted before its report: --new measures again\n"
@@ -123,13 +123,15 @@ def present(
     return view
 
 
-def _finished_without_report(store: Store, plan: Plan, out: Path) -> Run | None:
-    """The newest run of this plan, when only its report is missing."""
+def _finished_without_report(store: Store, plan: Plan, command: Sequence[str], out: Path) -> Run | None:
+    """The newest run of this plan by this command on this machine, when only its report is missing."""
+    from walproof.lab.session import is_of_this_machine
+
     if store.is_shared:
         return None  # it may be another machine's, whose report is there
     digest = plan_hash(plan)
     for run in reversed(store.runs()):
-        if plan_hash(run.plan) == digest:
+        if plan_hash(run.plan) == digest and run.command == tuple(command) and is_of_this_machine(run):
             written = (out / "reports" / f"{run.id}.html").exists()
             return run if run.finished_at is not None and not written else None
     return None

@@ -99,7 +99,11 @@ def copy(
         try:
             if target.shown == source.shown:
                 raise StoreError("the runs are in that store already", hint="--to names another store.")
-            copied = [(run, source.copy_run(run.id, target)) for run in found]
+            copied = []
+            for run in found:
+                copied.append((run, source.copy_run(run.id, target)))
+                if folder.is_dir():
+                    _write_page(target, copied[-1][1].id, folder)
         finally:
             target.close()
     finally:
@@ -129,7 +133,12 @@ def remove(
     opened = options.open_existing_store(out, store)
     try:
         found = _named(opened, names)
-        _require_no_tuning(out, found)
+        _require_no_tuning(out, found, is_shared=opened.is_shared)
+        if running := opened.claimed(run.id for run in found):
+            raise StoreError(
+                f"run {min(running)} is running",
+                hint=f'"walproof runs stop {min(running)}" ends it after its present trial.',
+            )
         extents = opened.extents()
         if not yes:
             raise SettingError(
@@ -142,7 +151,8 @@ def remove(
             )
         for run in found:
             opened.remove_run(run.id)
-            (out / "reports" / f"{run.id}.html").unlink(missing_ok=True)
+            if store is None:  # of another store's run the page is elsewhere
+                (out / "reports" / f"{run.id}.html").unlink(missing_ok=True)
         opened.shrink()
     finally:
         opened.close()
@@ -154,19 +164,37 @@ def remove(
         sys.stdout.write(f"removed {run.id}: {say_count(extents[run.id].trials, 'trial')}\n")
 
 
+def _write_page(store: Store, name: str, out: Path) -> None:
+    """The page of a finished run, beside the store that it came to."""
+    from walproof.cli.files import write_file
+    from walproof.cli.stored import view_of
+    from walproof.report.html import to_html
+
+    run = store.run(name)
+    if run.finished_at is not None:
+        write_file(out / "reports" / f"{run.id}.html", to_html(view_of(run, store)))
+
+
 def _named(store: Store, names: Sequence[str]) -> list[Run]:
     """The runs, each once. Raises StoreError."""
     runs = [store.run(name) for name in names]
     return list({run.id: run for run in runs}.values())
 
 
-def _require_no_tuning(out: Path, runs: Sequence[Run]) -> None:
-    """Raise StoreError for a run that is a step of a tuning in the folder of results."""
+def _require_no_tuning(out: Path, runs: Sequence[Run], *, is_shared: bool) -> None:
+    """Raise StoreError for a run that is a step of a tuning in the folder of results. In a shared store any
+    step is refused: its tuning may be in another folder."""
     from walproof.facts.tuning_journal import JOURNAL_FILE
 
     for run in runs:
         tuning = run.plan.study.rpartition("-")[0]
         folder = out / "tunings" / tuning
+        is_step = run.command[-1:] == (f"({run.plan.study})",)
+        if is_shared and is_step and not folder.exists():
+            raise StoreError(
+                f"run {run.id} is a step of tuning {tuning}, which is not in folder {out}",
+                hint="Its answer rests on the run: in a shared store steps stay.",
+            )
         if (folder / JOURNAL_FILE).exists():
             raise StoreError(
                 f"run {run.id} is a step of tuning {tuning}, whose answer rests on it",

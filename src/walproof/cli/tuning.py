@@ -28,7 +28,7 @@ from walproof.cli.tune_kept import require_kept
 from walproof.cli.tune_objective import objective_of
 from walproof.cli.tune_progress import TuningProgress
 from walproof.errors import StoreError, StudyError
-from walproof.facts.codec import to_json
+from walproof.facts.codec import measured_json
 from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
@@ -330,7 +330,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     asked = PlanOrder("load", "The load", (DEFAULT,), keep, 1, given.seed)
     # Ranges depend on the free disk, which changes over time: a tuning that was begun keeps its ranges.
     moved = {} if conf is None else conf.moved
-    depends = [to_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
+    depends = [measured_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
     if given.ray is not None:
         depends.append("over hosts")
     tunings = given.out.absolute() / "tunings"

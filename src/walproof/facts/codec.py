@@ -45,7 +45,14 @@ def from_json(cls: type[T], text: str) -> T:
         ) from error
 
 
+def measured_json(plan: Plan) -> str:
+    """JSON text of what a plan measures: all but what is noted of it."""
+    return _adapter(cast("Any", type(plan))).dump_json(plan, exclude={"notes"}).decode()
+
+
 def plan_hash(plan: Plan) -> str:
     """64 hexadecimal digits that change whenever a trial of the plan would mean something else."""
-    text = json.dumps(to_data(plan), sort_keys=True, separators=(",", ":"))
+    # What is noted of a plan changes no trial.
+    data = {name: value for name, value in to_data(plan).items() if name != "notes"}
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

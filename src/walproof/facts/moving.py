@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from walproof.errors import StoreError
 from walproof.facts.tables import (
     METRIC,
     POWER_CUT,
@@ -74,11 +75,9 @@ def read_rows(connection: sa.Connection, run_id: str) -> Rows:
 
 
 def write_rows(connection: sa.Connection, run_id: str, rows: Rows) -> CopiedRun:
-    """Put a run of another store beside those that are here."""
+    """Put a run of another store beside those that are here. Raises StoreError where it went on in both."""
     (run,) = rows[RUN.name]
-    same = [RUN.c.plan_hash == run["plan_hash"], RUN.c.created_at == run["created_at"]]
-    same.append(RUN.c.environment == run["environment"])
-    there = connection.scalar(sa.select(RUN.c.id).where(*same))
+    there = same_run(connection, rows)
     trials = len(rows[TRIAL.name])
     if there is not None:
         if not _is_more(connection, there, rows):
@@ -96,6 +95,14 @@ def write_rows(connection: sa.Connection, run_id: str, rows: Rows) -> CopiedRun:
     return CopiedRun(new, Copied.NEW if there is None else Copied.MORE, trials)
 
 
+def same_run(connection: sa.Connection, rows: Rows) -> str | None:
+    """The id of the run here that this one is a copy of; None without one."""
+    (run,) = rows[RUN.name]
+    parts = ("plan_hash", "created_at", "environment")
+    same = [RUN.c[name] == run[name] for name in parts]
+    return connection.scalar(sa.select(RUN.c.id).where(*same))
+
+
 def delete_rows(connection: sa.Connection, run_id: str) -> None:
     """Remove every row of a run."""
     for table in reversed(_PARTS):
@@ -104,14 +111,22 @@ def delete_rows(connection: sa.Connection, run_id: str) -> None:
 
 
 def _is_more(connection: sa.Connection, there: str, rows: Rows) -> bool:
-    counts = {
-        table.name: connection.scalar(
-            sa.select(sa.func.count()).select_from(table).where(table.c.run_id == there)
-        )
-        or 0
-        for table in (TRIAL, RUN_END)
-    }
-    return any(len(rows[name]) > count for name, count in counts.items())
+    """Whether these rows have all that is there, and more. Raises StoreError where each has its own."""
+    known = read_rows(connection, there)
+
+    def trials(of: Rows) -> set[tuple[int, float]]:
+        return {(row["number"], row["started_at"]) for row in of[TRIAL.name]}
+
+    own, other = trials(known), trials(rows)
+    ended, other_ended = bool(known[RUN_END.name]), bool(rows[RUN_END.name])
+    if own >= other and ended >= other_ended:
+        return False
+    if own <= other and ended <= other_ended:
+        return True
+    raise StoreError(
+        f"run {there} went on in both stores after it was copied",
+        hint='Remove one of them with "walproof runs remove", or copy to another store.',
+    )
 
 
 def _rows(result: Iterable[sa.Row[Any]], but: str) -> list[dict[str, Any]]:

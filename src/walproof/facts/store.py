@@ -12,8 +12,8 @@ import json
 import math
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from walproof.errors import StoreError
 from walproof.facts.claim import claim, claimed
 from walproof.facts.codec import from_json, plan_hash, to_json
-from walproof.facts.moving import CopiedRun, delete_rows, free_id, read_rows, write_rows
+from walproof.facts.moving import CopiedRun, delete_rows, free_id, read_rows, same_run, write_rows
 from walproof.facts.place import find_place, open_engine
 from walproof.facts.plan import Plan
 from walproof.facts.requests import answer, ask, read_requests
@@ -153,10 +153,27 @@ class Store:
 
     def copy_run(self, run_id: str, other: Store) -> CopiedRun:
         """Copy a run, as far as it has come, into another store. Raises StoreError."""
-        with self._place.guarded("read"), self._engine.connect() as connection:
+        with self._place.guarded("read"), self._snapshot() as connection:
             rows = read_rows(connection, run_id)
-        with other._place.guarded("written"), other._engine.begin() as connection:
-            return write_rows(connection, run_id, rows)
+        with other._place.guarded("read"), other._engine.connect() as connection:
+            there = same_run(connection, rows)
+        with other.claim(there or run_id) as is_ours:
+            if not is_ours and there is not None:
+                raise StoreError(
+                    f"run {there} is running in {other.shown}", hint="Copy it when it has ended."
+                )
+            with other._place.guarded("written"), other._engine.begin() as connection:
+                return write_rows(connection, run_id, rows)
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sa.Connection]:
+        """A connection whose queries see one moment, also while a process writes."""
+        with self._engine.connect() as connection:
+            if self.is_shared:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            else:
+                connection.exec_driver_sql("BEGIN")
+            yield connection
 
     def remove_run(self, run_id: str) -> None:
         """Remove a run and its trials. Raises StoreError, also where a process carries it out."""

@@ -171,6 +171,11 @@ def find_unfinished(store: Store, plan: Plan, command: Sequence[str], host: str 
     return None
 
 
+def is_of_this_machine(run: Run) -> bool:
+    """Whether nothing says that the run is of another machine."""
+    return _is_of_machine(run, machine_facts())
+
+
 def _is_of_machine(run: Run, machine: Mapping[str, str]) -> bool:
     """Whether nothing that the run's environment says about its machine differs."""
     return all(run.environment.facts.get(name, value) == value for name, value in machine.items())

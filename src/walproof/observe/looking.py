@@ -87,11 +87,11 @@ class Looker:
             standbys=self._standbys(),
             receiver=self._receiver() if is_in_recovery else None,
             subscriptions=() if is_in_recovery else self._subscriptions(),
-            lacks=self._ask.lacks,
             replayed=replayed,
             is_paused=is_paused,
             synchronous=read_synchronous(self._ask) if self._settings.get(NAMES) else None,
             prepared=read_prepared(self._ask) if self._settings.get(PREPARED_MOST, "0") != "0" else (),
+            lacks=self._ask.lacks,  # the last: what the others could not read is in it
         )
 
     def _identify(self, now_s: float) -> None:

@@ -60,6 +60,16 @@ def test_nothing_may_be_lost_so_nothing_that_loses_is_there() -> None:
     assert why["wal_writer_delay"].reason == "it does nothing without synchronous_commit=off"
 
 
+@pytest.mark.parametrize("only", [None, ("commit_delay",), ("min_wal_size", "max_wal_size")])
+def test_every_setting_that_moves_is_tried(only: tuple[str, ...] | None) -> None:
+    """Also where it needs another one that nobody moves, and that has what it needs by default."""
+    factors = _space(only=only).factors
+    space = Space(TuningPlan(factors, {}, (), SAFE, Objective("tps", True), 600.0, 1))
+    near = list(space.neighbours(Candidate.of({})))
+    tried = {name for one in near for other in (one, *space.neighbours(one)) for name in other.conf}
+    assert tried == {factor.setting for factor in factors}
+
+
 def test_what_may_be_lost_brings_its_settings() -> None:
     found = _choices(_space(promises=LOSING))
     assert found["synchronous_commit"] == ("off", "on")

@@ -210,12 +210,12 @@ def _from_settings(case: ServerCase) -> Found | None:
 def _size_mb(case: ServerCase, present_mb: int, *, is_crowded: bool, timeout_s: int | None) -> int:
     """max_wal_size without a curve: the present one, unless more is needed or it does not fit."""
     # Without the WAL nothing says where the curve ends, so double it and look again.
-    wanted_mb = 2 * present_mb if is_crowded else present_mb
+    wanted_mb = 2 * present_mb if is_crowded and case.limits.recovery_s is None else present_mb
+    segment_bytes = parse_bytes(case.window.value("wal_segment_size") or "16MB")
     rate = case.wal_per_hour
     if timeout_s is not None and rate is not None:
         # The images of the present checkpoints are in the rate, so it is an upper bound.
         completion = case.window.base("checkpoint_completion_target") or COMPLETION_TARGET
-        segment_bytes = parse_bytes(case.window.value("wal_segment_size") or "16MB")
         wanted_mb = max(wanted_mb, enough_mb(rate * timeout_s / 3600, completion, segment_bytes))
     room = case.limits.wal_disk_bytes
     if room is None:
@@ -224,6 +224,8 @@ def _size_mb(case: ServerCase, present_mb: int, *, is_crowded: bool, timeout_s: 
     most_mb = max(1, (room >> 20) // (3 if case.window.slots else 2))
     if most_mb > 1024:
         most_mb -= most_mb % 1024
+    # With less than two segments no server starts (ReadControlFile, xlog.c).
+    most_mb = max(most_mb, 2 * segment_bytes >> 20)
     if _over_room(case) is not None:
         return min(wanted_mb, most_mb)
     return max(present_mb, min(wanted_mb, most_mb))
@@ -262,6 +264,11 @@ def _short_words(case: ServerCase) -> str:
 
 def _nothing_to_set(case: ServerCase, *, is_short: bool, is_crowded: bool) -> Found:
     timeout = case.window.value("checkpoint_timeout")
+    if is_crowded and case.limits.recovery_s is not None:
+        return Unseen(
+            "max_wal_size",
+            "whether a larger max_wal_size keeps within --recovery-target is known only from the WAL",
+        )
     if is_short:
         return Unseen(
             "max_wal_size",

@@ -115,5 +115,6 @@ def _needed_mb(limits: ServerLimits, study: Study, chosen: ServerPrediction) -> 
     room = limits.wal_disk_bytes
     if room is None or found << 20 <= room:
         return found
-    # What was simulated is known to fit.
-    return None if chosen.has_whole_cycles else room >> 20
+    # What was simulated is known to fit. Else a third of the room: max_wal_size is a soft limit, and what a
+    # slot keeps is beside it.
+    return None if chosen.has_whole_cycles else (room >> 20) // 3

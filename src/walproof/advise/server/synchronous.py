@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.waiting import UNDOING, who_confirms, who_waits
+from walproof.advise.waiting import MANAGED, RESUMING, UNDOING, who_confirms, who_waits
 from walproof.facts.transactions import SynchronousWait
 from walproof.settings.change import Change
 from walproof.settings.durability import DurabilityClass
@@ -53,7 +53,9 @@ def _hanging(seen: SynchronousWait) -> Advice:
             _SENDERS,
             "-- if no standby can be connected now, so that those who wait go on (a failover then loses "
             "commits):",
+            f"-- ({MANAGED})",
             *UNDOING,
+            *RESUMING,
         ),
         costs=("With an empty list a failover loses the commits that no standby has.",),
     )
@@ -124,8 +126,8 @@ def _local(seen: SynchronousWait | None, names: str) -> Advice:
             *_sentences(seen),
             "Until they are connected, synchronous_commit=on would hang every commit.",
         ),
-        steps=(_SENDERS, "-- connect them first, and set synchronous_commit=on then; or, without standbys:",
-               *UNDOING),
+        steps=(_SENDERS, "-- connect them first, and set synchronous_commit=on then; or, without standbys",
+               f"-- ({MANAGED}):", *UNDOING),
         unknown=unknown,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from walproof.advise.waiting import UNDOING, forgotten, say_prepared, who_confirms, who_waits
+from walproof.advise.waiting import MANAGED, UNDOING, forgotten, say_prepared, who_confirms, who_waits
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.analysis.watch.assessment import Assessment
 from walproof.sentences import say_count
@@ -23,7 +23,8 @@ def hanging_commits(seen: Assessment) -> Iterator[Concern]:
         (*who_confirms(wait), *who_waits(wait)),
         (
             "Connect a standby that is named there.",
-            f"If none can be connected, those who wait go on with: {' '.join(UNDOING)}",
+            f"If none can be connected, those who wait go on with: {' '.join(UNDOING)} "
+            f"({MANAGED[0].upper()}{MANAGED[1:]}.)",
         ),
     )
 

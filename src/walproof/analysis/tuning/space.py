@@ -120,7 +120,10 @@ class Space:
         factor = self.factors.get(name)
         for setting, value in factor.needs if factor else ():
             needs.setdefault(setting, set()).add(value)
-        return all(self._value(setting, lines) in values for setting, values in needs.items())
+        # A setting that nobody sets has the version's default, with which the space was made.
+        return all(
+            self._value(setting, lines) in {None, ABSENT, *values} for setting, values in needs.items()
+        )
 
     def _value(self, setting: str, lines: Mapping[str, str]) -> str | None:
         known = self.factors.get(setting)

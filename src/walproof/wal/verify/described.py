@@ -64,10 +64,15 @@ def describe(archive: Archive, reading: ArchiveReading) -> DescribedBackups:
 
 
 def _labels(archive: Archive, problems: list[Problem]) -> Iterator[ArchivedBackup]:
+    seen = set()
     for file in archive.listing.labels:
         label = call(archive.places, read_label, file)
         if isinstance(label, ArchivedBackup):
-            yield label
+            # The server has the last one in its pg_wal, too.
+            place = (label.timeline, label.start, label.stop)
+            if place not in seen:
+                yield label
+            seen.add(place)
         elif isinstance(label, BrokenBackup):
             problems.append(Problem("backup unreadable", f"label of a backup: {label.reason}", label.path))
 
