@@ -94,14 +94,14 @@ def test_a_run_whose_id_is_taken_gets_another(store: Store, tmp_path: Path) -> N
 def test_a_removed_run_leaves_nothing_and_its_number_is_not_given_away(store: Store, url: str) -> None:
     first, second, third = (_filled(store) for _ in range(3))
     kept = _seen(store, third)
-    store.remove_run(second)
-    store.shrink()
+    store.remove_runs([second])
     assert [run.id for run in store.runs()] == [first, third]
     assert (store.trials(second), store.series(second), store.requests(second)) == ((), (), ())
     assert _seen(store, third) == kept
     assert _filled(store) == f"{first}-4"
     reader = Store(url)
     with reader.claim(first), pytest.raises(StoreError, match="is running"):
-        store.remove_run(first)
+        store.remove_runs([third, first])
     reader.close()
     assert len(store.trials(first)) == 2
+    assert _seen(store, third) == kept

@@ -134,11 +134,6 @@ def remove(
     try:
         found = _named(opened, names)
         _require_no_tuning(out, found, is_shared=opened.is_shared)
-        if running := opened.claimed(run.id for run in found):
-            raise StoreError(
-                f"run {min(running)} is running",
-                hint=f'"walproof runs stop {min(running)}" ends it after its present trial.',
-            )
         extents = opened.extents()
         if not yes:
             raise SettingError(
@@ -149,11 +144,10 @@ def remove(
                 ),
                 hint='With --yes they are gone for good; "walproof runs copy" keeps them elsewhere.',
             )
+        opened.remove_runs([run.id for run in found])
         for run in found:
-            opened.remove_run(run.id)
             if store is None:  # of another store's run the page is elsewhere
                 (out / "reports" / f"{run.id}.html").unlink(missing_ok=True)
-        opened.shrink()
     finally:
         opened.close()
     if json:

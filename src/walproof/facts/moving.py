@@ -112,13 +112,11 @@ def delete_rows(connection: sa.Connection, run_id: str) -> None:
 
 def _is_more(connection: sa.Connection, there: str, rows: Rows) -> bool:
     """Whether these rows have all that is there, and more. Raises StoreError where each has its own."""
-    known = read_rows(connection, there)
-
-    def trials(of: Rows) -> set[tuple[int, float]]:
-        return {(row["number"], row["started_at"]) for row in of[TRIAL.name]}
-
-    own, other = trials(known), trials(rows)
-    ended, other_ended = bool(known[RUN_END.name]), bool(rows[RUN_END.name])
+    trials = sa.select(TRIAL.c.number, TRIAL.c.started_at).where(TRIAL.c.run_id == there)
+    own = {(row.number, row.started_at) for row in connection.execute(trials)}
+    other = {(row["number"], row["started_at"]) for row in rows[TRIAL.name]}
+    end = sa.select(RUN_END.c.run_id).where(RUN_END.c.run_id == there)
+    ended, other_ended = connection.scalar(end) is not None, bool(rows[RUN_END.name])
     if own >= other and ended >= other_ended:
         return False
     if own <= other and ended <= other_ended:

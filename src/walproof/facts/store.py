@@ -13,7 +13,7 @@ import math
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -175,18 +175,22 @@ class Store:
                 connection.exec_driver_sql("BEGIN")
             yield connection
 
-    def remove_run(self, run_id: str) -> None:
-        """Remove a run and its trials. Raises StoreError, also where a process carries it out."""
-        with self.claim(run_id) as is_ours:
-            if not is_ours:
-                raise StoreError(
-                    f"run {run_id} is running",
-                    hint=f'"walproof runs stop {run_id}" ends it after its present trial.',
-                )
+    def remove_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove runs and their trials, all or none. Raises StoreError, also where a process carries one
+        out."""
+        with ExitStack() as claims:
+            for run_id in run_ids:
+                if not claims.enter_context(self.claim(run_id)):
+                    raise StoreError(
+                        f"run {run_id} is running",
+                        hint=f'"walproof runs stop {run_id}" ends it after its present trial.',
+                    )
             with self._place.guarded("written"), self._engine.begin() as connection:
-                delete_rows(connection, run_id)
+                for run_id in run_ids:
+                    delete_rows(connection, run_id)
+        self._shrink()
 
-    def shrink(self) -> None:
+    def _shrink(self) -> None:
         """Give the room of removed runs back to the file system; a PostgreSQL does so by itself."""
         if self._place.path is not None:
             # Where another process reads, later runs use the room.
