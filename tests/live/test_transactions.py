@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from tests.cli.command import walproof
 from tests.postgres.replication import SETTINGS, query, run, running_primary, wait_until
 from walproof.facts import Install
+from walproof.facts.transactions import STALLED_S
 from walproof.observe.looking import Looker
 from walproof.observe.server import ServerObserver
 from walproof.postgres.cluster import Cluster
@@ -22,6 +24,7 @@ from walproof.probe.connection import connect_foreign
 
 pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 LIST = "synchronous_standby_names"
+SERVING = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 
@@ -84,6 +87,61 @@ def test_commits_that_hang_are_named_until_a_standby_serves(
                 standby.stop("immediate")
         finally:
             writer.cancel()
+
+
+def test_commits_that_a_connected_standby_does_not_confirm_are_named(
+    primary: Cluster, workspace: Workspace, tmp_path: Path
+) -> None:
+    settings = {**SETTINGS, LIST: "near", "synchronous_commit": "remote_apply"}
+    standby = Standby(primary, workspace, "near")
+    standby.build()
+    try:
+        standby.start(SETTINGS)
+        primary.reload(settings)
+        wait_until(lambda: query(primary, SERVING) == "1")
+        run(primary, "INSERT INTO t VALUES (0)")
+        query(standby, "SELECT pg_wal_replay_pause()")
+        with primary.connect() as writer, primary.connect() as waiter, ThreadPoolExecutor(2) as pool:
+            writer.execute("BEGIN")
+            writer.execute("INSERT INTO t VALUES (1)")
+            commits = [pool.submit(writer.execute, "commit"),
+                       pool.submit(waiter.execute, "INSERT INTO t VALUES (2)")]  # fmt: skip
+            try:
+                wait_until(
+                    lambda: query(primary, f"{WAITING} AND query_start < now() - '11 s'::interval") == "2"
+                )
+                # One look tells it of a COMMIT, and not of a statement that may have worked so long.
+                (concern,) = (
+                    one
+                    for one in concerns(primary, tmp_path).values()
+                    if one["key"] == "synchronous standbys"
+                )
+                assert concern["sentence"].startswith("Commits hang: one has waited for its standbys for 1")
+                assert any(text.startswith("1 of them has waited") for text in concern["evidence"])
+                told = rule(advised(primary, tmp_path), "synchronous_commit")
+                assert (told["weight"], told["changes"]) == ("danger", [])
+                assert told["title"].startswith("Let the standbys that commits wait for confirm again")
+                assert_both_are_stalled(primary)
+            finally:
+                query(standby, "SELECT pg_wal_replay_resume()")
+            for commit in commits:
+                commit.result(30)
+        assert "synchronous standbys" not in concerns(primary, tmp_path)
+    finally:
+        standby.stop("immediate")
+
+
+def assert_both_are_stalled(primary: Cluster) -> None:
+    """Looks that are ten seconds apart tell it of every statement."""
+    with connect_foreign(f"{primary.conninfo} user=watcher") as session:
+        looker = Looker(session)
+        first = looker.look().synchronous
+        time.sleep(STALLED_S)
+        last = looker.look().synchronous
+    assert first is not None
+    assert last is not None
+    assert (first.waiting, first.stalled, last.stalled) == (2, 1, 2)
+    assert last.stalled_s > first.stalled_s > STALLED_S
 
 
 def assert_hanging(primary: Cluster, folder: Path) -> None:

@@ -13,10 +13,14 @@ does."""
 MANAGED = "where Patroni or an operator sets the list, turn its synchronous mode off instead"
 """What ALTER SYSTEM sets goes before what they write, and would stay."""
 RESUMING = (
-    "-- once a standby is connected again:",
     "ALTER SYSTEM RESET synchronous_standby_names;",
     "SELECT pg_reload_conf();",
 )
+LATE = (
+    "See what keeps them from confirming: replay that is paused or held by a query (synchronous_commit = "
+    "remote_apply waits for it), a full or slow disk, the network."
+)
+"""The step where standbys are connected and do not confirm."""
 FORGOTTEN_S = 3600.0
 """A transaction manager ends what it has prepared within seconds; what is so old nobody has in mind."""
 _NAMED = 5
@@ -48,7 +52,14 @@ def who_waits(seen: SynchronousWait) -> tuple[str, ...]:
     began = ""
     if seen.oldest_s is not None:
         began = f"; the statement of the oldest began {format_duration(seen.oldest_s)} ago"
-    return (f"{say_count(seen.waiting, 'session')} {verb} in SyncRep{began}",)
+    told = [f"{say_count(seen.waiting, 'session')} {verb} in SyncRep{began}"]
+    if seen.is_stalled:
+        verb = "has" if seen.stalled == 1 else "have"
+        told.append(
+            f"{seen.stalled} of them {verb} waited for 10 s or longer, one for "
+            f"{format_duration(seen.stalled_s)} at least"
+        )
+    return tuple(told)
 
 
 def forgotten(prepared: tuple[PreparedTransaction, ...]) -> tuple[PreparedTransaction, ...]:

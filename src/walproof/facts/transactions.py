@@ -9,6 +9,8 @@ from walproof.settings.synchronous import SynchronousStandbys, parse_standbys
 CONFIRMING = ("what commits wait for", "who confirms commits", "sessions that wait for standbys")
 PREPARED = "prepared transactions"
 """What is read, as lacks name it."""
+STALLED_S = 10.0
+"""A standby that keeps up confirms within milliseconds, one that catches up a burst within seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,15 @@ class SynchronousWait:
     """Sessions in SyncRep; those of other roles are seen with pg_monitor alone."""
     oldest_s: float | None
     """Seconds since the oldest statement among them began."""
+    stalled: int = 0
+    """Sessions that have waited for at least STALLED_S."""
+    stalled_s: float = 0.0
+    """How long a session has waited at least: since its COMMIT began, or since the look that first saw it."""
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether a commit waits for standbys much longer than one that confirms takes."""
+        return self.stalled_s >= STALLED_S
 
     @property
     def standbys(self) -> SynchronousStandbys:

@@ -26,7 +26,7 @@ from walproof.facts.watch import (
 from walproof.observe import watch_queries as queries
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
-from walproof.observe.transactions import read_prepared, read_synchronous
+from walproof.observe.transactions import SynchronousReader, read_prepared
 from walproof.probe.pair_queries import walsender_name
 
 OWN_SLOTS = "walproof_"
@@ -57,6 +57,7 @@ class Looker:
         self._version: tuple[str, int] | None = None
         self._is_unset: bool | None = None
         self._lists: dict[str, tuple[float, tuple[Any, ...]]] = {}
+        self._synchronous = SynchronousReader()
 
     def look(self) -> WatchLook:
         """Look now. Raises ProbeError when the server is gone or does not even show its clock."""
@@ -89,7 +90,7 @@ class Looker:
             subscriptions=() if is_in_recovery else self._subscriptions(),
             replayed=replayed,
             is_paused=is_paused,
-            synchronous=read_synchronous(self._ask) if self._settings.get(NAMES) else None,
+            synchronous=self._synchronous.read(self._ask) if self._settings.get(NAMES) else None,
             prepared=read_prepared(self._ask) if self._settings.get(PREPARED_MOST, "0") != "0" else (),
             lacks=self._ask.lacks,  # the last: what the others could not read is in it
         )

@@ -13,6 +13,7 @@ from contextlib import closing
 from types import TracebackType
 
 from walproof.facts.server import FLUSH_WAITS, ServerLook, ServerWindow
+from walproof.facts.transactions import SynchronousWait
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
 from walproof.observe.objects import (
@@ -23,7 +24,7 @@ from walproof.observe.objects import (
     read_standbys,
     read_tables,
 )
-from walproof.observe.transactions import read_prepared, read_synchronous
+from walproof.observe.transactions import SynchronousReader, read_prepared
 from walproof.probe.connection import connect_foreign
 from walproof.probe.pair_queries import STANDBY_END
 
@@ -68,6 +69,8 @@ class ServerObserver:
         self._waits: Counter[str] = Counter()
         self._flush_waits: Counter[str] = Counter()
         self._sampled_s = self._looked_s = 0.0
+        self._synchronous = SynchronousReader()
+        self._confirming: SynchronousWait | None = None
 
     def __enter__(self) -> ServerObserver:
         self.look()
@@ -103,6 +106,7 @@ class ServerObserver:
                 None if wal is None else int(wal), None if waiting is None else int(waiting),
             )
         )  # fmt: skip
+        self._confirming = self._synchronous.read(ask)
         self._looked_s = time.monotonic()
 
     def tick(self) -> None:
@@ -150,7 +154,7 @@ class ServerObserver:
             flush_waits=dict(self._flush_waits),
             overrides=read_overrides(ask),
             role=ask.value("the role", _ROLE),
-            synchronous=read_synchronous(ask),
+            synchronous=self._confirming,
             prepared=read_prepared(ask),
             role_lacks=self._role_lacks(),
             lacks=ask.lacks,

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from walproof.facts.transactions import CONFIRMING, PREPARED, PreparedTransaction, SynchronousWait
+from walproof.facts.transactions import (
+    CONFIRMING,
+    PREPARED,
+    STALLED_S,
+    PreparedTransaction,
+    SynchronousWait,
+)
 from walproof.observe.asking import Asking
 from walproof.settings.synchronous import parse_standbys
 
@@ -19,8 +25,14 @@ _SENDERS = """
            coalesce(array_agg(application_name) FILTER (WHERE serves IS NULL), '{}')
       FROM (SELECT application_name, sync_priority > 0 AND state IN ('streaming', 'stopping') AS serves
               FROM pg_stat_replication) AS sender"""
-_WAITING = """
-    SELECT count(*), extract(epoch FROM max(clock_timestamp() - query_start))::float8
+# A COMMIT waits from its beginning on, nearly. Any other statement waits at its end, whenever it began.
+_WAITING = r"""
+    SELECT extract(epoch FROM clock_timestamp())::float8,
+           extract(epoch FROM max(clock_timestamp() - query_start))::float8,
+           coalesce(array_agg(format('%s %s', pid, query_start)), '{}'),
+           coalesce(array_agg(CASE WHEN query ~* '^\s*(commit|end)\M'
+                                   THEN extract(epoch FROM clock_timestamp() - query_start)::float8
+                                   ELSE 0 END), '{}')
       FROM pg_stat_activity WHERE wait_event = 'SyncRep'"""
 # The oldest alone are named, and everybody may see them.
 _PREPARED = """
@@ -29,27 +41,44 @@ _PREPARED = """
       FROM pg_prepared_xacts ORDER BY prepared, gid LIMIT 100"""
 
 
-def read_synchronous(ask: Asking) -> SynchronousWait | None:
-    """Who confirms commits, and who waits; None where no commit waits for a standby."""
-    about_settings, about_senders, about_sessions = CONFIRMING
-    settings = ask.row(about_settings, _SETTINGS)
-    listed = parse_standbys(str(settings[0])) if settings else None
-    if listed is None:
-        return None
-    senders = ask.row(about_senders, _SENDERS)
-    waiting = ask.row(about_sessions, _WAITING)
-    if not senders or not waiting:
-        return None
-    serving, others, unseen = senders
-    return SynchronousWait(
-        names=str(settings[0]),
-        level=str(settings[1]),
-        serving=tuple(map(str, serving)),
-        others=tuple(map(str, others)),
-        unknown=sum(listed.match(str(name)) for name in unseen),
-        waiting=int(waiting[0]),
-        oldest_s=None if waiting[1] is None else float(waiting[1]),
-    )
+class SynchronousReader:
+    """Reads who confirms commits, and remembers who waited: of most statements one look cannot tell how
+    long they have waited."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        """Of each statement that waits: since when it surely has, by the server's clock."""
+
+    def read(self, ask: Asking) -> SynchronousWait | None:
+        """Who confirms commits, and who waits; None where no commit waits for a standby."""
+        before, self._since = self._since, {}
+        about_settings, about_senders, about_sessions = CONFIRMING
+        settings = ask.row(about_settings, _SETTINGS)
+        listed = parse_standbys(str(settings[0])) if settings else None
+        if listed is None:
+            return None
+        senders = ask.row(about_senders, _SENDERS)
+        sessions = ask.row(about_sessions, _WAITING)
+        if not senders or not sessions:
+            return None
+        serving, others, unseen = senders
+        now, oldest_s, waiting, commits_s = sessions
+        self._since = {
+            statement: before.get(statement, float(now) - float(commit_s))
+            for statement, commit_s in zip(waiting, commits_s, strict=True)
+        }
+        waited_s = [float(now) - since for since in self._since.values()]
+        return SynchronousWait(
+            names=str(settings[0]),
+            level=str(settings[1]),
+            serving=tuple(map(str, serving)),
+            others=tuple(map(str, others)),
+            unknown=sum(listed.match(str(name)) for name in unseen),
+            waiting=len(waiting),
+            oldest_s=None if oldest_s is None else float(oldest_s),
+            stalled=sum(seconds >= STALLED_S for seconds in waited_s),
+            stalled_s=max(waited_s, default=0.0),
+        )
 
 
 def read_prepared(ask: Asking) -> tuple[PreparedTransaction, ...]:

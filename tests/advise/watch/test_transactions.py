@@ -34,11 +34,25 @@ def test_commits_that_hang_are_critical_from_the_first_look_on() -> None:
     assert [concern.key for concern in told(synchronous=WAIT)] == ["synchronous standbys"]
 
 
+def test_connected_standbys_that_do_not_confirm_let_commits_hang_as_well() -> None:
+    late = replace(WAIT, serving=("near",), waiting=3, oldest_s=42.0, stalled=2, stalled_s=41.0)
+    (concern,) = told(synchronous=late)
+    assert (concern.key, concern.severity) == ("synchronous standbys", Severity.CRITICAL)
+    assert concern.sentence == "Commits hang: one has waited for its standbys for 41 s at least."
+    assert concern.evidence[1:] == (
+        "3 sessions wait in SyncRep; the statement of the oldest began 42 s ago",
+        "2 of them have waited for 10 s or longer, one for 41 s at least",
+    )
+    assert "replay that is paused" in concern.advice[0]
+    assert "synchronous_standby_names = ''" in concern.advice[-1]
+
+
 @pytest.mark.parametrize(
     "wait",
     [
         pytest.param(None, id="nobody is named"),
         pytest.param(replace(WAIT, serving=("a",), waiting=9), id="usual waits"),
+        pytest.param(replace(WAIT, serving=("a",), waiting=9, stalled_s=9.9), id="a standby catches up"),
         pytest.param(replace(WAIT, level="local"), id="no commit waits"),
         pytest.param(replace(WAIT, unknown=1), id="what is not seen"),
     ],

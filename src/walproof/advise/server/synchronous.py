@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.waiting import MANAGED, RESUMING, UNDOING, who_confirms, who_waits
+from walproof.advise.waiting import LATE, MANAGED, RESUMING, UNDOING, who_confirms, who_waits
 from walproof.facts.transactions import SynchronousWait
 from walproof.settings.change import Change
 from walproof.settings.durability import DurabilityClass
@@ -25,7 +25,7 @@ def synchronous_commit(case: ServerCase) -> Found | None:
     if level is None or names is None:
         return Unseen(_RULE, "its setting is not known")
     seen = case.window.synchronous
-    if seen is not None and seen.is_short and (level in WAITING or seen.waiting):
+    if seen is not None and (seen.is_stalled or (seen.is_short and (level in WAITING or seen.waiting))):
         return _hanging(seen)
     if level == "off" and case.may_lose < DurabilityClass.LAST_COMMITS:
         return _off(case, seen, names)
@@ -44,17 +44,26 @@ def synchronous_commit(case: ServerCase) -> Found | None:
 
 
 def _hanging(seen: SynchronousWait) -> Advice:
+    """They are missing, or they are connected and do not confirm."""
+    is_late = seen.is_short is not True
+    title = (
+        "Let the standbys that commits wait for confirm again"
+        if is_late
+        else ("Connect the standbys that commits wait for")
+    )
+    unless = "they cannot confirm" if is_late else "no standby can be connected"
+    resumed = f"-- once {'they confirm' if is_late else 'a standby is connected'} again:"
     return Advice(
         _RULE,
         Weight.DANGER,
-        "Connect the standbys that commits wait for, or let commits go on without them",
-        ("Commits hang.", *_sentences(seen)),
+        f"{title}, or let commits go on without them",
+        ("Commits hang.", *_sentences(seen), *((LATE,) if is_late else ())),
         steps=(
             _SENDERS,
-            "-- if no standby can be connected now, so that those who wait go on (a failover then loses "
-            "commits):",
+            f"-- if {unless} now, so that those who wait go on (a failover then loses commits):",
             f"-- ({MANAGED})",
             *UNDOING,
+            resumed,
             *RESUMING,
         ),
         costs=("With an empty list a failover loses the commits that no standby has.",),

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from walproof.advise.waiting import MANAGED, UNDOING, forgotten, say_prepared, who_confirms, who_waits
+from walproof.advise.waiting import (
+    LATE,
+    MANAGED,
+    UNDOING,
+    forgotten,
+    say_prepared,
+    who_confirms,
+    who_waits,
+)
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.analysis.watch.assessment import Assessment
 from walproof.sentences import say_count
 from walproof.settings.synchronous import WAITING
+from walproof.units import format_duration
 
 
 def hanging_commits(seen: Assessment) -> Iterator[Concern]:
-    """Fewer standbys are connected than a commit waits for."""
+    """Fewer standbys are connected than a commit waits for, or those that are do not confirm."""
     wait = None if seen.look is None else seen.look.synchronous
-    if wait is None or not wait.is_short or not (wait.level in WAITING or wait.waiting):
+    if wait is None:
+        return
+    if wait.is_short and (wait.level in WAITING or wait.waiting):
+        why = "too few of the standbys that they wait for are connected"
+        step, unless = "Connect a standby that is named there.", "none can be connected"
+    elif wait.is_stalled:
+        why = f"one has waited for its standbys for {format_duration(wait.stalled_s)} at least"
+        step, unless = LATE, "they cannot confirm now"
+    else:
         return
     yield Concern(
         "synchronous standbys",
         Severity.CRITICAL,
-        "Commits hang: too few of the standbys that they wait for are connected.",
+        f"Commits hang: {why}.",
         (*who_confirms(wait), *who_waits(wait)),
         (
-            "Connect a standby that is named there.",
-            f"If none can be connected, those who wait go on with: {' '.join(UNDOING)} "
+            step,
+            f"If {unless}, those who wait go on with: {' '.join(UNDOING)} "
             f"({MANAGED[0].upper()}{MANAGED[1:]}.)",
         ),
     )
