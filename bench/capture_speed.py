@@ -29,7 +29,6 @@ from walproof.lab.receiver import SegmentReceiver
 from walproof.lab.segments import SegmentFolder
 from walproof.probe.bursts import BurstStream, may_rest
 from walproof.probe.connection import connect_foreign, streaming_parameters
-from walproof.probe.replication import ReplicationStream
 from walproof.settings.session import PATIENCE_S
 from walproof.units import Lsn
 
@@ -105,7 +104,7 @@ def take(name: str, server: Server, address: str, folder: Path, start: Lsn, end:
         connection.execute("SELECT pg_copy_physical_replication_slot('backlog', %s)", [slot])
     conninfo = f"host={address} user=postgres dbname=postgres"
     if name == "walproof":
-        command = [sys.executable, __file__, "--receive", conninfo, slot, str(folder), str(start), str(end)]
+        command = [sys.executable, __file__, "--receive", conninfo, str(folder), str(start), str(end)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         measured = json.loads(done.stdout)
         seconds, spent = float(measured["seconds"]), float(measured["cpu_s"])
@@ -131,18 +130,19 @@ def take(name: str, server: Server, address: str, folder: Path, start: Lsn, end:
     return seconds, spent
 
 
-def receive(conninfo: str, slot: str, folder: str, start: str, end: str) -> None:
+def receive(conninfo: str, folder: str, start: str, end: str) -> None:
     """Receive as ``wal capture`` does; runs in a process of its own."""
     first, last = Lsn.parse(start), Lsn.parse(end)
     began, spent = time.monotonic(), time.process_time()
     with connect_foreign(conninfo) as control:
         parameters = streaming_parameters(conninfo, control, PATIENCE_S)
         with (
-            ReplicationStream(parameters) as session,
+            BurstStream(
+                parameters, "walproof_bench", rests=may_rest(control), timeout_s=PATIENCE_S
+            ) as stream,
             SegmentFolder(Path(folder), 1, SEGMENT, first) as segments,
         ):
-            stream = BurstStream(session, rests=may_rest(control), timeout_s=PATIENCE_S)
-            stream.start(slot, first, 1)
+            stream.start(first, 1)
             with SegmentReceiver(stream, segments, PATIENCE_S, lambda: None) as receiver:
                 receiver.wait_for(last, PATIENT_S)
                 receiver.stop()

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
 from tests.probe.conftest import Server
+from walproof.probe import bursts
 from walproof.probe.bursts import BurstStream, may_rest
 from walproof.probe.connection import connect_foreign, streaming_parameters
-from walproof.probe.replication import Keepalive, ReplicationStream, StreamEnd
+from walproof.probe.replication import Keepalive, StreamEnd
 from walproof.probe.slot import look_at_slot
 from walproof.units import Lsn
 
@@ -26,16 +28,16 @@ _END = "SELECT pg_current_wal_flush_lsn()::text"
 class _Reader:
     """Reads a stream, and asserts that no byte is missing."""
 
-    def __init__(
-        self, session: ReplicationStream, control: psycopg.Connection[TupleRow], rests: bool
-    ) -> None:
-        session.make_slot(SLOT)
-        identity = session.identify()
-        self.pid = session.pid
+    def __init__(self, stream: BurstStream, control: psycopg.Connection[TupleRow]) -> None:
+        self.stream = stream
+        identity = stream.session.identify()
         self.position = int(identity.flushed) // (16 << 20) * (16 << 20)
-        self.stream = BurstStream(session, rests=rests, timeout_s=30.0)
-        self.stream.start(SLOT, Lsn(self.position), identity.timeline)
+        stream.start(Lsn(self.position), identity.timeline)
         self._control = control
+
+    @property
+    def pid(self) -> int:
+        return self.stream.session.pid
 
     def read_until(self, is_over: Callable[[], bool], patience_s: float = 0.05) -> None:
         deadline = time.monotonic() + 30
@@ -58,11 +60,10 @@ class _Reader:
 
 @contextmanager
 def _reading(server: Server, *, rests: bool = True) -> Iterator[_Reader]:
-    with (
-        connect_foreign(server.conninfo) as control,
-        ReplicationStream(streaming_parameters(server.conninfo, control, 30.0)) as session,
-    ):
-        yield _Reader(session, control, rests)
+    with connect_foreign(server.conninfo) as control:
+        parameters = streaming_parameters(server.conninfo, control, 30.0)
+        with BurstStream(parameters, SLOT, rests=rests, timeout_s=30.0) as stream:
+            yield _Reader(stream, control)
 
 
 def _states_under_load(server: Server, *, rests: bool) -> list[str]:
@@ -106,6 +107,66 @@ def test_what_is_confirmed_in_a_rest_reaches_the_server_after_it(server: Server)
         assert (look_at_slot(writer, SLOT).confirmed or 0) < reader.position
         told = reader.position
         reader.read_until(lambda: look_at_slot(writer, SLOT).confirmed == told)
+
+
+def _open_files(pid: int) -> int:
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def _slots(connection: psycopg.Connection[tuple[object, ...]]) -> dict[str, str]:
+    rows = connection.execute(
+        "SELECT slot_name::text, restart_lsn::text FROM pg_replication_slots"
+    ).fetchall()
+    return {str(name): str(lsn) for name, lsn in rows}
+
+
+def test_a_walsender_keeps_few_files_open_however_long_it_streams(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that may open no more files is down: PANIC while it writes a slot."""
+    monkeypatch.setattr(bursts, "SESSION_STARTS", 3)
+    with _reading(server) as reader, server.connect() as writer:
+        writer.execute("CREATE TABLE IF NOT EXISTS files (i int)")
+        reader.read_all()
+        most, pids = _open_files(reader.pid) + 4, {reader.pid}
+        for _ in range(10):
+            reader.stream.confirm(reader.position, reader.position, wants_reply=False)
+            writer.execute("INSERT INTO files SELECT generate_series(1, 100)")
+            reader.read_all()
+            reader.read_until(lambda: reader.state == "startup")
+            assert _open_files(reader.pid) <= most
+            pids.add(reader.pid)
+        told = reader.position
+        reader.stream.confirm(told, told, wants_reply=False)
+        reader.read_until(lambda: (look_at_slot(writer, SLOT).confirmed or 0) >= told)
+        assert len(pids) >= 3
+        # The session before has ended, and its slot with it.
+        (name,) = _slots(writer)
+        assert name.startswith(f"{SLOT}_")
+    with server.connect() as owner:
+        deadline = time.monotonic() + 10
+        while _slots(owner):
+            assert time.monotonic() < deadline
+
+
+def test_where_no_slot_is_left_for_another_session_the_stream_stays(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bursts, "SESSION_STARTS", 2)
+    with _reading(server) as reader, server.connect() as writer:
+        pid = reader.pid
+        left = "current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots)"
+        writer.execute(
+            f"SELECT pg_create_physical_replication_slot('full_' || i, false, true)"
+            f" FROM generate_series(1, {left}) AS i".encode()
+        )
+        writer.execute("CREATE TABLE IF NOT EXISTS files (i int)")
+        for _ in range(6):
+            writer.execute("INSERT INTO files SELECT generate_series(1, 100)")
+            reader.read_all()
+        reader.read_until(lambda: reader.state == "streaming")
+        assert reader.pid == pid
+        assert _open_files(pid) <= 40
 
 
 def test_a_session_that_ends_in_a_rest_says_why(server: Server) -> None:

@@ -1,8 +1,8 @@
 """Takes a recording of a running server's WAL, alongside production.
 
-One session holds a temporary slot and streams from it; a second one asks how far the WAL has come. Whatever
-becomes of walproof, the server ends the first session, and the slot with it. While walproof lives, it ends
-the recording when the server keeps too much WAL for it.
+One session holds a temporary slot and streams from it (now and then another takes over); a second one asks
+how far the WAL has come. Whatever becomes of walproof, the server ends the first session, and the slot with
+it. While walproof lives, it ends the recording when the server keeps too much WAL for it.
 
 Needs the attribute REPLICATION, membership in pg_monitor, and a line for replication in pg_hba.conf; reads
 only.
@@ -30,7 +30,6 @@ from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder, seg
 from walproof.probe.bursts import BurstStream, may_rest
 from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
 from walproof.probe.relations import read_relations
-from walproof.probe.replication import ReplicationStream
 from walproof.probe.slot import SlotLook, look_at_slot
 from walproof.settings.session import PATIENCE_S
 from walproof.units import Lsn, format_bytes
@@ -109,18 +108,18 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
     with connect_foreign(order.conninfo) as control:
         settings, segment_bytes = _prepare(control, order)
         slot = f"walproof_{secrets.token_hex(6)}"
+        parameters = streaming_parameters(order.conninfo, control, order.timeout_s)
+        rests = may_rest(control)
         with (
             _Room(order) as room,
-            ReplicationStream(streaming_parameters(order.conninfo, control, order.timeout_s)) as session,
+            BurstStream(parameters, slot, rests=rests, timeout_s=order.timeout_s) as stream,
         ):
-            session.make_slot(slot)
-            identity = session.identify()
+            identity = stream.session.identify()
             if identity.system_identifier != relations.system_identifier:
                 raise ProbeError("the server that streams is not the one that was asked for its relations")
             start = segment_start(identity.flushed, segment_bytes)
-            stream = BurstStream(session, rests=may_rest(control), timeout_s=order.timeout_s)
-            stream.start(slot, start, identity.timeline)
-            tell(Beginning(slot, session.is_encrypted, _one(control, "SHOW max_slot_wal_keep_size")))
+            stream.start(start, identity.timeline)
+            tell(Beginning(slot, stream.session.is_encrypted, _one(control, "SHOW max_slot_wal_keep_size")))
             with (
                 kind(order.folder, identity.timeline, segment_bytes, start) as segments,
                 SegmentReceiver(stream, segments, order.timeout_s, lambda: _hang_up(control)) as receiver,

@@ -172,13 +172,12 @@ class WalFeed:
         with connect_foreign(self._conninfo) as control:
             _refuse(control)
             parameters = streaming_parameters(self._conninfo, control, PATIENCE_S)
-            with ReplicationStream(parameters) as session:
-                slot = f"walproof_watch_{secrets.token_hex(6)}"
-                session.make_slot(slot)
-                beginning = _beginning(control, session, self._settings)
+            slot = f"walproof_watch_{secrets.token_hex(6)}"
+            rests = may_rest(control)
+            with BurstStream(parameters, slot, rests=rests, timeout_s=PATIENCE_S) as stream:
+                beginning = _beginning(control, stream.session, self._settings)
                 self._sink = self._begin(beginning)
-                stream = BurstStream(session, rests=may_rest(control), timeout_s=PATIENCE_S)
-                stream.start(slot, Lsn(beginning.start), beginning.timeline)
+                stream.start(Lsn(beginning.start), beginning.timeline)
                 self._state = replace(self._state, received=beginning.start)
                 self._go(StreamPhase.CATCHING_UP)
                 self._late = _LATE_LOOKS
@@ -198,7 +197,7 @@ class WalFeed:
                 heard_s = time.monotonic()
                 message = None
             else:
-                message = self._next(stream, slot)
+                message = self._next(stream)
             now_s = time.monotonic()
             wants_reply = False
             if message is not None:
@@ -227,7 +226,7 @@ class WalFeed:
                 end = self._look(control, slot)
                 told_s = time.monotonic()
 
-    def _next(self, stream: BurstStream, slot: str) -> WalData | Keepalive | None:
+    def _next(self, stream: BurstStream) -> WalData | Keepalive | None:
         """The next message, also where the WAL goes on with another timeline. Raises StreamEnd, WalError."""
         try:
             return stream.receive(_WAIT_S)
@@ -237,7 +236,7 @@ class WalFeed:
             with self._lock:
                 assert self._sink is not None
                 self._sink.switch_timeline(end.timeline, end.lsn)
-            stream.start(slot, end.lsn, end.timeline)
+            stream.start(end.lsn, end.timeline)
             return None
 
     def _take(self, start: int, data: memoryview) -> None:

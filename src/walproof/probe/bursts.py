@@ -2,9 +2,14 @@
 
 A server wakes a walsender at every flush, and the walsender its client. Where they share busy processors with
 backends, that costs more than reading and sending the WAL. So once all has come, the stream is ended, and
-asked for again half a second later, in the same session, which keeps the temporary slot:
+asked for again half a second later, in the same session, which keeps a temporary slot:
 
     STREAMING --all has come--> ENDING --> RESTING --half a second--> STARTING --> STREAMING
+
+A walsender leaves a segment's file open at each end of a stream (14 to 18: StartReplication in walsender.c
+makes a reader each time, and closes none), and a server that may open no more files is down by PANIC. So
+after SESSION_STARTS streams another session with a slot of its own goes on, and the one before ends once all
+has come through the new one.
 
 Meanwhile nobody waits for a flush. (Before 16 a flush wakes each walsender, but this one finds nothing to do:
 WalSndWakeup in walsender.c.) pg_stat_replication shows a session that rests in the state "startup".
@@ -15,14 +20,19 @@ The stream is not ended where that would be a nuisance (`may_rest`). It is read 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from enum import Enum, auto
+from types import TracebackType
 
 import psycopg
 from psycopg.rows import TupleRow
 
+from walproof.errors import ProbeError
 from walproof.probe.replication import Halted, Keepalive, ReplicationStream, WalData
 from walproof.units import Lsn
 
+SESSION_STARTS = 100
+"""Streams of a session. A server's processes may have 1,024 files open by default, 256 on some systems."""
 _REST_S = 0.5
 _LEAST_REST_S = 0.05
 _REST_BYTES = 4 << 20
@@ -52,18 +62,33 @@ def may_rest(beside: psycopg.Connection[TupleRow]) -> bool:
 
 
 class BurstStream:
-    """Reads from a session, and leaves it to its owner to end it. A single thread may use it at a time."""
+    """Context manager: a session with a temporary slot, and those that follow it. A single thread may use it
+    at a time."""
 
-    def __init__(self, stream: ReplicationStream, *, rests: bool, timeout_s: float) -> None:
-        """``timeout_s``: how long the server keeps a session that is silent."""
-        self._stream = stream
+    def __init__(self, parameters: Mapping[str, str], slot: str, *, rests: bool, timeout_s: float) -> None:
+        """Connect with the libpq parameters of `streaming_parameters`, and make the slot. Raises ProbeError.
+
+        ``slot``: its name; those of later sessions begin with it and ``_``. ``timeout_s``: how long the
+        server keeps a session that is silent.
+        """
+        self._parameters = parameters
+        self._slots = self._slot = slot
         self._rests = rests
         self._most_s = min(_REST_S, timeout_s * _SHARE_OF_PATIENCE)
+        self.session = self._open(slot)
+        """The present one."""
+        self._retiring: ReplicationStream | None = None
+        """The one before, until all has come through the present one."""
+        self._count = 1
+        """Sessions so far."""
+        self._starts = 0
+        """Streams of the present session."""
         self._phase = _Phase.STREAMING
-        self._slot = ""
         self._timeline = 0
         self._position = 0
-        self._owed: tuple[int, int] | None = None
+        self._confirmed: tuple[int, int] | None = None
+        self._is_owed = False
+        """Whether the server has not been told what is confirmed."""
         self._began_s = time.monotonic()
         """When the last rest began."""
         self._resting_until_s = 0.0
@@ -71,11 +96,22 @@ class BurstStream:
         """What came since then."""
         self._lag_bytes = 0
 
-    def start(self, slot: str, lsn: Lsn, timeline: int) -> None:
+    def __enter__(self) -> BurstStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the sessions, and the slots with them."""
+        self._retire()
+        self.session.close()
+
+    def start(self, lsn: Lsn, timeline: int) -> None:
         """Begin to stream from ``lsn`` on. Raises ProbeError."""
-        self._stream.start(slot, lsn, timeline)
+        self.session.start(self._slot, lsn, timeline)
+        self._starts += 1
         self._phase = _Phase.STREAMING
-        self._slot, self._position, self._timeline = slot, int(lsn), timeline
+        self._position, self._timeline = int(lsn), timeline
 
     def receive(self, patience_s: float) -> WalData | Keepalive | None:
         """Return the next message; None if no whole one has come within ``patience_s``. Raises StreamEnd."""
@@ -83,10 +119,10 @@ class BurstStream:
             self._rest(patience_s)
             return None
         if self._phase is _Phase.STARTING:
-            if self._stream.has_started(patience_s):
+            if self.session.has_started(patience_s):
                 self._phase = _Phase.STREAMING
-                if self._owed is not None:
-                    self.confirm(*self._owed, wants_reply=False)
+                if self._is_owed and self._confirmed is not None:
+                    self.confirm(*self._confirmed, wants_reply=False)
             return None
         message = self._next(patience_s)
         if isinstance(message, Halted):
@@ -99,18 +135,19 @@ class BurstStream:
     def confirm(self, written: int, flushed: int, *, wants_reply: bool) -> None:
         """Tell the server what has arrived, and what it may recycle: now, or when it streams again. Raises
         StreamEnd."""
-        self._owed = None if self._phase is _Phase.STREAMING else (written, flushed)
-        if self._phase is _Phase.STREAMING:
-            self._stream.confirm(written, flushed, wants_reply=wants_reply)
+        self._confirmed = (written, flushed)
+        self._is_owed = self._phase is not _Phase.STREAMING
+        if not self._is_owed:
+            self.session.confirm(written, flushed, wants_reply=wants_reply)
 
     def _next(self, patience_s: float) -> WalData | Keepalive | Halted | None:
         if self._rests:
-            return self._stream.receive(patience_s)
-        message = self._stream.receive(0.0)
+            return self.session.receive(patience_s)
+        message = self.session.receive(0.0)
         if message is None:
             if self._lag_bytes < _LAG_BYTES:
                 time.sleep(min(_LEAST_REST_S, patience_s))
-            message = self._stream.receive(patience_s)
+            message = self.session.receive(patience_s)
         return message
 
     def _took(self, message: WalData) -> None:
@@ -118,10 +155,11 @@ class BurstStream:
         self._bytes += len(message.data)
         self._lag_bytes = message.lag_bytes
         if self._rests and self._phase is _Phase.STREAMING and message.lag_bytes == 0:
-            self._stream.halt()
+            self.session.halt()
             self._phase = _Phase.ENDING
 
     def _begin_rest(self) -> None:
+        self._retire()
         now_s = time.monotonic()
         bytes_per_s = self._bytes / max(now_s - self._began_s, _LEAST_REST_S)
         rest_s = min(self._most_s, max(_LEAST_REST_S, _REST_BYTES / max(bytes_per_s, 1.0)))
@@ -133,5 +171,35 @@ class BurstStream:
         if left_s > 0:
             time.sleep(min(left_s, patience_s))
         if left_s <= patience_s:
-            self._stream.ask_to_start(self._slot, Lsn(self._position), self._timeline)
+            if self._starts >= SESSION_STARTS:
+                self._renew()
+            self.session.ask_to_start(self._slot, Lsn(self._position), self._timeline)
+            self._starts += 1
             self._phase = _Phase.STARTING
+
+    def _renew(self) -> None:
+        """Go on in another session. Where the server has no walsender or slot left for it, this one stays,
+        and streams without rests."""
+        name = f"{self._slots}_{self._count + 1}"
+        try:
+            fresh = self._open(name)
+        except ProbeError:
+            self._rests = False
+            return
+        self._retiring, self.session, self._slot = self.session, fresh, name
+        self._count, self._starts, self._is_owed = self._count + 1, 0, True
+
+    def _open(self, slot: str) -> ReplicationStream:
+        """A session with a slot of that name. Raises ProbeError."""
+        session = ReplicationStream(self._parameters)
+        try:
+            session.make_slot(slot)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _retire(self) -> None:
+        if self._retiring is not None:
+            self._retiring.close()
+            self._retiring = None

@@ -224,6 +224,9 @@ class ReplicationStream:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         """End the session, and the slot with it."""
         self._connection.finish()
 
