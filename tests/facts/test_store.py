@@ -7,6 +7,7 @@ import gc
 import json
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -240,6 +241,17 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         Store(path)
     assert str(path) in caught.value.message
+
+
+def test_a_path_with_characters_of_a_url_is_that_file(tmp_path: Path) -> None:
+    folder = tmp_path / "a?b#c%41{d}"
+    path = folder / "walproof.sqlite"
+    store = Store(path)
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    store.close()
+    assert list(tmp_path.iterdir()) == [folder]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT id FROM run").fetchall() == [(run.id,)]
 
 
 def test_a_password_is_never_shown() -> None:

@@ -53,7 +53,7 @@ def recorder(path: Path, limits: HistoryLimits | None = None, time: Time | None 
 
 
 def test_what_was_added_is_read_again_while_it_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "a b?.sqlite"
+    path = tmp_path / "a b?c#d%41" / "w.sqlite"
     with recorder(path) as written:
         records = [record(0), outage(2), record(4, severity=2)]
         written.add([("db1", record) for record in records] + [("db2", record(1))])
@@ -69,6 +69,7 @@ def test_what_was_added_is_read_again_while_it_is_written(tmp_path: Path) -> Non
             assert [name for name, _ in history.records()] == ["db1", "db1", "db1", "db2"]
             assert history.every_s() == 2.0
     assert path.stat().st_mode & 0o077 == 0
+    assert list(tmp_path.iterdir()) == [path.parent]
 
 
 def test_a_session_has_a_number_of_its_own(tmp_path: Path) -> None:

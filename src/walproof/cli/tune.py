@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,9 +188,11 @@ def present(tuning: Tuning, given: TuneOptions) -> TuneView:
         write_file(folder / "walproof.conf", view.conf_text)
     if given.export is not None:
         from walproof.analysis.tuning.export import export_study
+        from walproof.facts.place import sqlite_url
 
         count = export_study(view.facts, given.export, view.asked.name)
-        sys.stderr.write(f"{count} trials written: optuna-dashboard sqlite:///{given.export}\n")
+        shown = shlex.quote(str(sqlite_url(given.export)))
+        sys.stderr.write(f"{count} trials written: optuna-dashboard {shown}\n")
     if given.json:
         sys.stdout.write(to_json(view))
     else:

@@ -138,10 +138,15 @@ def _read(text: str) -> tuple[str, str]:
     return "", file
 
 
+def sqlite_url(path: Path | str) -> sa.URL:
+    """SQLAlchemy's URL of an SQLite file, in which no character of the path has a meaning of its own."""
+    return sa.URL.create("sqlite", database=str(path))
+
+
 def open_engine(place: StorePlace) -> sa.Engine:
     """SQLAlchemy's engine for it."""
     if place.path is not None:
-        engine = sa.create_engine(f"sqlite:///{place.path}")
+        engine = sa.create_engine(sqlite_url(place.path))
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
     # A server that was away and is back has closed the connections that are kept.

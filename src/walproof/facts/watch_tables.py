@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from walproof.errors import StoreError
 from walproof.facts.codec import from_json, to_json
+from walproof.facts.place import sqlite_url
 from walproof.facts.watch import WatchRecord
 
 HISTORY_FORMAT = 2
@@ -78,7 +79,7 @@ def unpack(body: bytes) -> WatchRecord:
 
 def writing_engine(path: Path) -> sa.Engine:
     """Open an existing file, empty or a history."""
-    engine = sa.create_engine(f"sqlite:///{path}")
+    engine = sa.create_engine(sqlite_url(path))
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:
@@ -94,7 +95,9 @@ def writing_engine(path: Path) -> sa.Engine:
 
 def reading_engine(path: Path) -> sa.Engine:
     """Open a file in a place that may not be writable."""
-    engine = sa.create_engine(f"sqlite:///file:{quote(str(path))}?mode=ro&uri=true")
+    # SQLite's own URI: https://sqlite.org/uri.html.
+    file = sqlite_url(f"file:{quote(str(path))}").update_query_dict({"uri": "true"})
+    engine = sa.create_engine(file.update_query_dict({"mode": "ro"}))
     try:
         with engine.connect() as connection:
             connection.execute(sa.select(sa.literal(1)))
@@ -102,7 +105,7 @@ def reading_engine(path: Path) -> sa.Engine:
     except SQLAlchemyError:
         # In WAL mode readers, too, need a file beside it, unless nobody is going to write.
         engine.dispose()
-        engine = sa.create_engine(f"sqlite:///file:{quote(str(path))}?immutable=1&uri=true")
+        engine = sa.create_engine(file.update_query_dict({"immutable": "1"}))
     return engine
 
 

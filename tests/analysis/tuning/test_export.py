@@ -13,6 +13,7 @@ from tests.analysis.tuning.synthetic import FACTORS, limited, peaked, plan_of
 from walproof.analysis.tuning.export import export_study
 from walproof.analysis.tuning.search import TuneSearch
 from walproof.errors import AnalysisError
+from walproof.facts.place import sqlite_url
 from walproof.facts.tuning import Purpose, TuningFacts
 
 
@@ -24,9 +25,10 @@ def facts() -> TuningFacts:
 
 
 def test_the_study_has_each_trial(facts: TuningFacts, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    path = tmp_path / "tuning.db"
+    path = tmp_path / "a?b#c%41{d}.db"
     count = export_study(facts, path)
-    storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+    assert list(tmp_path.iterdir()) == [path]
+    storage = optuna.storages.RDBStorage(str(sqlite_url(path)))
     request.addfinalizer(storage.engine.dispose)
     (name,) = optuna.get_all_study_names(storage)
     study = optuna.load_study(study_name=name, storage=storage)

@@ -15,6 +15,7 @@ from walproof.analysis.tuning.race import second_limit
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import written
 from walproof.errors import AnalysisError
+from walproof.facts.place import sqlite_url
 from walproof.facts.tuning import Purpose, TuningFacts
 
 
@@ -62,7 +63,7 @@ def export_study(facts: TuningFacts, path: Path, name: str = "walproof tune") ->
                 },
             )
         )
-    storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+    storage = optuna.storages.RDBStorage(str(sqlite_url(path)))
     try:
         study = optuna.create_study(
             storage=storage,
