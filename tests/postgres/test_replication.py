@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.postgres.replication import SETTINGS, query, run, running_primary, wa
 from walproof.errors import ClusterError
 from walproof.facts import Install
 from walproof.postgres.chain import Chain, StandbyPlan
+from walproof.postgres.cluster import Cluster
 from walproof.postgres.link import Link
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
@@ -144,3 +146,27 @@ def test_a_link_delays_narrows_and_severs(embedded: Install, workspace: Workspac
         link.mend()
         link.shape()
         psycopg.connect(conninfo).close()
+
+
+def test_a_link_passes_on_that_an_end_was_reset(embedded: Install, workspace: Workspace) -> None:
+    """A process that dies before it has read what was sent to it resets the connection; the others wait."""
+    upstream = Cluster(embedded, workspace, workspace.make_folder("upstream"))
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client:
+        listening.bind(str(workspace.sockets / f".s.PGSQL.{upstream.port}"))
+        listening.listen()
+        with Link(workspace, upstream) as link:
+            client.connect(str(link.path))
+            client.settimeout(30)
+            server, _ = listening.accept()
+            with server:
+                client.sendall(b"a reply of standby")
+                server.recv(1, socket.MSG_PEEK)
+            assert client.recv(1) == b""
+
+
+def test_a_link_that_cannot_listen_says_so(embedded: Install, workspace: Workspace) -> None:
+    upstream = Cluster(embedded, workspace, workspace.make_folder("upstream"))
+    link = Link(workspace, upstream)
+    link.path.touch()
+    with pytest.raises(ClusterError, match=r"no link can listen on .*: Address already in use"), link:
+        pass

@@ -18,6 +18,7 @@ from collections import deque
 from pathlib import Path
 from types import TracebackType
 
+from walproof.errors import ClusterError
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
@@ -43,6 +44,7 @@ class Link:
         self._user = workspace.user
         self._port = workspace.take_port()
         self._is_open = True
+        self._listening = socket.socket(socket.AF_UNIX)
         self._loop = asyncio.new_event_loop()
         self._connections: set[asyncio.StreamWriter] = set()
         self._relays: set[asyncio.Task[None]] = set()
@@ -50,6 +52,15 @@ class Link:
         self._thread = threading.Thread(target=self._run, name="walproof-link", daemon=True)
 
     def __enter__(self) -> Link:
+        """Listen. Raises ClusterError."""
+        try:
+            with acting_as(self._user):
+                # The socket belongs to the user of the standby's server, which may thus connect to it.
+                self._listening.bind(str(self.path))
+        except OSError as error:
+            self._listening.close()
+            self._loop.close()
+            raise ClusterError(f'no link can listen on "{self.path}": {error.strerror}') from error
         self._thread.start()
         assert self._ready.wait(_START_PATIENCE_S), "the link listens"
         return self
@@ -63,7 +74,7 @@ class Link:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         with acting_as(self._user):
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
 
     @property
     def route(self) -> str:
@@ -84,7 +95,8 @@ class Link:
         self._is_open = True
 
     @property
-    def _path(self) -> Path:
+    def path(self) -> Path:
+        """The socket on which it listens."""
         return self._sockets / f".s.PGSQL.{self._port}"
 
     def _run(self) -> None:
@@ -96,11 +108,7 @@ class Link:
         self._loop.close()
 
     async def _listen(self) -> None:
-        listening = socket.socket(socket.AF_UNIX)
-        with acting_as(self._user):
-            # The socket belongs to the user of the standby's server, which may thus connect to it.
-            listening.bind(str(self._path))
-        self._server = await asyncio.start_unix_server(self._relay, sock=listening)
+        self._server = await asyncio.start_unix_server(self._relay, sock=self._listening)
 
     async def _end(self) -> None:
         self._server.close()
@@ -152,14 +160,16 @@ class Link:
 
         async def read() -> None:
             nonlocal held, ended
-            while data := await reader.read(_CHUNK_BYTES):
-                async with changed:
-                    room = _IN_FLIGHT_BYTES if self.delay_s else _BUFFER_BYTES
-                    while held >= room:
-                        await changed.wait()
-                    waiting.append((time.monotonic() + self.delay_s, data))
-                    held += len(data)
-                    changed.notify_all()
+            # A reset is an end, too: of a process that died before it had read what was sent to it.
+            with contextlib.suppress(OSError):
+                while data := await reader.read(_CHUNK_BYTES):
+                    async with changed:
+                        room = _IN_FLIGHT_BYTES if self.delay_s else _BUFFER_BYTES
+                        while held >= room:
+                            await changed.wait()
+                        waiting.append((time.monotonic() + self.delay_s, data))
+                        held += len(data)
+                        changed.notify_all()
             async with changed:
                 ended = True
                 changed.notify_all()
