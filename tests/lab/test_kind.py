@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+import psycopg
 import pytest
 
 import walproof
@@ -30,7 +32,8 @@ from walproof.lab.kinds import registry as lab_registry
 from walproof.lab.reading import check_study
 from walproof.lab.session import opened_bench, ready_to_run
 from walproof.lab.study import built_in_names, read_study, resolve
-from walproof.lab.trial import TrialOrder, run_trial
+from walproof.lab.trial import Bench, TrialOrder, run_trial
+from walproof.postgres.cluster import Cluster
 from walproof.report.kinds import registry as report_registry
 from walproof.report.kinds.registry import report_kind
 
@@ -192,6 +195,10 @@ def test_the_report_names_the_load_of_each_kind(embedded: Install) -> None:
 
 @pytest.mark.live
 @pytest.mark.parametrize(
+    "error",
+    [DiskError("the run is void: the machine was in the way"), psycopg.errors.DiskFull("the run is void")],
+)
+@pytest.mark.parametrize(
     ("changes", "broken"),
     [
         ({"crash": {}}, "kinds.throughput.kind.crash_and_recover"),
@@ -199,12 +206,17 @@ def test_the_report_names_the_load_of_each_kind(embedded: Install) -> None:
     ],
 )
 def test_what_is_added_and_fails_leaves_the_trial(
-    embedded: Install, work: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], broken: str
+    embedded: Install,
+    work: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    broken: str,
+    error: Exception,
 ) -> None:
     """A window that was measured stays measured."""
 
     def fail(*_: object, **__: object) -> None:
-        raise DiskError("the run is void: the machine was in the way")
+        raise error
 
     monkeypatch.setattr(f"walproof.lab.{broken}", fail)
     monkeypatch.setattr("walproof.lab.power_cut.trials.run_self_test", lambda _lab: "")
@@ -216,9 +228,28 @@ def test_what_is_added_and_fails_leaves_the_trial(
         trial, _ = run_trial(trials, TrialOrder(1, 1, embedded.label, "w", "default"))
     assert trial.state is TrialState.DONE, trial.reason
     assert trial.metrics["tps"] > 0
-    assert [warning for warning in trial.warnings if "not measured: the run is void" in warning], (
+    assert [warning for warning in trial.warnings if re.search("not measured: .*the run is void", warning)], (
         trial.warnings
     )
+
+
+def test_a_statement_that_the_server_refuses_fails_the_trial(
+    embedded: Install, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_bench: Bench, _order: TrialOrder, cluster: Cluster, *_: object) -> None:
+        cluster.start({})
+        with cluster.connect() as session:
+            session.execute("SELECT 1 / 0")
+
+    monkeypatch.setattr("walproof.lab.kinds.throughput.kind.open_server", refused)
+    workload = [{"name": "w", "scale": 1, "clients": 1, "duration": "1s"}]
+    study = {"name": "mine", "title": "?", "workload": workload, "variant": [{"name": "default"}]}
+    plan = resolve(check_study(study, "test"), Overrides(rounds=1, probes=()), folder=work, given=(embedded,))
+    with ready_to_run(plan, Silence()) as trials:
+        trial, _ = run_trial(trials, TrialOrder(1, 1, embedded.label, "w", "default"))
+    assert trial.state is TrialState.FAILED
+    assert trial.reason == "a statement failed: division by zero"
+    assert "STATEMENT:  SELECT 1 / 0" in str(trial.server_log)
 
 
 def test_the_end_of_a_run_removes_what_no_run_asked_for_in_two_weeks(

@@ -25,6 +25,7 @@ from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.preflight import check
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Enough, Progress, RoundCells
+from walproof.lab.sql_failure import sql_as_failure
 from walproof.lab.trial import Bench, Trials, run_trial
 from walproof.postgres import template as templates
 from walproof.postgres.build import build_facts
@@ -111,7 +112,9 @@ def ready_to_run(
     Raises a WalproofError naming all that is missing.
     """
     with opened_bench(plan, progress, keep_failures, other_hosts) as bench:
-        yield lab_kind(plan.kind).prepare(bench)
+        with sql_as_failure():
+            trials = lab_kind(plan.kind).prepare(bench)
+        yield trials
 
 
 @contextmanager

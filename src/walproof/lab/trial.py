@@ -19,6 +19,7 @@ from walproof.facts import CutFacts, Install, Plan, Series, Slice, Trial, TrialS
 from walproof.lab.emulated_disk import emulated_disk
 from walproof.lab.joining import Joining, OtherHosts
 from walproof.lab.schedule import Progress
+from walproof.lab.sql_failure import sql_as_failure
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.wal_folder import wal_moved
@@ -59,7 +60,8 @@ class Measured:
     def added(self, what: str) -> Iterator[None]:
         """Run something that was added to the trial: if it fails, what was measured before still holds."""
         try:
-            yield
+            with sql_as_failure():
+                yield
         except WalproofError as error:
             self.warnings.append(f"{what}: not measured: {error.message}")
             self.log = None
@@ -152,7 +154,8 @@ class Bench:
                 environment = {} if disk is None else disk.environment
                 cluster = Cluster(self.install(order), self.workspace, folder, environment)
                 try:
-                    yield cluster, disk
+                    with sql_as_failure():
+                        yield cluster, disk
                     is_down = not cluster.is_running()
                 except WalproofError:
                     measured.log = measured.log or cluster.log_tail()
@@ -172,7 +175,7 @@ class Trials(ABC):
     def run(self, order: TrialOrder, measured: Measured) -> None:
         """Run one trial, and note in ``measured`` what is seen as it is seen.
 
-        Raises a WalproofError when it fails.
+        Raises a WalproofError or a psycopg.Error when it fails.
         """
 
     def test_itself(self) -> dict[str, str]:
@@ -193,7 +196,8 @@ def run_trial(trials: Trials, order: TrialOrder) -> tuple[Trial, tuple[Series, .
     measured = Measured()
     reason = log = None
     try:
-        trials.run(order, measured)
+        with sql_as_failure():
+            trials.run(order, measured)
     except HostError:
         raise  # nothing of the plan failed: with another host it can be run again
     except WalproofError as error:

@@ -170,7 +170,7 @@ def take_turns(
             with ThreadPoolExecutor(len(servers)) as threads:
                 list(threads.map(lambda server: server.leave(to_keep=reused is not None), servers.values()))
             measured.slices = _counted([turn.slice for turn in turns], servers)
-        except WalproofError:
+        except (WalproofError, psycopg.Error):
             broken = [checked.cluster for checked in servers.values() if not checked.cluster.is_running()]
             measured.log = measured.log or (broken[0].log_tail() if broken else None)
             raise
