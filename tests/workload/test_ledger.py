@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
+from walproof.errors import WorkloadError
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_extension
@@ -45,6 +46,27 @@ def _worked(install: Install, workspace: Workspace, least: int = 150) -> Iterato
     finally:
         cluster.stop("immediate")
         workspace.remove_folder(folder)
+
+
+def test_a_session_that_a_living_server_refuses_is_told(embedded: Install, workspace: Workspace) -> None:
+    """psycopg's class of the error is the one of a server that is gone."""
+    folder = workspace.make_folder("cluster")
+    templates.clone(templates.prepare_empty(workspace, embedded, ()), folder, flush=False)
+    cluster = Cluster(embedded, workspace, folder)
+    # A two-phase commit is refused: OBJECT_NOT_IN_PREREQUISITE_STATE.
+    cluster.start({"max_prepared_transactions": "0", "fsync": "off"})
+    try:
+        with cluster.connect() as connection:
+            for statement in ledger.table_statements():
+                connection.execute(statement.encode())
+        load, tolerant = (LedgerLoad(cluster.conninfo, (n,), may_fail=n == 1) for n in (0, 1))
+        load.start()
+        tolerant.start()
+        with pytest.raises(WorkloadError, match="session 0, transaction 5: prepared transactions are"):
+            load.record()
+        assert tolerant.record()[1][-1].ended_ns is None
+    finally:
+        cluster.stop("immediate")
 
 
 def _count(connection: psycopg.Connection[tuple[object, ...]], query: str) -> int:

@@ -160,13 +160,16 @@ class LedgerLoad:
     """Sessions that commit until the server is gone. Always end them with :meth:`record`, after the server is
     gone.
 
-    ``sessions`` are their numbers; ``think_s`` is the pause after each commit. Raises WorkloadError when a
-    session cannot connect.
+    ``sessions`` are their numbers; ``think_s`` is the pause after each commit; ``may_fail``: a statement may
+    fail while the server lives, which ends its session. Raises WorkloadError when a session cannot connect.
     """
 
-    def __init__(self, conninfo: str, sessions: Sequence[int], *, think_s: float = 0.0) -> None:
+    def __init__(
+        self, conninfo: str, sessions: Sequence[int], *, think_s: float = 0.0, may_fail: bool = False
+    ) -> None:
         assert set(sessions) <= set(range(SESSIONS_MOST)), sessions
         self._think_s = think_s
+        self._may_fail = may_fail
         self._commits: list[list[Commit]] = [[] for _ in range(SESSIONS_MOST)]
         self._ending = threading.Event()
         self._complaints: list[str] = []
@@ -214,9 +217,10 @@ class LedgerLoad:
                 commits[-1] = Commit(number, began_ns, time.monotonic_ns())
                 if self._think_s:
                     time.sleep(self._think_s)
-        except psycopg.OperationalError:
-            pass  # the server is gone: the outcome of the last one is not known
         except psycopg.Error as error:
-            self._complaints.append(f"session {session}, transaction {number}: {str(error).strip()}")
+            # Where the connection broke the server is gone: the outcome of the last one is not known. The
+            # error's class says less: a full disk and a cancelled statement are OperationalErrors, too.
+            if not connection.broken and not self._may_fail:
+                self._complaints.append(f"session {session}, transaction {number}: {str(error).strip()}")
         finally:
             connection.close()

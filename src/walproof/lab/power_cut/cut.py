@@ -310,7 +310,9 @@ class _Load:
         self._disk = disk
         self._pgbench: PgbenchRun | None = None
         sessions, think_s = ((ledger.LIGHT_SESSION,), _THINK_S) if is_trickle else (range(SESSIONS), 0.0)
-        self.ledger = ledger.LedgerLoad(cluster.conninfo, sessions, think_s=think_s)
+        self.ledger = ledger.LedgerLoad(
+            cluster.conninfo, sessions, think_s=think_s, may_fail=order.conditions.failing_flush
+        )
         # A checkpoint flushes the WAL, so a trickle that is to lose much goes without.
         self._checkpointer = None if is_trickle else threading.Thread(target=self._checkpoint, daemon=True)
         if order.workload is not None and not is_trickle:
