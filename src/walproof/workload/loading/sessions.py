@@ -38,21 +38,19 @@ class LoadSessions:
 
     def __enter__(self) -> LoadSessions:
         """Start them and return when each has its rows and its connection. Raises WorkloadError."""
-        for order in self._orders:
-            client = subprocess.Popen(
-                # -P: without it, whatever lies in the current folder is imported first.
-                [sys.executable, "-P", "-m", "walproof.workload.loading.client", order.folder,
-                 *to_words(server_user())],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd="/",
-                env=child_environment(),
-            )  # fmt: skip
-            self._clients.append(client)
-            assert client.stdin is not None
-            client.stdin.write(order_line(order))
-            client.stdin.flush()
         try:
+            for order in self._orders:
+                client = subprocess.Popen(
+                    # -P: without it, whatever lies in the current folder is imported first.
+                    [sys.executable, "-P", "-m", "walproof.workload.loading.client", order.folder,
+                     *to_words(server_user())],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd="/",
+                    env=child_environment(),
+                )  # fmt: skip
+                self._clients.append(client)
+                _tell(client, order_line(order))
             self._each("ready", _READY_PATIENCE_S)
-        except WorkloadError:
+        except BaseException:
             self.close()
             raise
         return self
@@ -67,11 +65,9 @@ class LoadSessions:
         return tuple(client.pid for client in self._clients)
 
     def go(self) -> None:
-        """Let all begin."""
+        """Let all begin. Raises WorkloadError."""
         for client in self._clients:
-            assert client.stdin is not None
-            client.stdin.write("go\n")
-            client.stdin.flush()
+            _tell(client, "go\n")
 
     def wait(self, patience_s: float) -> Loaded:
         """Wait until all have ended. Raises WorkloadError with the first complaint of a session."""
@@ -119,6 +115,20 @@ class LoadSessions:
                     raise WorkloadError(f"a load did not end within {patience_s:.0f} s")
             line = client.stdout.readline()
             if not line:
-                raise WorkloadError(f"a loading session ended with status {client.wait()}")
+                raise _ended(client)
             lines.append(line)
         return lines
+
+
+def _tell(client: subprocess.Popen[str], line: str) -> None:
+    """Write the line to a client. Raises WorkloadError if it has ended."""
+    assert client.stdin is not None
+    try:
+        client.stdin.write(line)
+        client.stdin.flush()
+    except BrokenPipeError:
+        raise _ended(client) from None
+
+
+def _ended(client: subprocess.Popen[str]) -> WorkloadError:
+    return WorkloadError(f"a loading session ended with status {client.wait()}")
