@@ -9,7 +9,9 @@ data directory. pg_basebackup is not used, for the reasons given in ``base_backu
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,7 +75,7 @@ def pull_base_backup(way: str, version_num: int, data: Path, user: ServerUser | 
         copied = connection.get_result()
         if copied is None or copied.status != pq.ExecStatus.COPY_OUT:
             raise _failed(connection)
-        _unpack(_pieces(connection, has_messages), data, user)
+        unpack(_pieces(connection, has_messages), data, user)
         ended = _row(connection)
         while connection.get_result() is not None:
             pass
@@ -105,30 +107,35 @@ def _pieces(connection: pq.abc.PGconn, has_messages: bool) -> Iterator[memoryvie
             yield data[1:]
 
 
-def _unpack(pieces: Iterator[memoryview], data: Path, user: ServerUser | None) -> None:
+def unpack(pieces: Iterator[memoryview], data: Path, user: ServerUser | None) -> None:
+    """Unpack the pieces of a tar into the new folder ``data``. Raises ClusterError."""
     with acting_as(user):
         data.mkdir(mode=0o700)
-    tar = subprocess.Popen(
-        ["tar", "--extract", "--file=-", f"--directory={data}", "--no-same-owner"],
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        env=child_environment(), cwd="/", **running_as(user),
-    )  # fmt: skip
-    assert tar.stdin is not None
-    assert tar.stderr is not None
-    try:
-        for piece in pieces:
-            tar.stdin.write(piece)
-        tar.stdin.close()
-        said = tar.stderr.read().decode(errors="replace").strip().splitlines()
-        if tar.wait() != 0:
-            raise ClusterError("could not unpack the base backup", detail=said[-1] if said else None)
-    except BrokenPipeError:
-        said = tar.stderr.read().decode(errors="replace").strip().splitlines()
-        raise ClusterError("could not unpack the base backup", detail=said[-1] if said else None) from None
-    finally:
-        tar.kill()
-        tar.wait()
-        tar.stderr.close()
+    # Not a pipe, which would fill while nobody reads: where this host's clock is slow, tar says so of each
+    # file.
+    with tempfile.TemporaryFile() as complaints:
+        tar = subprocess.Popen(
+            ["tar", "--extract", "--file=-", f"--directory={data}", "--no-same-owner"],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=complaints,
+            env=child_environment(), cwd="/", **running_as(user),
+        )  # fmt: skip
+        assert tar.stdin is not None
+        try:
+            for piece in pieces:
+                tar.stdin.write(piece)
+            tar.stdin.close()
+            is_whole = tar.wait() == 0
+        except BrokenPipeError:
+            is_whole = False
+        finally:
+            tar.kill()
+            with contextlib.suppress(BrokenPipeError):
+                tar.stdin.close()
+            tar.wait()
+        complaints.seek(0)
+        said = complaints.read().decode(errors="replace").strip().splitlines()
+    if not is_whole:
+        raise ClusterError("could not unpack the base backup", detail=said[-1] if said else None)
 
 
 def _failed(connection: pq.abc.PGconn) -> ClusterError:
