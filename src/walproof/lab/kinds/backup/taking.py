@@ -18,7 +18,6 @@ from pathlib import Path
 from walproof.errors import ClusterError, UnitError, WorkloadError
 from walproof.facts.kinds import Backup, BackupConditions
 from walproof.lab.kinds.backup.archive import ArchiveFolder
-from walproof.lab.kinds.backup.files import folder_bytes
 from walproof.lab.kinds.backup.load import BackupLoad
 from walproof.lab.kinds.backup.programs import take_backup
 from walproof.lab.pgbench_tables import open_server
@@ -26,6 +25,7 @@ from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
+from walproof.probe.size import folder_bytes
 from walproof.probe.throughput import read_pgbench_logs
 from walproof.units import Lsn
 from walproof.workload.ledger import SETTINGS, Record, acknowledged, known_before, table_statements
@@ -91,7 +91,7 @@ def take(
     full, target = folder / "full" if is_incremental else None, folder / "backup"
     if full is not None:
         take_backup(cluster, replace(conditions, rate_bytes_per_s=None, checkpoint="fast"), full)
-        measured.metrics["full_backup_bytes"] = float(folder_bytes(full, cluster.user))
+        measured.metrics["full_backup_bytes"] = _bytes_of(full, cluster.user)
     with BackupLoad(bench, order, cluster) as load:
         load.resume()
         time.sleep(workload.warmup_s + workload.duration_s)
@@ -135,14 +135,19 @@ def _back_up(
     (_, end), archived_by_then = _now(cluster), archive.count_bytes()
     measured.metrics |= {
         "backup_s": backup_s,
-        "backup_bytes": float(folder_bytes(target, cluster.user)),
+        "backup_bytes": _bytes_of(target, cluster.user),
         "backup_wal_bytes": float(end - lsn),
         "backup_archived_wal_bytes": float(archived_by_then - archived),
     }
     if full is not None:
         summaries = cluster.data / "pg_wal" / "summaries"
-        measured.metrics["wal_summary_bytes"] = float(folder_bytes(summaries, cluster.user))
+        measured.metrics["wal_summary_bytes"] = _bytes_of(summaries, cluster.user)
     return _Span(began_at, began_at + backup_s)
+
+
+def _bytes_of(folder: Path, user: ServerUser | None) -> float:
+    with acting_as(user):
+        return float(folder_bytes(folder))
 
 
 def _measure_load(
