@@ -226,20 +226,23 @@ class PairObserver:
         return self._rows(session, sql, parameters)[0]
 
     def _rows(self, session: _Connection, sql: str, parameters: tuple[object, ...] = ()) -> list[TupleRow]:
-        for left in reversed(range(_TRIES)):
+        tries = 0
+        while True:
+            tries += 1
             try:
                 return session.execute(sql.encode(), parameters or None).fetchall()
-            except psycopg.errors.SerializationFailure:
-                # A conflict with recovery may cancel our own query.
-                if not left:
-                    raise
             except psycopg.Error as error:
+                # A conflict with recovery may cancel our own query.
+                is_conflict = isinstance(error, psycopg.errors.SerializationFailure)
+                if is_conflict and tries < _TRIES:
+                    continue
                 which = "standby" if session is self._standby else "primary"
                 raise ProbeError(
                     f"could not observe the {which}: {one_line(error)}",
-                    hint="The rights of pg_monitor are needed on both servers.",
+                    hint=f"Recovery cancelled the query {_TRIES} times: look again later."
+                    if is_conflict
+                    else "The rights of pg_monitor are needed on both servers.",
                 ) from error
-        raise AssertionError("unreachable")
 
 
 def _open(conninfo: str, which: str) -> _Connection:
