@@ -156,7 +156,6 @@ class ServerWindow:
     tables: tuple[ServerTable, ...] = ()
     """Tables with changes, largest first, at most as many as ``observe/objects.py`` says."""
     indexes: tuple[ServerIndex, ...] = ()
-    databases_bytes: int | None = None
     waits: Mapping[str, int] = field(default_factory=dict)
     """What client backends that were active waited for, ``Type/Event`` or ``running`` -> how often seen."""
     flush_waits: Mapping[str, int] = field(default_factory=dict)

@@ -47,9 +47,6 @@ _ROLE = "SELECT quote_ident(session_user)"
 _RIGHTS = """
     SELECT rolsuper OR rolreplication AS "REPLICATION", pg_has_role(oid, 'pg_monitor', 'USAGE') AS pg_monitor
       FROM pg_roles WHERE rolname = session_user"""
-_SIZE = (
-    "SELECT sum(pg_database_size(oid))::bigint FROM pg_database WHERE has_database_privilege(oid, 'CONNECT')"
-)
 _WAITS = """
     SELECT coalesce(wait_event_type || '/' || wait_event, 'running'), count(*), quote_ident(usename)
     FROM pg_stat_activity
@@ -132,7 +129,7 @@ class ServerObserver:
         """Look one last time, read what is read only once, and return everything. Raises ProbeError."""
         self.look()
         ask = self._ask
-        reset, size = ask.value("when statistics were reset", _RESET), ask.value("sizes of databases", _SIZE)
+        reset = ask.value("when statistics were reset", _RESET)
         started = ask.value("when it was started", _STARTED)
         version = str(ask.value("the version", "SHOW server_version") or "").split()[0]
         return ServerWindow(
@@ -149,7 +146,6 @@ class ServerObserver:
             standbys=read_standbys(ask),
             tables=read_tables(ask),
             indexes=read_indexes(ask),
-            databases_bytes=None if size is None else int(size),
             waits=dict(self._waits),
             flush_waits=dict(self._flush_waits),
             overrides=read_overrides(ask),
