@@ -29,6 +29,7 @@ from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 from walproof.workload.loading.contents import Contents
+from walproof.workload.loading.table import LoadedTable
 
 pytestmark = pytest.mark.live
 
@@ -193,6 +194,23 @@ def test_what_a_power_cut_in_the_middle_leaves(embedded: Install, workspace: Wor
     assert [left[name]["cut_lost_rows_max"] for name in methods] == [0, 0, 0, 700]
     assert left["unlogged"]["cut_rows_share_max"] == 0
     assert unsafe["cut_broken"] > 0 or unsafe["cut_lost_rows_max"] > 0
+
+
+def test_why_an_image_is_broken_is_told(
+    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_self: TableLoad, cluster: Cluster, _table: LoadedTable) -> tuple[int, int]:
+        with cluster.connect() as session:
+            session.execute("SELECT 1 / 0")
+        raise AssertionError
+
+    monkeypatch.setattr(TableLoad, "left_in", unreadable)
+    plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {"feed": "copy"}}), ROWS, power_cut=2)
+    (prepared,) = prepare_loads(bench_of(plan, embedded, workspace)).values()
+    lab = LoadCutLab(workspace, embedded, prepared, plan.kind_as(Load))
+    seen = cut_load(lab, plan.variant("copy").conditions_as(LoadMethod), {}, 1, 7)
+    assert seen.metrics["cut_broken"] == 2
+    assert seen.warnings == tuple(f"image {n} of 2 is broken: division by zero" for n in (1, 2))
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,11 @@ from walproof.lab.kinds.loading.table_load import TableLoad
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.probe.connection import one_line
 from walproof.probe.protocol import Observation
 
 ROWS_MOST = 10_000
+_REASONS_MOST = 3
 SURVIVALS = (Survival("nothing", unit_bytes=512), Survival("random", 0.5, 512), Survival("by age", 0.5, 4096))
 """What survives in the images in turn, the most pessimistic first."""
 
@@ -49,7 +51,8 @@ def cut_load(
 
     Metrics: ``cut_images``; of them ``cut_broken``, whose server does not start or cannot read the table;
     of the others ``cut_rows_share_min`` and ``_max`` of the rows that are in the table, ``cut_lost_rows_max``
-    of those whose commit the client had been told of, and ``cut_lacks_max`` as ``crash_lacks``.
+    of those whose commit the client had been told of, and ``cut_lacks_max`` as ``crash_lacks``. Warnings say
+    why the first of the broken images are.
     """
     method = replace(method, rows_most=min(ROWS_MOST, lab.prepared.rows_of(method)))
     workspace = lab.workspace
@@ -78,7 +81,7 @@ def cut_load(
             status = disk.status()
             if status.void:
                 raise DiskError("the run is void: " + "; ".join(status.void))
-            shares, lost, lacks = [], [0], [0]
+            shares, lost, lacks, broken = [], [0], [0], list[str]()
             images = lab.load.power_cut
             for image in range(images):
                 place = workspace.make_folder(f"load-image-{number}-{image}")
@@ -90,7 +93,8 @@ def cut_load(
                         rows, lacking = table_load.left_in(looked, interrupted.table)
                     except DisturbedError:
                         raise
-                    except (ClusterError, psycopg.Error):
+                    except (ClusterError, psycopg.Error) as error:
+                        broken.append(f"image {image + 1} of {images} is broken: {one_line(error)}")
                         continue
                     finally:
                         looked.stop("immediate")
@@ -103,10 +107,10 @@ def cut_load(
         workspace.remove_folder(folder)
     metrics = {
         "cut_images": float(images),
-        "cut_broken": float(images - len(shares)),
+        "cut_broken": float(len(broken)),
         "cut_lost_rows_max": float(max(lost)),
         "cut_lacks_max": float(max(lacks)),
     }
     if shares:
         metrics |= {"cut_rows_share_min": min(shares), "cut_rows_share_max": max(shares)}
-    return Observation(metrics)
+    return Observation(metrics, warnings=tuple(broken[:_REASONS_MOST]))
