@@ -18,6 +18,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.link import Link
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.units import Lsn
 
 pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
@@ -146,6 +147,25 @@ def test_a_link_delays_narrows_and_severs(embedded: Install, workspace: Workspac
         link.mend()
         link.shape()
         psycopg.connect(conninfo).close()
+
+
+def test_a_temporary_folder_may_have_a_blank_in_its_name(
+    embedded: Install, work: Path, open_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of the sockets is in every connection string."""
+    temporary = open_place / "somebody's dir"
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with (
+        Workspace(work, server_user()) as workspace,
+        running_primary(embedded, workspace) as primary,
+        Link(workspace, primary) as link,
+        Chain(primary, workspace, [StandbyPlan("near", route=link.route)], SETTINGS) as chain,
+    ):
+        end = run(primary, "CREATE TABLE t (i int)", ROWS)
+        chain["near"].wait_for_replay(end)
+        assert query(chain["near"], "SELECT count(*) FROM t") == "1000"
 
 
 def test_a_link_passes_on_that_an_end_was_reset(embedded: Install, workspace: Workspace) -> None:

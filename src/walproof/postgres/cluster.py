@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from walproof.errors import ClusterError, DisturbedError
 from walproof.facts import Install
@@ -80,7 +81,7 @@ class Cluster:
     @property
     def route(self) -> str:
         """libpq connection string of the superuser, without a database: as a standby connects."""
-        return f"host={self.sockets} port={self.port} user={SUPERUSER}"
+        return make_conninfo(host=str(self.sockets), port=self.port, user=SUPERUSER)
 
     @property
     def conninfo(self) -> str:

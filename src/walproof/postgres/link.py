@@ -18,6 +18,8 @@ from collections import deque
 from pathlib import Path
 from types import TracebackType
 
+from psycopg.conninfo import make_conninfo
+
 from walproof.errors import ClusterError
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -79,7 +81,7 @@ class Link:
     @property
     def route(self) -> str:
         """Host and port for a connection string."""
-        return f"host={self._sockets} port={self._port}"
+        return make_conninfo(host=str(self._sockets), port=self._port)
 
     def shape(self, *, delay_s: float = 0.0, bytes_per_s: int | None = None) -> None:
         """Change delay (one way) and bandwidth for what arrives from now on."""

@@ -19,6 +19,7 @@ from itertools import groupby
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from walproof.errors import WorkloadError
 from walproof.facts import Workload
@@ -187,7 +188,9 @@ def initialise(pgbench: Path, workload: Workload, target: PgbenchTarget) -> None
 
 def _run_setup(name: str, text: str, target: PgbenchTarget) -> None:
     """Run the statements in one transaction; VACUUM, which cannot be in one, between two."""
-    conninfo = f"host={target.host} port={target.port} user={target.user} dbname={target.database}"
+    conninfo = make_conninfo(
+        host=str(target.host), port=target.port, user=target.user, dbname=target.database
+    )
     with psycopg.connect(conninfo, autocommit=True) as connection:
         for is_vacuum, group in groupby(statements(text), lambda each: each.outline.startswith("VACUUM")):
             with contextlib.nullcontext() if is_vacuum else connection.transaction():

@@ -10,6 +10,7 @@ import ctypes
 import importlib
 import importlib.util
 from typing import Any
+from urllib.parse import quote
 
 from walproof.errors import WorkloadError
 from walproof.workload.loading.load_target import LoadTarget
@@ -43,7 +44,7 @@ def ingest(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | N
     driver: Any = importlib.import_module("adbc_driver_postgresql.dbapi")
     arrow: Any = importlib.import_module("pyarrow")
     info = session.info
-    uri = f"postgresql://{info.user}@/{info.dbname}?host={info.host}&port={info.port}"
+    uri = f"postgresql://{info.user}@/{info.dbname}?host={quote(info.host)}&port={info.port}"
     columns = zip(*rows, strict=True)
     table = arrow.table(
         [
