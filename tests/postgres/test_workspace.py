@@ -204,6 +204,18 @@ def test_an_error_inside_leaves_nothing(work: Path) -> None:
     assert not workspace.sockets.exists()
 
 
+@pytest.mark.parametrize(
+    "program", ["tar", "pg_basebackup", "pg_combinebackup", "pg_verifybackup", "strace", "perf"]
+)
+def test_programs_that_take_long_end_with_the_workspace(work: Path, program: str) -> None:
+    with Workspace(work, None) as workspace:
+        # It waits for its standard input.
+        words = [program, "-", str(workspace.folder / "backup")]
+        started = subprocess.Popen(words, executable="/bin/cat", stdin=subprocess.PIPE)
+    with started:
+        assert started.wait(30) != 0
+
+
 def test_a_damaged_lock_names_no_other_folder(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()

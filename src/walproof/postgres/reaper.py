@@ -24,7 +24,10 @@ from walproof.postgres.signals import Descendants, send
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
 
-_PROGRAMS = frozenset({"postgres", "initdb", "pgbench", "pg_test_fsync", "psql", "cp"})
+_PROGRAMS = frozenset({
+    "postgres", "initdb", "pgbench", "pg_test_fsync", "psql", "cp", "tar", "strace", "perf",
+    "pg_basebackup", "pg_combinebackup", "pg_verifybackup",
+})  # fmt: skip
 _SHARED_MEMORY = Path("/dev/shm")
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
