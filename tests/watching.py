@@ -12,8 +12,6 @@ from walproof.analysis.watch.assessment import Assessment, Assessor, Limits
 from walproof.facts.watch import (
     CrashClock,
     NoAnswer,
-    SizeCurve,
-    SizePoint,
     Span,
     StreamPhase,
     StreamState,
@@ -24,6 +22,7 @@ from walproof.facts.watch import (
     WatchedStandby,
     WatchLook,
 )
+from walproof.facts.watch_sizes import SizeCurve, SizePoint
 from walproof.report.watch.view import ServerView
 
 MB = 1 << 20

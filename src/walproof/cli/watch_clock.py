@@ -14,7 +14,8 @@ from walproof.analysis.watch.clock import crash_clock
 from walproof.cli.costs import find_costs
 from walproof.cli.watch_order import ServerOrder
 from walproof.cli.watch_sizes import NAMES, WatchedSizes
-from walproof.facts.watch import CrashClock, DataDirectory, SizeCurve, StreamPhase, StreamState, WalCauses
+from walproof.facts.watch import CrashClock, DataDirectory, StreamPhase, StreamState, WalCauses
+from walproof.facts.watch_sizes import SizeCurve
 from walproof.observe.data_files import DataFiles, dirty_bytes
 from walproof.observe.feed import FeedBeginning, WalFeed, WalSink
 from walproof.observe.names import RelationNames

@@ -10,7 +10,8 @@ from walproof.advise.watch.sizes import size_curve
 from walproof.analysis.watch.away import TimesAway
 from walproof.analysis.whatif import Question, ServerLimits
 from walproof.errors import SettingError
-from walproof.facts.watch import CrashClock, SizeCurve
+from walproof.facts.watch import CrashClock
+from walproof.facts.watch_sizes import SizeCurve
 from walproof.observe.feed import FeedBeginning
 from walproof.wal.rolling import SPAN_S, RollingWhatIf
 from walproof.wal.whatif_target import SETTINGS, target_of

@@ -10,7 +10,7 @@ from tests.analysis.test_whatif import GB, HOUR_US, PRESENT, make, recorded
 from walproof.advise.watch.sizes import size_curve
 from walproof.analysis.watch.away import TimesAway
 from walproof.analysis.whatif import Question, ServerLimits
-from walproof.facts.watch import SizeCurve
+from walproof.facts.watch_sizes import SizeCurve
 from walproof.units import Lsn
 from walproof.wal.whatif import SourceFacts
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from walproof.advise.server.sizing import choice
 from walproof.analysis.whatif import Question, ServerLimits, ServerPrediction, study
-from walproof.facts.watch import SizeCurve, SizePoint
+from walproof.facts.watch_sizes import SizeCurve, SizePoint
 from walproof.wal.whatif import WhatIf
 
 LEAST_S = 60.0

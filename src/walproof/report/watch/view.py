@@ -12,7 +12,8 @@ from walproof.analysis.replication import LagSplit
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.replication import ReplicationWindow
-from walproof.facts.watch import CrashClock, SizeCurve, StreamPhase, StreamState, WalCauses
+from walproof.facts.watch import CrashClock, StreamPhase, StreamState, WalCauses
+from walproof.facts.watch_sizes import SizeCurve
 
 
 @dataclass(frozen=True, slots=True)

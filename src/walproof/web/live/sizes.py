@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from walproof.facts.watch import SizeCurve, SizePoint
+from walproof.facts.watch_sizes import SizeCurve, SizePoint
 from walproof.report.figures.wal_curve import size_label
 from walproof.report.numbers import UNKNOWN
 from walproof.report.watch.panels import clock_time
