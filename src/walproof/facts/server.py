@@ -71,7 +71,9 @@ class ServerSlot:
     wal_status: str | None
     """reserved, extended, unreserved, lost."""
     inactive_s: float | None = None
-    """Seconds since it was last used (17 and newer)."""
+    """Seconds since it was last used, or synchronised (17 and newer)."""
+    is_synced: bool = False
+    """Whether this standby keeps it in step with the primary's slot, for a failover (17 and newer)."""
 
 
 @dataclass(frozen=True, slots=True)

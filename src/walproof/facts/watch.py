@@ -33,13 +33,15 @@ class WatchedSlot:
     safe_bytes: int | None
     """Bytes of WAL until it may be invalidated (max_slot_wal_keep_size); None without that limit."""
     inactive_s: float | None = None
-    """Seconds since it was last used (17 and newer)."""
+    """Seconds since it was last used, or synchronised (17 and newer)."""
     database: str | None = None
     """Of a logical slot."""
     confirmed: int | None = None
     """Position up to which the consumer of a logical slot has confirmed."""
     pid: int | None = None
     """pid of the process that uses it."""
+    is_synced: bool = False
+    """Whether this standby keeps it in step with the primary's slot, for a failover (17 and newer)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ as seconds.
 
 from __future__ import annotations
 
+from walproof.observe.slot_columns import synced_column
 from walproof.probe.pair_queries import STANDBY_END
 
 SETTINGS_READ = (
@@ -47,7 +48,7 @@ ARCHIVER = """
       FROM pg_stat_archiver"""
 _SLOTS = """
     SELECT slot_name, slot_type, active, temporary, (restart_lsn - '0/0')::int8, wal_status, safe_wal_size,
-           {inactive}, database::text, (confirmed_flush_lsn - '0/0')::int8, active_pid
+           {inactive}, database::text, (confirmed_flush_lsn - '0/0')::int8, active_pid, {synced}
       FROM pg_replication_slots ORDER BY slot_name"""
 _INACTIVE = "extract(epoch FROM clock_timestamp() - inactive_since)::float8"
 STANDBYS = """
@@ -79,7 +80,7 @@ _ERRORS = "(SELECT apply_error_count FROM pg_stat_subscription_stats e WHERE e.s
 
 def slots(major: int) -> str:
     """The replication slots."""
-    return _SLOTS.format(inactive=_INACTIVE if major >= 17 else "NULL")
+    return _SLOTS.format(inactive=_INACTIVE if major >= 17 else "NULL", synced=synced_column(major))
 
 
 def subscriptions(major: int) -> str:

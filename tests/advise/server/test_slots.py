@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.advise.server.windows import found, healthy, with_settings
-from walproof.advise.server.advice import Advice
+from walproof.advise.server.advice import Advice, Fine
 from walproof.analysis.whatif import ServerLimits
 from walproof.facts.server import ServerSlot, ServerWindow
 from walproof.units import parse_bytes
@@ -88,6 +88,45 @@ def test_a_lost_slot_does_not_hide_an_idle_one() -> None:
     advice = _advice(window)
     assert advice.steps == ("SELECT pg_drop_replication_slot('sb');",)
     assert any('Nobody uses slot "idle"' in sentence for sentence in advice.evidence)
+
+
+SYNCED = ServerSlot("cdc", "logical", False, False, KEPT_MB << 20, "extended", 15.0, is_synced=True)
+
+
+def test_a_slot_in_step_with_the_primary_is_not_idle() -> None:
+    window = replace(_unlimited(SYNCED), is_in_recovery=True)
+    assert found("slots", window) == Fine("slots", "1 slot in step with the primary, for a failover.")
+    # Its own cascading standby needs a limit, and that one spares the copy, too.
+    own = ServerSlot("below", "physical", True, False, 1 << 20, "reserved")
+    advice = _advice(replace(_unlimited(SYNCED, own), is_in_recovery=True))
+    assert advice.title == "Limit what slots may keep"
+    assert parse_bytes(advice.changes[0].value) >= (KEPT_MB + 1024) << 20
+    assert advice.steps == ()
+
+
+@pytest.mark.parametrize(
+    ("slot", "words"),
+    [
+        (replace(SYNCED, inactive_s=7200.0), "was last synchronised 2 h 00 min ago"),
+        (replace(SYNCED, wal_status="lost"), "The server makes it again, unless"),
+    ],
+)
+def test_a_copy_that_serves_no_failover_is_named_and_not_dropped(slot: ServerSlot, words: str) -> None:
+    advice = _advice(replace(_unlimited(slot), is_in_recovery=True))
+    assert words in advice.evidence[0]
+    assert (advice.changes, advice.steps[-1]) == ((), "SHOW sync_replication_slots;")
+    beside = _advice(replace(_unlimited(slot, replace(_slot("lost"), name="gone")), is_in_recovery=True))
+    assert words in beside.evidence[-1]
+    assert beside.steps == ("SELECT pg_drop_replication_slot('gone');",)
+
+
+def test_a_slot_that_a_manager_keeps_on_a_standby_is_not_dropped() -> None:
+    kept = replace(_unlimited(_slot(kept_mb=900)), is_in_recovery=True)
+    assert isinstance(found("slots", kept), Fine)
+    advice = _advice(replace(_unlimited(_slot()), is_in_recovery=True))
+    assert "Patroni" in advice.evidence[1]
+    assert advice.changes == ()
+    assert not any("drop" in step for step in advice.steps)
 
 
 def test_without_a_named_room_no_room_is_spoken_of() -> None:

@@ -180,6 +180,33 @@ def test_a_slot_that_loses_its_wal_is_critical(status: str, words: str) -> None:
     assert words in concern.sentence
 
 
+def of_standby(**change: object) -> tuple[Concern, ...]:
+    """Concerns of a standby whose slot has changed like that."""
+    looks = [replace(Server().look(second), is_in_recovery=True) for second in range(31)]
+    kept = replace(slot("cdc", restart=START - 100 * MB), **change)  # type: ignore[arg-type]
+    found = assessor()
+    found.see([replace(look, slots=(kept,)) for look in looks])
+    return concerns(found.assess(30.0, BEGAN + 30))
+
+
+def test_a_slot_in_step_with_the_primary_is_no_concern() -> None:
+    assert of_standby(is_synced=True, inactive_s=30.0, restart=START - 2000 * MB) == ()
+    (old,) = of_standby(is_synced=True, inactive_s=300.0)
+    assert (old.severity, old.since) == (Severity.WARNING, BEGAN + 30 - 300)
+    assert "not kept in step" in old.sentence
+    (lost,) = of_standby(is_synced=True, wal_status="lost")
+    assert lost.severity is Severity.WARNING
+    (leaving,) = of_standby(is_synced=True, wal_status="unreserved")
+    assert "loses its WAL at the next checkpoint" in leaving.sentence
+
+
+def test_a_slot_that_a_manager_keeps_on_a_standby_is_not_dropped() -> None:
+    assert of_standby() == ()
+    (concern,) = of_standby(restart=START - 2000 * MB)
+    assert "Nobody reads" in concern.sentence
+    assert not any("drop" in line for line in concern.advice)
+
+
 def test_a_limit_of_slots_is_told_before_the_disk_is_full() -> None:
     seen = assessed(Server(slots=[slot("etl", safe_bytes=200 * MB)]), room_bytes=1000 * SEGMENT)
     assert seen.disk is not None

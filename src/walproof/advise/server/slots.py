@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.checkpoints import advised_size_mb
+from walproof.advise.slot_words import MANAGED, UNSYNCED_S
 from walproof.facts.server import ServerSlot
 from walproof.sentences import say_count, say_list
 from walproof.settings.change import Change
@@ -24,26 +25,58 @@ def slots(case: ServerCase) -> Found | None:
     held = [slot for slot in case.window.slots if not slot.is_temporary]
     if not held:
         return None
-    lost = [slot for slot in held if slot.wal_status == "lost"]
+    own = [slot for slot in held if not slot.is_synced]
+    lost = [slot for slot in own if slot.wal_status == "lost"]
     leaving = [slot for slot in held if slot.wal_status == "unreserved"]
-    idle = [
-        slot
-        for slot in held
-        if not slot.is_active and (slot.retained_bytes or 0) > 0 and slot not in (*lost, *leaving)
-    ]
+    idle = [slot for slot in own if _is_idle(case, slot) and slot not in (*lost, *leaving)]
+    stale = [slot for slot in held if slot.is_synced and slot not in leaving and _is_stale(slot)]
     if leaving:
-        return _leaving(case, leaving, lost, idle)
+        return _leaving(case, leaving, lost, idle, stale)
     if lost:
-        return _lost(lost, idle)
+        return _lost(lost, idle, stale)
+    if idle and case.window.is_in_recovery:
+        return _idle_on_standby(idle, stale)
     limit = case.window.base("max_slot_wal_keep_size")
-    if idle or (limit is not None and limit < 0):
-        return _without_limit(case, held, idle)
-    limited = " and limited" if limit is not None else ""
-    return Fine("slots", f"{say_count(len(held), 'slot')}, each in use{limited}.")
+    is_limit_for_some = any(slot.is_active for slot in own) or not case.window.is_in_recovery
+    if idle or (limit is not None and limit < 0 and is_limit_for_some):
+        return _without_limit(case, held, idle, stale)
+    return _stale(stale) if stale else Fine("slots", _fine(own, held, limit))
+
+
+def _is_idle(case: ServerCase, slot: ServerSlot) -> bool:
+    """Whether it keeps WAL that nobody reads.
+
+    Managers of clusters keep slots on standbys that nobody reads there, and advance them: these hold little
+    more than checkpoints leave anyway.
+    """
+    most = int(case.window.base("max_wal_size") or 0) << 20 if case.window.is_in_recovery else 0
+    return not slot.is_active and (slot.retained_bytes or 0) > most
+
+
+def _is_stale(slot: ServerSlot) -> bool:
+    """Whether this copy of the primary's slot is of no use after a failover, or is kept in step no more."""
+    return slot.wal_status == "lost" or (slot.inactive_s or 0.0) > UNSYNCED_S
+
+
+def _fine(own: list[ServerSlot], held: list[ServerSlot], limit: float | None) -> str:
+    limited = " and limited" if limit is not None and limit >= 0 else ""
+    unused = [slot for slot in own if not slot.is_active and slot.retained_bytes]
+    told = []
+    if len(own) > len(unused):
+        told.append(f"{say_count(len(own) - len(unused), 'slot')}, each in use{limited}")
+    if unused:
+        told.append(f"{say_count(len(unused), 'slot')} not in use here, no more held than max_wal_size")
+    if len(held) > len(own):
+        told.append(f"{say_count(len(held) - len(own), 'slot')} in step with the primary, for a failover")
+    return "; ".join(told) + "."
 
 
 def _leaving(
-    case: ServerCase, leaving: list[ServerSlot], lost: list[ServerSlot], idle: list[ServerSlot]
+    case: ServerCase,
+    leaving: list[ServerSlot],
+    lost: list[ServerSlot],
+    idle: list[ServerSlot],
+    stale: list[ServerSlot],
 ) -> Advice:
     """Slots whose WAL the next checkpoint may remove; until then it is all there.
 
@@ -64,7 +97,7 @@ def _leaving(
         "slots",
         Weight.DANGER,
         "Keep the WAL of a slot that is about to lose it, and let it catch up",
-        (*evidence, *_also(lost, idle)),
+        (*evidence, *_also(lost, idle, stale)),
         (Change("max_slot_wal_keep_size", _size(cap_mb)),) if fits else (),
         steps=(
             "-- start its standby or subscriber; run no CHECKPOINT before it has caught up",
@@ -76,27 +109,77 @@ def _leaving(
     )
 
 
-def _lost(lost: list[ServerSlot], idle: list[ServerSlot]) -> Advice:
+def _lost(lost: list[ServerSlot], idle: list[ServerSlot], stale: list[ServerSlot]) -> Advice:
     return Advice(
         "slots",
         Weight.DANGER,
         "Make the standby or subscriber of a lost slot again",
-        (f"{say_list([_named(slot) for slot in lost])}: WAL that it needs is gone.", *_also([], idle)),
+        (f"{say_list([_named(slot) for slot in lost])}: WAL that it needs is gone.", *_also([], idle, stale)),
         steps=_drops(lost),
     )
 
 
-def _also(lost: list[ServerSlot], idle: list[ServerSlot]) -> tuple[str, ...]:
+def _idle_on_standby(idle: list[ServerSlot], stale: list[ServerSlot]) -> Advice:
+    """No line to drop one: a failover may need it."""
+    return Advice(
+        "slots",
+        Weight.DANGER,
+        "Find out who keeps the idle slots of this standby",
+        (
+            f"Nobody uses {say_list([_named(slot) for slot in idle])}, and this standby keeps its WAL, more "
+            "than max_wal_size.",
+            f"{MANAGED}: then it holds little, unless its consumer is late on the primary.",
+            *_also([], [], stale),
+        ),
+        steps=(
+            "-- a restart_lsn that moves: somebody advances the slot, so leave it; else look who made it",
+            "SELECT slot_name, restart_lsn, pg_last_wal_replay_lsn() FROM pg_replication_slots;",
+        ),
+    )
+
+
+def _stale(stale: list[ServerSlot]) -> Advice:
+    return Advice(
+        "slots",
+        Weight.DANGER,
+        "Keep the slots of this standby in step with the primary again",
+        _also([], [], stale),
+        steps=(
+            "-- on, with a dbname in primary_conninfo; the log of this standby says why its worker stops",
+            "SHOW sync_replication_slots;",
+        ),
+    )
+
+
+def _also(lost: list[ServerSlot], idle: list[ServerSlot], stale: list[ServerSlot]) -> tuple[str, ...]:
     """What else slots hold, where another of them is more urgent."""
     found = []
     if lost:
         found.append(f"{say_list([_named(slot) for slot in lost])} is lost: make what used it again.")
     if idle:
         found.append(f"Nobody uses {say_list([_named(slot) for slot in idle])}, and its WAL is kept.")
+    for slot in stale:
+        found.append(_stale_words(slot))
     return tuple(found)
 
 
-def _without_limit(case: ServerCase, held: list[ServerSlot], idle: list[ServerSlot]) -> Advice:
+def _stale_words(slot: ServerSlot) -> str:
+    words = f'Slot "{slot.name}", which this standby keeps in step with the primary,'
+    if slot.wal_status == "lost":
+        return (
+            f"{words} is lost: after a failover now its subscriber could not go on. The server makes it "
+            "again, unless the primary's own is lost, too."
+        )
+    age = format_duration(slot.inactive_s or 0.0)
+    return (
+        f"{words} was last synchronised {age} ago: until it is again, its WAL is kept "
+        f"({format_bytes(slot.retained_bytes or 0)}), and nobody can drop it here."
+    )
+
+
+def _without_limit(
+    case: ServerCase, held: list[ServerSlot], idle: list[ServerSlot], stale: list[ServerSlot]
+) -> Advice:
     limit = case.window.base("max_slot_wal_keep_size")
     evidence = []
     if idle:
@@ -126,7 +209,7 @@ def _without_limit(case: ServerCase, held: list[ServerSlot], idle: list[ServerSl
         "slots",
         Weight.DANGER,
         "Bring back the users of the idle slots, or drop them" if idle else "Limit what slots may keep",
-        tuple(evidence),
+        (*evidence, *_also([], [], stale)),
         changes,
         steps=(
             *(("-- only if its standby or subscriber does not come back:",) if idle else ()),

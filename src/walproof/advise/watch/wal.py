@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from walproof.advise.slot_words import MANAGED, UNSYNCED_S
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Thresholds
 from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.disk import Holder, HolderKind
-from walproof.facts.watch import WatchedSlot
+from walproof.facts.watch import WatchedSlot, WatchLook
 from walproof.units import format_bytes, format_duration
 
 STILL_S = 20.0
@@ -72,10 +73,14 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     if look is None or disk is None:
         return
     held = {waiting.name: waiting for waiting in disk.holders if waiting.kind is HolderKind.SLOT}
+    # Managers of clusters keep slots on standbys that nobody reads there, which hold little.
+    idle_bytes = disk.max_wal_bytes if look.is_in_recovery else look.segment_bytes
     for slot in look.slots:
         key = f"slot {slot.name}"
         holder = held.get(slot.name)
-        if slot.wal_status == "lost":
+        if slot.is_synced and slot.wal_status != "unreserved":
+            yield from _synced(slot, holder, look)
+        elif slot.wal_status == "lost":
             yield Concern(
                 key,
                 Severity.CRITICAL,
@@ -91,7 +96,7 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 ("its wal_status is unreserved", f"max_slot_wal_keep_size is {_limit(seen)}", *_held(holder)),
                 ("Get its consumer to read now, or raise max_slot_wal_keep_size.",),
             )
-        elif not slot.is_active and holder is not None and holder.held_bytes >= look.segment_bytes:
+        elif not slot.is_active and holder is not None and holder.held_bytes >= idle_bytes:
             unlimited = look.size("max_slot_wal_keep_size") is None
             yield Concern(
                 key,
@@ -99,7 +104,9 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 f'Nobody reads from slot "{slot.name}", and the server keeps WAL for it'
                 + (" without limit." if unlimited else "."),
                 (*_held(holder), *_idle(slot.inactive_s)),
-                (
+                (f"{MANAGED}: if its restart_lsn moves, leave it. Else look who made it.",)
+                if look.is_in_recovery
+                else (
                     f"If its consumer does not come back: SELECT pg_drop_replication_slot('{slot.name}');",
                     "max_slot_wal_keep_size bounds what a slot may keep.",
                 ),
@@ -117,6 +124,29 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                     else f"See why {_user(slot, seen)} is late; max_slot_wal_keep_size bounds what it holds.",
                 ),
             )
+
+
+def _synced(slot: WatchedSlot, holder: Holder | None, look: WatchLook) -> Iterator[Concern]:
+    """A slot of the primary that this standby keeps for a failover: nobody reads it, and none can drop it."""
+    if slot.wal_status == "lost":
+        yield Concern(
+            f"slot {slot.name}",
+            Severity.WARNING,
+            f'Slot "{slot.name}", which this standby keeps in step with the primary, is lost: after a '
+            "failover now its consumer could not go on.",
+            ("its wal_status is lost",),
+            ("The server makes it again, unless the primary's own is lost, too.",),
+        )
+    elif slot.inactive_s is not None and slot.inactive_s > UNSYNCED_S:
+        yield Concern(
+            f"slot {slot.name}",
+            Severity.WARNING,
+            f'Slot "{slot.name}" is not kept in step with the primary any more, and this standby keeps WAL '
+            "for it.",
+            (f"it was last synchronised {format_duration(slot.inactive_s)} ago", *_held(holder)),
+            ("See sync_replication_slots, and this server's log for why its worker stops.",),
+            look.at - slot.inactive_s,
+        )
 
 
 def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:

@@ -234,7 +234,9 @@ def _logical(view: ServerView) -> Iterator[Panel]:
         words = [] if state.held_bytes is None else [f"its slot holds {format_bytes(state.held_bytes)}"]
         if state.consumer is not None and state.consumer != name:
             words.append(f"read by {state.consumer}")
-        if not state.slot.is_active:
+        if state.slot.is_synced:
+            words.append("kept in step with the primary, for a failover")
+        elif not state.slot.is_active:
             words.append("nobody reads it")
         is_bad = any(concern.key in (f"logical {name}", f"slot {name}") for concern in view.concerns)
         if state.keeps_up:

@@ -70,7 +70,8 @@ def _slots(view: ServerView) -> Iterator[Sample]:
 def _active_slots(view: ServerView) -> Iterator[Sample]:
     if view.seen.look is not None:
         for slot in view.seen.look.slots:
-            yield (slot.name,), float(slot.is_active)
+            if not slot.is_synced:
+                yield (slot.name,), float(slot.is_active)
 
 
 def _logical(view: ServerView) -> Iterator[Sample]:
@@ -174,7 +175,12 @@ METRICS: tuple[WatchMetric, ...] = (
         ("holder", "name"),
     ),
     WatchMetric("walproof_slot_held_bytes", "WAL that a replication slot holds.", _slots, ("slot",)),
-    WatchMetric("walproof_slot_active", "Whether a slot is used.", _active_slots, ("slot",)),
+    WatchMetric(
+        "walproof_slot_active",
+        "Whether a slot is used; absent for one that a standby keeps in step with the primary.",
+        _active_slots,
+        ("slot",),
+    ),
     WatchMetric(
         "walproof_logical_behind_bytes",
         "WAL that the consumer of a logical slot has not confirmed.",

@@ -1,0 +1,80 @@
+"""Slots that a standby keeps in step with its primary, for a failover: nobody uses them there on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.live.test_transactions import advised, concerns, rule
+from tests.postgres.replication import SETTINGS, query, run, running_primary, wait_until
+from walproof.facts import Install
+from walproof.observe.looking import Looker
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.standby import Standby
+from walproof.postgres.workspace import Workspace
+from walproof.probe.connection import connect_foreign
+
+pytestmark = [pytest.mark.live, pytest.mark.pg(">= 17")]
+LOGICAL = {**SETTINGS, "wal_level": "logical", "max_replication_slots": "10"}
+SYNCED = "SELECT count(*) FROM pg_replication_slots WHERE synced AND NOT temporary"
+
+
+@contextmanager
+def synchronising(primary: Cluster, workspace: Workspace) -> Iterator[Standby]:
+    standby = Standby(primary, workspace, "standby")
+    standby.build()
+    try:
+        standby.start(
+            {
+                **LOGICAL,
+                "hot_standby_feedback": "on",
+                "primary_slot_name": "standby",
+                "sync_replication_slots": "on",
+                "primary_conninfo": f"{standby.primary_conninfo} dbname=postgres",
+            }
+        )
+        # The primary's slot has to move before the copy is good for a failover.
+        wait_until(lambda: moved(primary) and query(standby, SYNCED) == "1")
+        yield standby
+    finally:
+        standby.stop("immediate")
+
+
+def moved(primary: Cluster) -> bool:
+    run(
+        primary,
+        "SELECT pg_log_standby_snapshot()",
+        "SELECT pg_replication_slot_advance('cdc', pg_current_wal_lsn())",
+    )
+    return True
+
+
+def test_a_slot_in_step_with_the_primary_is_kept(
+    install: Install, workspace: Workspace, tmp_path: Path
+) -> None:
+    with running_primary(install, workspace, LOGICAL) as primary:
+        run(
+            primary,
+            "CREATE ROLE watcher LOGIN IN ROLE pg_monitor",
+            "CREATE TABLE t (i int, filler text)",
+            "SELECT pg_create_logical_replication_slot('cdc', 'pgoutput', failover => true)",
+        )
+        with synchronising(primary, workspace) as standby:
+            written = run(
+                primary, "INSERT INTO t SELECT i, repeat('x', 900) FROM generate_series(1, 40000) i"
+            )
+            standby.wait_for_replay(written)
+            with connect_foreign(f"{standby.conninfo} user=watcher") as session:
+                (slot,) = Looker(session).look().slots
+            assert (slot.name, slot.is_synced, slot.is_active) == ("cdc", True, False)
+            told = advised(standby, tmp_path)
+            assert not any(advice["rule"] == "slots" for advice in told["advice"])
+            assert {"rule": "slots", "sentence": "1 slot in step with the primary, for a failover."} in told[
+                "fine"
+            ]
+            assert concerns(standby, tmp_path) == {}
+            # On the primary the same slot has a user to bring back.
+            assert "pg_drop_replication_slot('cdc')" in rule(advised(primary, tmp_path), "slots")["steps"][-1]
