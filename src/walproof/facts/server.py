@@ -74,6 +74,8 @@ class ServerSlot:
     """Seconds since it was last used, or synchronised (17 and newer)."""
     is_synced: bool = False
     """Whether this standby keeps it in step with the primary's slot, for a failover (17 and newer)."""
+    invalidation: str | None = None
+    """Why it is lost, as pg_replication_slots.invalidation_reason says it; ``conflict`` in 16."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,13 @@ class WatchedSlot:
     """pid of the process that uses it."""
     is_synced: bool = False
     """Whether this standby keeps it in step with the primary's slot, for a failover (17 and newer)."""
+    invalidation: str | None = None
+    """Why it is lost, as pg_replication_slots.invalidation_reason says it; ``conflict`` in 16."""
+
+    @property
+    def held_from(self) -> int | None:
+        """Position from which the server keeps WAL for it; None for a lost slot, which keeps nothing."""
+        return None if self.wal_status == "lost" else self.restart
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,10 +144,10 @@ class Looker:
             WatchedSlot(
                 str(name), str(kind), bool(active), bool(temporary), _count(restart), _text(status),
                 _count(safe), _number(inactive), _text(database), _count(confirmed), _count(pid),
-                bool(synced),
+                bool(synced), _text(reason),
             )
             for name, kind, active, temporary, restart, status, safe, inactive, database, confirmed, pid,
-            synced in self._ask.rows("slots", queries.slots(self._ask.major))
+            synced, reason in self._ask.rows("slots", queries.slots(self._ask.major))
             if not str(name).startswith(OWN_SLOTS)
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from walproof.facts.server import (
     ServerTable,
 )
 from walproof.observe.asking import Asking
-from walproof.observe.slot_columns import synced_column
+from walproof.observe.slot_columns import invalidation_column, synced_column
 from walproof.probe.pair_queries import STANDBY_END
 
 TABLES_MOST = 200
@@ -34,7 +34,7 @@ _END = f"CASE WHEN pg_is_in_recovery() THEN {STANDBY_END} ELSE pg_current_wal_ls
 _SLOTS = f"""
     SELECT slot_name, slot_type, active, temporary,
            {_END} - least(restart_lsn, coalesce(confirmed_flush_lsn, restart_lsn)),
-           wal_status, {{inactive}}, {{synced}}
+           wal_status, {{inactive}}, {{synced}}, {{invalidation}}
     FROM pg_replication_slots"""
 _INACTIVE = "extract(epoch FROM now() - inactive_since)"
 _STANDBYS = f"""
@@ -118,13 +118,18 @@ def read_settings(ask: Asking) -> dict[str, ServerSetting]:
 
 def read_slots(ask: Asking) -> tuple[ServerSlot, ...]:
     """Every replication slot but walproof's own."""
-    query = _SLOTS.format(inactive=_INACTIVE if ask.major >= 17 else "NULL", synced=synced_column(ask.major))
+    query = _SLOTS.format(
+        inactive=_INACTIVE if ask.major >= 17 else "NULL",
+        synced=synced_column(ask.major),
+        invalidation=invalidation_column(ask.major),
+    )
     return tuple(
         ServerSlot(
             str(name), str(kind), bool(active), bool(temporary), _count(retained), _text(status),
-            None if inactive is None else float(inactive), bool(synced),
+            None if inactive is None else float(inactive), bool(synced), _text(reason),
         )
-        for name, kind, active, temporary, retained, status, inactive, synced in ask.rows("slots", query)
+        for name, kind, active, temporary, retained, status, inactive, synced, reason
+        in ask.rows("slots", query)
         if not str(name).startswith("walproof_")
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ as seconds.
 
 from __future__ import annotations
 
-from walproof.observe.slot_columns import synced_column
+from walproof.observe.slot_columns import invalidation_column, synced_column
 from walproof.probe.pair_queries import STANDBY_END
 
 SETTINGS_READ = (
@@ -48,7 +48,8 @@ ARCHIVER = """
       FROM pg_stat_archiver"""
 _SLOTS = """
     SELECT slot_name, slot_type, active, temporary, (restart_lsn - '0/0')::int8, wal_status, safe_wal_size,
-           {inactive}, database::text, (confirmed_flush_lsn - '0/0')::int8, active_pid, {synced}
+           {inactive}, database::text, (confirmed_flush_lsn - '0/0')::int8, active_pid, {synced},
+           {invalidation}
       FROM pg_replication_slots ORDER BY slot_name"""
 _INACTIVE = "extract(epoch FROM clock_timestamp() - inactive_since)::float8"
 STANDBYS = """
@@ -80,7 +81,11 @@ _ERRORS = "(SELECT apply_error_count FROM pg_stat_subscription_stats e WHERE e.s
 
 def slots(major: int) -> str:
     """The replication slots."""
-    return _SLOTS.format(inactive=_INACTIVE if major >= 17 else "NULL", synced=synced_column(major))
+    return _SLOTS.format(
+        inactive=_INACTIVE if major >= 17 else "NULL",
+        synced=synced_column(major),
+        invalidation=invalidation_column(major),
+    )
 
 
 def subscriptions(major: int) -> str:

@@ -90,6 +90,23 @@ def test_a_lost_slot_does_not_hide_an_idle_one() -> None:
     assert any('Nobody uses slot "idle"' in sentence for sentence in advice.evidence)
 
 
+def test_lost_slots_are_told_why_by_reason() -> None:
+    def lost(name: str, reason: str | None) -> ServerSlot:
+        return replace(_slot("lost", 500), name=name, invalidation=reason)
+
+    window = _unlimited(lost("a", "wal_removed"), lost("b", "rows_removed"), lost("c", "wal_removed"))
+    assert _advice(window).evidence == (
+        'slot "a" (physical) and slot "c" (physical): WAL that it needs is gone.',
+        'slot "b" (physical): replay has removed rows of catalogs that it needs.',
+        "hot_standby_feedback = on, and a slot of this standby on the primary (primary_slot_name), keep such "
+        "rows.",
+    )
+    # A recording of before has no reason.
+    assert _advice(_unlimited(lost("a", None))).evidence == (
+        'slot "a" (physical): the server has invalidated it.',
+    )
+
+
 SYNCED = ServerSlot("cdc", "logical", False, False, KEPT_MB << 20, "extended", 15.0, is_synced=True)
 
 

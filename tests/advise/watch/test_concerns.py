@@ -172,12 +172,36 @@ def test_a_room_that_is_passed_is_critical_whatever_the_rates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "words"), [("lost", "has lost WAL"), ("unreserved", "loses its WAL at the next checkpoint")]
+    ("status", "words"),
+    [("lost", "the server has invalidated it"), ("unreserved", "loses its WAL at the next checkpoint")],
 )
 def test_a_slot_that_loses_its_wal_is_critical(status: str, words: str) -> None:
     (concern,) = concerns(assessed(Server(slots=[slot("etl", wal_status=status)])))
     assert concern.severity is Severity.CRITICAL
     assert words in concern.sentence
+
+
+@pytest.mark.parametrize(
+    ("reason", "words", "names_limit"),
+    [
+        ("wal_removed", "WAL that it needs is gone", True),
+        ("rows_removed", "replay has removed rows of catalogs that it needs", False),
+        ("conflict", "or the primary's wal_level was below logical", False),
+        ("idle_timeout", "nobody used it for idle_replication_slot_timeout", False),
+        ("of a later version", "invalidated it (of a later version)", False),
+    ],
+)
+def test_a_lost_slot_is_told_why_and_holds_nothing(reason: str, words: str, names_limit: bool) -> None:
+    lost = replace(slot("etl", wal_status="lost"), invalidation=reason)
+    seen = assessed(Server(slots=[lost]))
+    assert seen.disk is not None
+    assert HolderKind.SLOT not in {holder.kind for holder in seen.disk.holders}
+    (concern,) = concerns(seen)
+    assert words in concern.sentence
+    assert any("max_slot_wal_keep_size" in line for line in concern.evidence) is names_limit
+    assert any("hot_standby_feedback" in line for line in concern.advice) is (
+        reason in ("rows_removed", "conflict")
+    )
 
 
 def of_standby(**change: object) -> tuple[Concern, ...]:

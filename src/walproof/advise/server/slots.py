@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.checkpoints import advised_size_mb
-from walproof.advise.slot_words import MANAGED, UNSYNCED_S
+from walproof.advise.slot_words import MANAGED, UNSYNCED_S, prevention, why_lost
 from walproof.facts.server import ServerSlot
 from walproof.sentences import say_count, say_list
 from walproof.settings.change import Change
@@ -114,9 +114,16 @@ def _lost(lost: list[ServerSlot], idle: list[ServerSlot], stale: list[ServerSlot
         "slots",
         Weight.DANGER,
         "Make the standby or subscriber of a lost slot again",
-        (f"{say_list([_named(slot) for slot in lost])}: WAL that it needs is gone.", *_also([], idle, stale)),
+        (*_why_lost(lost), *_also([], idle, stale)),
         steps=_drops(lost),
     )
+
+
+def _why_lost(lost: list[ServerSlot]) -> Iterator[str]:
+    for reason in dict.fromkeys(slot.invalidation for slot in lost):
+        named = say_list([_named(slot) for slot in lost if slot.invalidation == reason])
+        yield f"{named}: {why_lost(reason)}."
+        yield from prevention(reason)
 
 
 def _idle_on_standby(idle: list[ServerSlot], stale: list[ServerSlot]) -> Advice:
@@ -155,7 +162,7 @@ def _also(lost: list[ServerSlot], idle: list[ServerSlot], stale: list[ServerSlot
     """What else slots hold, where another of them is more urgent."""
     found = []
     if lost:
-        found.append(f"{say_list([_named(slot) for slot in lost])} is lost: make what used it again.")
+        found += [*_why_lost(lost), "Make what used a lost slot again."]
     if idle:
         found.append(f"Nobody uses {say_list([_named(slot) for slot in idle])}, and its WAL is kept.")
     for slot in stale:
@@ -167,8 +174,8 @@ def _stale_words(slot: ServerSlot) -> str:
     words = f'Slot "{slot.name}", which this standby keeps in step with the primary,'
     if slot.wal_status == "lost":
         return (
-            f"{words} is lost: after a failover now its subscriber could not go on. The server makes it "
-            "again, unless the primary's own is lost, too."
+            f"{words} is lost ({why_lost(slot.invalidation)}): after a failover now its subscriber could not "
+            "go on. The server makes it again, unless the primary's own is lost, too."
         )
     age = format_duration(slot.inactive_s or 0.0)
     return (
@@ -280,6 +287,7 @@ def _drops(held: Sequence[ServerSlot]) -> tuple[str, ...]:
 
 
 def _named(slot: ServerSlot) -> str:
-    kept = "" if slot.retained_bytes is None else f", {format_bytes(slot.retained_bytes)}"
+    is_held = slot.retained_bytes is not None and slot.wal_status != "lost"
+    kept = f", {format_bytes(slot.retained_bytes or 0)}" if is_held else ""
     since = "" if slot.inactive_s is None else f", for {format_duration(slot.inactive_s)}"
     return f'slot "{slot.name}" ({slot.kind}{kept}{since})'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from walproof.advise.slot_words import MANAGED, UNSYNCED_S
+from walproof.advise.slot_words import MANAGED, UNSYNCED_S, WAL_REMOVED, prevention, why_lost
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Thresholds
 from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.assessment import Assessment
@@ -84,9 +84,9 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             yield Concern(
                 key,
                 Severity.CRITICAL,
-                f'Slot "{slot.name}" has lost WAL that its consumer needs: it can never go on.',
-                ("its wal_status is lost", f"max_slot_wal_keep_size is {_limit(seen)}"),
-                ("Set up its consumer again, and drop the slot.",),
+                f'Slot "{slot.name}" is lost: {why_lost(slot.invalidation)}. Its consumer can never go on.',
+                _lost_evidence(slot, seen),
+                ("Set up its consumer again, and drop the slot.", *prevention(slot.invalidation)),
             )
         elif slot.wal_status == "unreserved":
             yield Concern(
@@ -134,7 +134,7 @@ def _synced(slot: WatchedSlot, holder: Holder | None, look: WatchLook) -> Iterat
             Severity.WARNING,
             f'Slot "{slot.name}", which this standby keeps in step with the primary, is lost: after a '
             "failover now its consumer could not go on.",
-            ("its wal_status is lost",),
+            ("its wal_status is lost", why_lost(slot.invalidation)),
             ("The server makes it again, unless the primary's own is lost, too.",),
         )
     elif slot.inactive_s is not None and slot.inactive_s > UNSYNCED_S:
@@ -147,6 +147,13 @@ def _synced(slot: WatchedSlot, holder: Holder | None, look: WatchLook) -> Iterat
             ("See sync_replication_slots, and this server's log for why its worker stops.",),
             look.at - slot.inactive_s,
         )
+
+
+def _lost_evidence(slot: WatchedSlot, seen: Assessment) -> tuple[str, ...]:
+    """The limit of what slots keep says something only of a slot that was lost by it."""
+    is_by_wal = slot.invalidation == WAL_REMOVED
+    limit = (f"max_slot_wal_keep_size is {_limit(seen)}",) if is_by_wal else ()
+    return ("its wal_status is lost", *limit)
 
 
 def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:

@@ -94,15 +94,15 @@ def _checkpoint(looks: tuple[WatchLook, ...]) -> list[Holder]:
 def _slots(looks: tuple[WatchLook, ...]) -> list[Holder]:
     found = []
     for slot in looks[-1].slots:
-        if slot.restart is None:
+        if slot.held_from is None:
             continue
 
         def held(look: WatchLook, name: str = slot.name) -> float | None:
             of_look = next((candidate for candidate in look.slots if candidate.name == name), None)
-            return None if of_look is None or of_look.restart is None else look.lsn - of_look.restart
+            return None if of_look is None or of_look.held_from is None else look.lsn - of_look.held_from
 
         found.append(
-            Holder(HolderKind.SLOT, slot.name, max(0, looks[-1].lsn - slot.restart), rate(looks, held))
+            Holder(HolderKind.SLOT, slot.name, max(0, looks[-1].lsn - slot.held_from), rate(looks, held))
         )
     return found
 

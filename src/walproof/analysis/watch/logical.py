@@ -65,7 +65,7 @@ def _state(slot: WatchedSlot, looks: tuple[WatchLook, ...], history: tuple[Watch
         slot=slot,
         consumer=None if sender is None else sender.name,
         wait=None if sender is None else sender.wait,
-        held_bytes=None if slot.restart is None else max(0, last.lsn - slot.restart),
+        held_bytes=None if slot.held_from is None else max(0, last.lsn - slot.held_from),
         behind_bytes=behind_bytes,
         behind_s=0.0 if since is None else last.seen_s - since.seen_s,
         is_least=since is not None and since is history[0],

@@ -63,8 +63,8 @@ def _stages(view: ServerView) -> Iterator[Sample]:
 def _slots(view: ServerView) -> Iterator[Sample]:
     if view.seen.look is not None:
         for slot in view.seen.look.slots:
-            if slot.restart is not None:
-                yield (slot.name,), float(max(0, view.seen.look.lsn - slot.restart))
+            if slot.held_from is not None:
+                yield (slot.name,), float(max(0, view.seen.look.lsn - slot.held_from))
 
 
 def _active_slots(view: ServerView) -> Iterator[Sample]:

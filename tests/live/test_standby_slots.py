@@ -1,8 +1,9 @@
-"""Slots that a standby keeps in step with its primary, for a failover: nobody uses them there on purpose."""
+"""Slots on a standby: those in step with its primary are unused on purpose; its own are lost by replay."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.probe.connection import connect_foreign
 
-pytestmark = [pytest.mark.live, pytest.mark.pg(">= 17")]
+pytestmark = [pytest.mark.live, pytest.mark.pg(">= 16")]
 LOGICAL = {**SETTINGS, "wal_level": "logical", "max_replication_slots": "10"}
 SYNCED = "SELECT count(*) FROM pg_replication_slots WHERE synced AND NOT temporary"
 
@@ -52,6 +53,7 @@ def moved(primary: Cluster) -> bool:
     return True
 
 
+@pytest.mark.pg(">= 17")
 def test_a_slot_in_step_with_the_primary_is_kept(
     install: Install, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -78,3 +80,32 @@ def test_a_slot_in_step_with_the_primary_is_kept(
             assert concerns(standby, tmp_path) == {}
             # On the primary the same slot has a user to bring back.
             assert "pg_drop_replication_slot('cdc')" in rule(advised(primary, tmp_path), "slots")["steps"][-1]
+
+
+def test_a_slot_that_replay_has_invalidated_is_told_why(
+    install: Install, workspace: Workspace, tmp_path: Path
+) -> None:
+    with running_primary(install, workspace, LOGICAL) as primary:
+        run(primary, "CREATE ROLE watcher LOGIN IN ROLE pg_monitor")
+        standby = Standby(primary, workspace, "standby")
+        standby.build()
+        try:
+            standby.start(LOGICAL)
+            with ThreadPoolExecutor(1) as pool:
+                made = pool.submit(
+                    query, standby, "SELECT pg_create_logical_replication_slot('below', 'pgoutput')"
+                )
+                # It waits for the primary to tell which transactions run.
+                wait_until(lambda: bool(run(primary, "SELECT pg_log_standby_snapshot()")) and made.done())
+                made.result()
+            run(primary, "CREATE TABLE gone (i int)", "DROP TABLE gone", "VACUUM pg_class")
+            wait_until(lambda: query(standby, "SELECT wal_status FROM pg_replication_slots") == "lost")
+            told = rule(advised(standby, tmp_path), "slots")
+            assert "replay has removed rows of catalogs that it needs" in told["evidence"][0]
+            concern = concerns(standby, tmp_path)["slot below"]
+            assert "replay has removed rows of catalogs that it needs" in concern["sentence"]
+            assert concern["evidence"] == ["its wal_status is lost"]
+            query(standby, told["steps"][-1])
+            assert query(standby, "SELECT count(*) FROM pg_replication_slots") == "0"
+        finally:
+            standby.stop("immediate")
