@@ -79,7 +79,9 @@ def test_a_slot_in_step_with_the_primary_is_kept(
             ]
             assert concerns(standby, tmp_path) == {}
             # On the primary the same slot has a user to bring back.
-            assert "pg_drop_replication_slot('cdc')" in rule(advised(primary, tmp_path), "slots")["steps"][-1]
+            told = advised(primary, tmp_path)
+            assert "pg_drop_replication_slot('cdc')" in rule(told, "slots")["steps"][-1]
+            assert "1 standby: none is more than 1 GB behind." in [fine["sentence"] for fine in told["fine"]]
 
 
 def test_a_slot_that_replay_has_invalidated_is_told_why(

@@ -14,6 +14,7 @@ from walproof.advise.watch.concern import Thresholds
 from walproof.cli.watch_order import ServerOrder, WatchOrder
 from walproof.cli.watched import Fleet
 from walproof.facts import Install
+from walproof.observe.server import ServerObserver
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.report.watch.json import watch_data
@@ -137,6 +138,8 @@ def test_a_subscriber_whose_table_is_locked(
         (state,) = views[0].seen.logical
         assert state.slot.database == "postgres"
         assert views[0].seen.standbys == ()
+        with ServerObserver(watcher(publisher)) as observer:
+            assert observer.window().standbys == ()
         views = until(fleet, lambda views: bool(views[1].seen.look and views[1].seen.look.subscriptions))
         assert views[1].seen.look is not None
         (subscription,) = views[1].seen.look.subscriptions

@@ -80,7 +80,7 @@ class ServerSlot:
 
 @dataclass(frozen=True, slots=True)
 class ServerStandby:
-    """A row of pg_stat_replication."""
+    """A standby's row of pg_stat_replication."""
 
     name: str
     state: str

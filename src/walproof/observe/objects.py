@@ -37,9 +37,13 @@ _SLOTS = f"""
            wal_status, {{inactive}}, {{synced}}, {{invalidation}}
     FROM pg_replication_slots"""
 _INACTIVE = "extract(epoch FROM now() - inactive_since)"
+# A logical walsender confirms a replay position, too, and pg_receivewal, barman and backups confirm none:
+# nobody fails over to them. A role without rights sees names, and no state.
 _STANDBYS = f"""
-    SELECT application_name, state, sync_state, {_END} - replay_lsn
-    FROM pg_stat_replication WHERE application_name <> 'pg_basebackup'"""
+    SELECT r.application_name, r.state, r.sync_state, {_END} - r.replay_lsn
+    FROM pg_stat_replication r LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
+    WHERE r.application_name <> 'pg_basebackup' AND s.slot_type IS DISTINCT FROM 'logical'
+      AND (r.state IS NULL OR r.replay_lsn IS NOT NULL)"""
 # Functions that tell sizes wait for whoever locks the relation, and everybody else would wait after them: of
 # what is locked like that, or about to be, the size is that of the last VACUUM or ANALYZE. Statements
 # begin with SELECT: whoever reads the server's log sees that they change nothing.
@@ -135,7 +139,7 @@ def read_slots(ask: Asking) -> tuple[ServerSlot, ...]:
 
 
 def read_standbys(ask: Asking) -> tuple[ServerStandby, ...]:
-    """Who streams WAL from it, except walproof."""
+    """Who replays its WAL as it streams: its standbys."""
     rows = [row for row in ask.rows("standbys", _STANDBYS) if not str(row[0]).startswith("walproof")]
     if any(state is None for _, state, _, _ in rows):
         ask.lack("standbys", "pg_monitor is not granted")

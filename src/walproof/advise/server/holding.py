@@ -103,7 +103,7 @@ def standbys(case: ServerCase) -> Found | None:
         return None
     late = [standby for standby in case.window.standbys if (standby.behind_bytes or 0) > _FAR_BEHIND_BYTES]
     if not late:
-        count = say_count(len(case.window.standbys), "standby connection")
+        count = say_count(len(case.window.standbys), "standby")
         return Fine("standbys", f"{count}: none is more than 1 GB behind.")
     named = say_list([f'"{standby.name}" ({format_bytes(standby.behind_bytes or 0)})' for standby in late])
     return Advice(
