@@ -10,7 +10,7 @@ from tests.advise.findings import make_measured_trials
 from tests.analysis.facts import make_plan
 from walproof.advise.loading import LoadAdvice, advise_load
 from walproof.analysis.summary import analyse
-from walproof.facts import Load, LoadMethod, Trial, Variant
+from walproof.facts import Cell, Load, LoadMethod, Trial, Variant
 from walproof.settings.durability import DurabilityClass
 
 RATES = {
@@ -53,7 +53,7 @@ def _advice(may_lose: DurabilityClass) -> LoadAdvice:
         )
         for trial in trials
     ]  # fmt: skip
-    (advice,) = advise_load(PLAN, analyse(PLAN, noisy, "complete_rows_per_s"), may_lose)
+    (advice,) = advise_load(PLAN, analyse(PLAN, noisy, "complete_rows_per_s"), noisy, may_lose)
     return advice
 
 
@@ -83,7 +83,7 @@ def test_what_noise_leaves_open_stays_only_in_a_whole_that_gains(plain: float, i
         )
         for trial in trials
     ]
-    (advice,) = advise_load(PLAN, analyse(PLAN, noisy, "complete_rows_per_s"), DurabilityClass.NONE)
+    (advice,) = advise_load(PLAN, analyse(PLAN, noisy, "complete_rows_per_s"), noisy, DurabilityClass.NONE)
     assert [step.step for step in advice.undecided] == ["COPY FREEZE"]
     assert ("COPY FREEZE" in advice.left_out) is not is_kept
     assert "late indexes" not in advice.left_out
@@ -96,3 +96,24 @@ def test_what_noise_leaves_open_stays_only_in_a_whole_that_gains(plain: float, i
 )
 def test_a_risk_is_taken_where_it_was_allowed(may_lose: DurabilityClass, best: str) -> None:
     assert _advice(may_lose).variant.name == best
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_row", "size"), [(400.0, "1GB"), (2e6, "4GB"), (2e7, "16GB"), (None, None)]
+)
+def test_max_wal_size_is_what_the_load_needs(bytes_per_row: float | None, size: str | None) -> None:
+    """It was 16 GB for every load, also where the disk has less. COPY FREEZE is left out, so that its WAL is
+    that of the load without it."""
+    sized = [replace(v, settings={"max_wal_size": "16GB", "jit": "off"}) for v in PLAN.variants]
+    plan = replace(PLAN, variants=tuple(sized))
+
+    def metrics(cell: Cell) -> dict[str, float]:
+        wal = {"without COPY FREEZE": bytes_per_row, "without late indexes": 9e9}.get(cell[2], 100.0)
+        known = {} if bytes_per_row is None or wal is None else {"complete_wal_bytes_per_row": wal}
+        return {"complete_rows_per_s": RATES[cell[2]], **known}
+
+    trials = make_measured_trials(plan, metrics, rounds=4)
+    (advice,) = advise_load(plan, analyse(plan, trials, "complete_rows_per_s"), trials, DurabilityClass.NONE)
+    assert "COPY FREEZE" in advice.left_out
+    assert advice.settings.get("max_wal_size") == size
+    assert advice.settings["jit"] == "off"

@@ -140,13 +140,27 @@ def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
     text = load_script(advice, recipe, [("wal_level", "minimal")], "my.csv")
     order = [
         "SET wal_level", "restart the server", "DROP INDEX i;", "\\copy t (x) FROM 'my.csv'",
-        "CREATE INDEX i", "VACUUM (ANALYZE) t;", "RESET wal_level;", "-- CREATE INDEX i",
+        "CREATE INDEX i", "VACUUM (ANALYZE) t;", "\n:undo\n", "-- CREATE INDEX i",
     ]  # fmt: skip
     places = [text.index(words) for words in order]
     assert places == sorted(places)
     assert "late indexes: 2.00x, a gain" in text
     assert text.index("Not decided, kept") < text.index("triggers off: 1.30x, one round only")
     assert text.index("gained nothing") < text.index("COPY FREEZE: 1.00x, no measurable difference")
+
+
+def test_the_script_says_what_pg_wal_needs_and_what_fsync_off_leaves() -> None:
+    every = Variant("every step", {}, conditions=LoadMethod())
+    advice = LoadAdvice("18.3", every, (), (), True, (), (), (), rows=1_000_000, wal_bytes_per_row=600.0)
+    recipe = Recipe("t", "x", (), (), (), False, ())
+    sized = load_script(advice, recipe, [("max_wal_size", "2GB"), ("maintenance_work_mem", "512MB")], None)
+    assert "-- 1,000,000 rows wrote 572 MB of WAL; more rows write more." in sized
+    assert "\n  SET maintenance_work_mem = '512MB';\n" in sized
+    assert "IN ('max_wal_size')" in sized
+    assert "CHECKPOINT;" not in sized
+    risky = load_script(advice, recipe, [("fsync", "off"), ("full_page_writes", "off")], None)
+    assert risky.index("\n:undo\n") < risky.index("initdb --sync-only") < risky.index("\nCHECKPOINT;\n")
+    assert "undo" not in load_script(advice, recipe, [("maintenance_work_mem", "512MB")], None)
 
 
 def test_the_script_says_which_keys_were_not_checked() -> None:

@@ -178,6 +178,49 @@ def test_a_table_with_such_names_is_loaded_and_put_right(
             rows.unlink()
 
 
+@pytest.mark.parametrize("owned", ["2GB", "64GB", None])
+def test_the_undo_brings_back_what_alter_system_had_set(judge: Judge, owned: str | None) -> None:
+    """RESET removed the owner's line, the load lowered a larger size, and a script that stopped halfway named
+    no undo of the settings. The owner's 64GB stays during the load, and all is as before after it."""
+
+    def lines() -> dict[str, str]:
+        text = (judge.cluster.data / "postgresql.auto.conf").read_text()
+        return dict(line.split(" = ") for line in text.splitlines() if not line.startswith("#"))
+
+    (judge.folder / "rows.csv").write_text("id\n1\n")
+    recipe = Recipe("sized", "id", (), (), ("SELECT name, setting FROM pg_settings",), False, ())
+    wanted = [("max_wal_size", "8GB"), ("wal_compression", "on"), ("maintenance_work_mem", "512MB")]
+    script = load_script(_advice("18"), recipe, wanted, str(judge.folder / "rows.csv"))
+    set_there = "COMMIT;\nSELECT 1 / (current_setting('max_wal_size') = 'SIZE')::int AS there;"
+    script = script.replace("COMMIT;", set_there.replace("SIZE", "64GB" if owned == "64GB" else "8GB"))
+    with judge.cluster.connect() as session:
+        session.execute("CREATE TABLE sized (id int)")
+        if owned is not None:
+            session.execute(f"ALTER SYSTEM SET max_wal_size = '{owned}'".encode())
+        session.execute("SELECT pg_reload_conf()")
+        before = lines()
+        try:
+            done = judge.run(script)
+            assert done.returncode == 0, done.stderr
+            assert lines() == before
+            halfway = judge.run(script)
+            assert "the table is not empty" in halfway.stderr
+            assert lines() == before
+            session.execute("TRUNCATE sized")
+            (judge.folder / "rows.csv").write_text("id\nx\n")
+            halfway = judge.run(script)
+            assert "invalid input syntax" in halfway.stderr
+            assert lines() != before
+            (printed,) = [line for line in halfway.stdout.splitlines() if line.startswith("Undo of the ")]
+            undone = judge.run(printed.partition(": ")[2])
+            assert undone.returncode == 0, undone.stderr
+            assert lines() == before
+        finally:
+            session.execute("DROP TABLE sized")
+            session.execute("ALTER SYSTEM RESET ALL")
+            session.execute("SELECT pg_reload_conf()")
+
+
 def test_a_line_break_in_a_predicate_ends_no_comment(judge: Judge) -> None:
     r"""What comes after it used to stand alone on a line of the undo, and psql ran it."""
     with judge.connect() as session:

@@ -7,14 +7,18 @@ whole was measured."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from walproof.advise.server.sizing import COMPLETION_TARGET, enough_mb
 from walproof.advise.wording import is_vague
+from walproof.analysis.cells import absolute
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.interval import Interval
 from walproof.analysis.summary import Analysis
-from walproof.facts import Plan, Variant
+from walproof.facts import Load, Plan, Trial, Variant
 from walproof.settings.durability import DurabilityClass
+from walproof.settings.rules import DEFAULT_WAL_SEGMENT_BYTES
+from walproof.units import parse_bytes
 
 WITHOUT = "without "
 """The name of a variant that leaves out one step begins like this; the step's name follows."""
@@ -26,6 +30,7 @@ PLAIN_COPY = "plain COPY"
 """The load without any step with which the whole is compared."""
 _NOTHING = 1.1
 """A step whose interval allows no larger gain than this gains nothing."""
+_DEFAULT_MAX_WAL_SIZE_MB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,30 @@ class LoadAdvice:
     """What was tried in addition to steps or in their place, against all steps."""
     plain: tuple[Effect, ...]
     """Loads without any step, against all steps."""
+    rows: int = 0
+    """Rows of the measured load."""
+    wal_bytes_per_row: float | None = None
+    """WAL of a row until the load is complete, in bytes: of the recipe's load or of one without a step that
+    it leaves out, the largest of the medians. None where it was not measured."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Settings of the recipe. max_wal_size is what this load needs for its WAL to request no checkpoint:
+        1 GB at least (the server's default), and at most what was measured. Where the WAL is not known it is
+        left out."""
+        found = {
+            name: value
+            for name, value in {**self.variant.settings, **self.variant.implied}.items()
+            if f"{name}={value}" not in self.left_out
+        }
+        measured = found.pop("max_wal_size", None)
+        if measured is None or self.wal_bytes_per_row is None:
+            return found
+        needed_mb = enough_mb(
+            self.rows * self.wal_bytes_per_row, COMPLETION_TARGET, DEFAULT_WAL_SEGMENT_BYTES
+        )
+        size_mb = min(max(_DEFAULT_MAX_WAL_SIZE_MB, needed_mb), parse_bytes(measured) >> 20)
+        return {"max_wal_size": f"{size_mb // 1024}GB", **found}
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -83,7 +112,9 @@ class LoadAdvice:
         return tuple(step.step for step in gone)
 
 
-def advise_load(plan: Plan, analysis: Analysis, may_lose: DurabilityClass) -> tuple[LoadAdvice, ...]:
+def advise_load(
+    plan: Plan, analysis: Analysis, trials: Sequence[Trial], may_lose: DurabilityClass
+) -> tuple[LoadAdvice, ...]:
     """The advice for each install."""
     found = []
     for install in plan.installs:
@@ -92,24 +123,28 @@ def advise_load(plan: Plan, analysis: Analysis, may_lose: DurabilityClass) -> tu
         plain = [e for name, e in effects.items() if name.startswith(PLAIN)]
         instead = [e for name, e in effects.items() if not name.startswith((WITHOUT, PLAIN))]
         best = _best(plan, instead, may_lose)
-        found.append(
-            LoadAdvice(
-                install.label,
-                best,
-                kept=tuple(step for step in steps if step.conclusion is Conclusion.HIGHER),
-                undecided=tuple(step for step in steps if step.is_undecided),
-                keeps_undecided=any(
-                    e.variant == PLAIN_COPY and e.conclusion is Conclusion.LOWER for e in plain
-                ),
-                dropped=tuple(
-                    step
-                    for step in steps
-                    if step.conclusion is not Conclusion.HIGHER and not step.is_undecided
-                ),
-                instead=tuple(instead),
-                plain=tuple(plain),
-            )
+        advice = LoadAdvice(
+            install.label,
+            best,
+            kept=tuple(step for step in steps if step.conclusion is Conclusion.HIGHER),
+            undecided=tuple(step for step in steps if step.is_undecided),
+            keeps_undecided=any(e.variant == PLAIN_COPY and e.conclusion is Conclusion.LOWER for e in plain),
+            dropped=tuple(
+                step for step in steps if step.conclusion is not Conclusion.HIGHER and not step.is_undecided
+            ),
+            instead=tuple(instead),
+            plain=tuple(plain),
+            rows=plan.kind_as(Load).rows,
         )
+        wal = {
+            of_cell.variant: of_cell.median
+            for of_cell in absolute(plan, trials, "complete_wal_bytes_per_row")
+            if of_cell.install == install.label
+        }
+        # A step that is left out may have saved WAL.
+        like = (best.name, *(WITHOUT + step for step in advice.left_out))
+        known = [median for name in like if (median := wal.get(name)) is not None]
+        found.append(replace(advice, wal_bytes_per_row=max(known, default=None)))
     return tuple(found)
 
 

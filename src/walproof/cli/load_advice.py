@@ -274,17 +274,12 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
     trials = store.trials(run.id)
     require_finished_trial(trials)
     analysis = analyse(run.plan, trials, LOAD_METRIC)
-    (advice,) = advise_load(run.plan, analysis, may_lose)
+    (advice,) = advise_load(run.plan, analysis, trials, may_lose)
     dropped = set(advice.left_out)
     gone = {step for name, steps in STEPS.items() if name in dropped for step in steps}
     steps = tuple(step for step in advice.variant.conditions_as(LoadMethod).steps if step not in gone)
     about = around(table, steps, load.replay, run.plan.installs[0].version_num)
-    variant = advice.variant
-    settings = [
-        (name, value)
-        for name, value in {**variant.settings, **variant.implied}.items()
-        if f"{name}={value}" not in dropped
-    ]
+    settings = tuple(advice.settings.items())
     recipe = Recipe(
         table=table.name,
         columns=table.column_list,

@@ -13,8 +13,13 @@ from walproof.facts import LoadMethod, LoadStep
 from walproof.report.numbers import ratio
 from walproof.sentences import say_list
 from walproof.settings.durability import DurabilityClass
+from walproof.units import format_bytes
 
 _NEEDS_RESTART = frozenset({"wal_level", "max_wal_senders", "wal_buffers"})
+_OF_SESSION = frozenset({"maintenance_work_mem"})
+"""The load's own session sets them, so that nothing has to be undone."""
+_MORE_IS_ENOUGH = frozenset({"max_wal_size", "maintenance_work_mem"})
+"""Sizes: a server that has more keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ def load_script(
             "  RAISE EXCEPTION 'the table is not empty'; END IF; END"
         )
         lines.append(f"DO {sqltext.dollar_quoted(body)};")
-    lines += _settings_lines(settings)
+    lines += _settings_lines(settings, advice)
     if advice.variant.waldir is not None:
         lines += [
             "-- pg_wal on another disk: stop the server, move pg_wal there, link to it from its place,",
@@ -82,12 +87,14 @@ def load_script(
     lines += ["BEGIN;", *map(sqltext.statement, recipe.first), copy, "COMMIT;"]
     lines += map(sqltext.statement, recipe.after)
     lines += [sqltext.statement(f"VACUUM (ANALYZE) {names}")]
-    lines += ["", "-- Undo of the settings:"]
-    lines += [f"ALTER SYSTEM RESET {sqltext.setting_name(name)};" for name, _ in settings] or [
-        "-- none were changed"
-    ]
-    lines += ["SELECT pg_reload_conf();"] if settings else []
-    lines += ["", "-- If the load is given up halfway, this restores the table:"]
+    lines += ["", "-- Undo of the settings:", *_undo_lines(settings)]
+    halfway = "-- If the load is given up halfway, this restores the table:"
+    if _of_server(settings):
+        halfway = (
+            "-- If the load is given up halfway, the undo that was printed restores the settings, and this "
+            "the table:"
+        )
+    lines += ["", halfway]
     lines += [sqltext.comment(sqltext.statement(statement)) for statement in recipe.undo] or [
         "-- nothing has to be done"
     ]
@@ -121,21 +128,79 @@ def _evidence(advice: LoadAdvice) -> list[str]:
     return lines
 
 
-def _settings_lines(settings: Sequence[tuple[str, str]]) -> list[str]:
-    if not settings:
-        return []
-    lines = [
-        f"ALTER SYSTEM SET {sqltext.setting_name(name)} = {sqltext.literal(value)};"
-        for name, value in settings
-    ]
-    lines.append("SELECT pg_reload_conf();")
+def _settings_lines(settings: Sequence[tuple[str, str]], advice: LoadAdvice) -> list[str]:
+    lines = []
+    changed = _of_server(settings)
+    if changed:
+        named = ", ".join(sqltext.literal(name) for name, _ in changed)
+        # RESET takes the line out of postgresql.auto.conf, and with it a value that ALTER SYSTEM had set. Who
+        # may not see where a value comes from gets it back by ALTER SYSTEM, too. psql forgets its variables
+        # when it ends, so that the undo is printed as well.
+        lines += [
+            "-- What undoes the settings, of the values that the server has now:",
+            "SELECT string_agg(CASE WHEN source = 'configuration file'",
+            "    AND coalesce(sourcefile, 'postgresql.auto.conf') LIKE '%postgresql.auto.conf'",
+            "  THEN format('ALTER SYSTEM SET %I = %L;', name, current_setting(name))",
+            "  ELSE format('ALTER SYSTEM RESET %I;', name) END, ' ') || ' SELECT pg_reload_conf();' AS undo",
+            f"FROM pg_settings WHERE name IN ({named}) \\gset",
+            "\\echo 'Undo of the settings, also for a load that is given up halfway:' :undo",
+        ]
+        for name, value in changed:
+            lines += _room_lines(advice) if name == "max_wal_size" else []
+            lines += _set_lines("ALTER SYSTEM SET", name, value)
+        lines.append("SELECT pg_reload_conf();")
     restart = [name for name, _ in settings if name in _NEEDS_RESTART]
     if restart:
         lines.append(
             f"-- {', '.join(restart)}: restart the server here and after the undo; it ends archiving,"
         )
         lines.append("-- standbys and point-in-time recovery across the load.")
-    return [*lines, ""]
+    for name, value in settings:
+        lines += _set_lines("SET", name, value) if name in _OF_SESSION else []
+    return [*lines, ""] if lines else []
+
+
+def _of_server(settings: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in settings if name not in _OF_SESSION]
+
+
+def _set_lines(verb: str, name: str, value: str) -> list[str]:
+    line = f"{verb} {sqltext.setting_name(name)} = {sqltext.literal(value)};"
+    if name not in _MORE_IS_ENOUGH:
+        return [line]
+    present, wanted = f"current_setting({sqltext.literal(name)})", sqltext.literal(value)
+    return [
+        f"SELECT pg_size_bytes({present}) < pg_size_bytes({wanted}) AS is_less \\gset",
+        "\\if :is_less",
+        f"  {line}",
+        "\\endif",
+    ]
+
+
+def _room_lines(advice: LoadAdvice) -> list[str]:
+    if advice.wal_bytes_per_row is None:
+        return []
+    return [
+        f"-- {advice.rows:,} rows wrote {format_bytes(advice.wal_bytes_per_row * advice.rows)} of WAL; more "
+        "rows write more. pg_wal may grow to",
+        "-- max_wal_size and half as much again: without that room set less, as a full pg_wal stops the "
+        "server.",
+    ]
+
+
+def _undo_lines(settings: Sequence[tuple[str, str]]) -> list[str]:
+    changed = dict(_of_server(settings))
+    if not changed:
+        return ["-- none of the server's were changed"]
+    lines = [":undo"]
+    if changed.get("fsync") == "off":
+        lines += [
+            "-- The server flushes nothing later of what it wrote with fsync = off. Run once here: sync, or",
+            "-- initdb --sync-only -D DATA. Then:",
+        ]
+    if "off" in (changed.get("fsync"), changed.get("full_page_writes")):
+        lines.append("CHECKPOINT;")
+    return lines
 
 
 def _say_gain(gain: StepGain) -> str:
