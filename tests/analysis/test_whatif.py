@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from walproof.analysis.whatif import Question, ServerLimits, Study, study
+from walproof.analysis.server_limits import ServerLimits
+from walproof.analysis.whatif import Question, Study, study
 from walproof.analysis.whatif_errors import cycle_error, image_error, spreads
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
 from walproof.units import Lsn

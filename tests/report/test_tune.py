@@ -52,7 +52,7 @@ from walproof.settings.durability import DurabilityClass
 
 @pytest.fixture(scope="module")
 def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
-    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=20 << 30))
+    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
 def _facts(own_judge: RecordedJudge, *, is_flat: bool, own: Candidate | None = None) -> TuningFacts:

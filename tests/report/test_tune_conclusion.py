@@ -28,7 +28,7 @@ from walproof.report.tune.view import tune_view
 
 @pytest.fixture(scope="module")
 def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
-    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=20 << 30))
+    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: 
     assert found.conclusion is Conclusion.NONE_KEEPS
     told = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert told.summary[0] == (
-        "No configuration keeps the promises, not even the defaults: WAL disk 1.00 GB, allowed 20.0 MB."
+        "No configuration keeps the promises, not even the defaults: WAL disk 1.00 GB, allowed 13.3 MB."
     )
     assert "defaults are best" not in " ".join(told.summary)
     assert json.loads(to_json(told))["defaults_are_best"] is False

@@ -29,7 +29,7 @@ FACTORS = (COMPRESSION, SIZE, DELAY)
 
 @pytest.fixture(scope="module")
 def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
-    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=20 << 30))
+    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
 @pytest.fixture(scope="module")

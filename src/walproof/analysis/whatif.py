@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif_errors import Spreads, cycle_error, image_error, plain, spreads, together
 from walproof.analysis.whatif_slope import size_mb, slope
 from walproof.wal.whatif import Compression, SimulatedRun, Target, WhatIf
@@ -168,17 +169,6 @@ class Cliff:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """The limits of a server."""
-
-    wal_disk_bytes: int | None = None
-    """Most room for pg_wal and max_wal_size."""
-    wal_per_hour_bytes: int | None = None
-    recovery_s: float | None = None
-    """Longest crash recovery."""
-
-
-@dataclass(frozen=True, slots=True)
 class LimitsAnswer:
     """The best settings within the limits; if none keeps the limits, the nearest settings."""
 
@@ -309,9 +299,9 @@ def fits(prediction: ServerPrediction, limits: ServerLimits) -> bool:
 
 
 def fits_disk(prediction: ServerPrediction, limits: ServerLimits) -> bool:
-    """Whether it keeps within the room for pg_wal."""
+    """Whether it keeps within what may be used of the room for pg_wal."""
     needed = max(prediction.pg_wal_most, (prediction.target.max_wal_size_mb or 0) << 20)
-    return limits.wal_disk_bytes is None or needed <= limits.wal_disk_bytes
+    return limits.usable_wal_bytes is None or needed <= limits.usable_wal_bytes
 
 
 def _fits_rate(prediction: ServerPrediction, limits: ServerLimits) -> bool:

@@ -236,7 +236,7 @@ def case_of(
     from dataclasses import replace
 
     from walproof.advise.server.case import ServerCase
-    from walproof.analysis.whatif import ServerLimits
+    from walproof.analysis.server_limits import ServerLimits
 
     limits = ServerLimits(wal_disk_bytes, None, recovery_s)
     unread = ServerCase(window, limits=limits, may_lose=may_lose, startup_budget_s=startup_budget_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
-from walproof.advise.tune.space import Bounds
+from walproof.advise.tune.space import Bounds, usable_wal_bytes
 from walproof.cli.promises import CLASSES
 from walproof.errors import SettingError
 from walproof.settings.catalogue import Catalogue
@@ -40,16 +40,17 @@ def _require_class(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _require_disk(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> None:
-    disk = bounds.promises.wal_disk_bytes
+    disk, usable = bounds.promises.wal_disk_bytes, usable_wal_bytes(bounds.promises)
     catalogue = Catalogue.for_version(bounds.version_num)
     for name in _OF_PG_WAL:
-        if disk is None or name not in bounds.keep:
+        if disk is None or usable is None or name not in bounds.keep:
             continue
         size = int(parse(catalogue.get(name), bounds.keep[name])) << 20
-        if size > disk:
+        if size > usable:
             raise SettingError(
                 f"{_said(name, bounds, sources)} breaks --wal-disk {format_bytes(disk)}",
-                detail=f"pg_wal grows to {format_bytes(size)} with it.",
+                detail=f"pg_wal grows to {format_bytes(size)} with it, and may take {format_bytes(usable)} "
+                "of that room.",
                 hint="Keep a smaller one, or give --wal-disk more room.",
             )
 

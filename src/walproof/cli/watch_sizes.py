@@ -7,8 +7,9 @@ import time
 from collections.abc import Mapping
 
 from walproof.advise.watch.sizes import size_curve
+from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.watch.away import TimesAway
-from walproof.analysis.whatif import Question, ServerLimits
+from walproof.analysis.whatif import Question
 from walproof.errors import SettingError
 from walproof.facts.watch import CrashClock
 from walproof.facts.watch_sizes import SizeCurve

@@ -176,7 +176,8 @@ def predict_whatif(
     ``simulator``: reads the WAL and simulates; by default on this machine.
     Raises WalError, SettingError, StoreError, AnalysisError.
     """
-    from walproof.analysis.whatif import Question, ServerLimits, study
+    from walproof.analysis.server_limits import ServerLimits
+    from walproof.analysis.whatif import Question, study
     from walproof.report.wal.whatif import AnsweredLimits
     from walproof.wal.recording import recorded_versions
     from walproof.wal.whatif import identify, simulate, simulate_here

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from walproof.advise.server.case import ServerCase
-from walproof.analysis.whatif import Question, ServerLimits, Study, study
+from walproof.analysis.server_limits import ServerLimits
+from walproof.analysis.whatif import Question, Study, study
 from walproof.facts.codec import from_json, to_json
 from walproof.facts.server import ServerWindow
 from walproof.settings.durability import DurabilityClass

@@ -13,7 +13,8 @@ from walproof.advise.server.advice import Advice, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.checkpoints import max_wal_size
 from walproof.advise.server.sizing import choice, enough_mb
-from walproof.analysis.whatif import Question, ServerLimits, Study, study
+from walproof.analysis.server_limits import ServerLimits
+from walproof.analysis.whatif import Question, Study, study
 from walproof.facts.server import ServerWindow
 from walproof.units import parse_bytes
 from walproof.wal.whatif import Cycles, SimulatedRun, Target
@@ -125,21 +126,42 @@ def test_a_size_that_does_not_fit_is_a_danger_from_settings_alone() -> None:
     answer = _without_wal(roomy, "10GB")
     assert isinstance(answer, Advice)
     assert (answer.weight, answer.sure) == (Weight.DANGER, Sure.HIGH)
-    assert _set_to(answer) == {"max_wal_size": "5GB"}
-    assert "max_wal_size = 200GB is larger than --wal-disk 10.0 GB" in answer.evidence[0]
+    assert _set_to(answer) == {"max_wal_size": "6GB"}
+    assert "max_wal_size = 200GB is more than 6.67 GB of --wal-disk 10.0 GB" in answer.evidence[0]
     assert any("begins sooner" in cost for cost in answer.costs)
-    assert not isinstance(_without_wal(roomy, "200GB"), Advice)
+    assert not isinstance(_without_wal(roomy, "300GB"), Advice)
     both = _without_wal(SHORT, "10GB")
     assert isinstance(both, Advice)
     assert both.weight is Weight.DANGER
     assert set(_set_to(both)) == {"max_wal_size", "checkpoint_timeout"}
 
 
+@pytest.mark.parametrize(
+    ("settings", "slots", "fits"),
+    [
+        ({}, False, 8),
+        ({"archive_mode": "on"}, False, 6),
+        ({"max_slot_wal_keep_size": "4GB"}, True, 6),
+        ({"max_slot_wal_keep_size": "-1"}, True, 4),
+        ({"wal_keep_size": "7GB"}, False, 5),
+    ],
+)
+def test_room_is_left_for_who_keeps_wal(settings: dict[str, str], slots: bool, fits: int) -> None:
+    """Of 12 GB; a size that took all of it was advised, and was no danger."""
+    for size in (fits, fits + 1):
+        window = with_settings(healthy(), max_wal_size=f"{size}GB", **settings)
+        answer = _without_wal(window if slots else replace(window, slots=()), "12GB")
+        if size == fits:
+            assert not isinstance(answer, Advice)
+        else:
+            assert _set_to(answer) == {"max_wal_size": f"{fits}GB"}
+
+
 def test_what_is_doubled_keeps_within_its_room() -> None:
     window = with_settings(replace(healthy(), slots=()), max_wal_size="4GB")
     crowded = with_counters(window, {"checkpoints_requested": 4000.0})
-    assert _set_to(_without_wal(crowded, "12GB")) == {"max_wal_size": "6GB"}
-    assert not isinstance(_without_wal(crowded, "8GB"), Advice)
+    assert _set_to(_without_wal(crowded, "9GB")) == {"max_wal_size": "6GB"}
+    assert not isinstance(_without_wal(crowded, "6GB"), Advice)
 
 
 def test_a_curve_says_that_the_size_does_not_fit() -> None:
@@ -149,7 +171,7 @@ def test_a_curve_says_that_the_size_does_not_fit() -> None:
     tight = max_wal_size(ServerCase(window, whatif=made, limits=ServerLimits(wal_disk_bytes=10 << 30)))
     assert isinstance(tight, Advice)
     assert tight.weight is Weight.DANGER
-    assert "larger than --wal-disk" in tight.evidence[0]
+    assert "is more than 5.00 GB of --wal-disk 10.0 GB" in tight.evidence[0]
     free = max_wal_size(ServerCase(window, whatif=made))
     assert isinstance(free, Advice)
     assert free.weight is Weight.GAIN
@@ -172,7 +194,7 @@ def test_a_simulated_size_leaves_room_for_the_advised_completion_target(completi
     free = choice(found, ServerLimits())
     assert free is not None
     assert free.size_mb == free.prediction.target.max_wal_size_mb
-    tight = choice(found, ServerLimits(wal_disk_bytes=3 << 30))
+    tight = choice(found, ServerLimits(wal_disk_bytes=4 << 30))
     assert tight is not None
     assert tight.size_mb == 2048
     if completion == 0.5:

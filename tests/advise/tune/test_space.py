@@ -94,7 +94,8 @@ def test_compression_by_version_and_build(
 
 
 def test_sizes_by_promise_and_by_the_disk_here() -> None:
-    assert _choices(_space(promises=replace(SAFE, wal_disk_bytes=2 * GB)))["max_wal_size"][-1] == "2GB"
+    assert _choices(_space(promises=replace(SAFE, wal_disk_bytes=3 * GB)))["max_wal_size"][-1] == "2GB"
+    assert _choices(_space(promises=replace(SAFE, wal_disk_bytes=2 * GB)))["max_wal_size"][-1] == "1GB"
     space = _space(machine=Capacity(16 * GB, 10 * GB))
     assert _choices(space)["max_wal_size"][-1] == "4GB"
     assert {unmoved.limit for unmoved in space.not_moved if unmoved.setting == "max_wal_size"} == {None}

@@ -381,3 +381,10 @@ def test_the_time_at_which_a_storm_began_stays_when_it_leaves_the_window() -> No
 )
 def test_short_transactions_and_a_little_freezing_are_no_storm(causes: WalCauses) -> None:
     assert concerns(assessed(Server()), causes=causes) == ()
+
+
+@pytest.mark.parametrize(("segments", "is_said"), [(96, False), (95, True)])
+def test_max_wal_size_leaves_room_for_a_cycle_more(segments: int, is_said: bool) -> None:
+    """Of 1 GB it takes 1.5: only a size above the whole room was named."""
+    found = concerns(assessed(Server(), room_bytes=segments * SEGMENT))
+    assert ("max_wal_size" in [concern.key for concern in found]) is is_said

@@ -8,8 +8,9 @@ import pytest
 
 from tests.analysis.test_whatif import GB, HOUR_US, PRESENT, make, recorded
 from walproof.advise.watch.sizes import size_curve
+from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.watch.away import TimesAway
-from walproof.analysis.whatif import Question, ServerLimits
+from walproof.analysis.whatif import Question
 from walproof.facts.watch_sizes import SizeCurve
 from walproof.units import Lsn
 from walproof.wal.whatif import SourceFacts
@@ -43,7 +44,7 @@ def test_it_has_todays_point_and_the_advised_one() -> None:
 
 
 def test_limits_bound_what_is_advised() -> None:
-    free, bounded = curve(), curve(ServerLimits(wal_disk_bytes=3 * GB))
+    free, bounded = curve(), curve(ServerLimits(wal_disk_bytes=4 * GB))
     assert free.advised is not None
     assert bounded.advised is not None
     assert bounded.advised.max_wal_size_mb <= 2048 < free.advised.max_wal_size_mb

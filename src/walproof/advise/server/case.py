@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from walproof.analysis.whatif import ServerLimits, Study
+from walproof.analysis.server_limits import ServerLimits, WalKeepers
+from walproof.analysis.whatif import Study
 from walproof.facts.server import ServerWindow
 from walproof.settings.durability import DurabilityClass
 from walproof.wal.totals import RelationTotals, WalStats, WalTotals
@@ -24,6 +25,7 @@ class ServerCase:
     whatif: Study | None = None
     """What that WAL would be with other settings."""
     limits: ServerLimits = field(default_factory=ServerLimits)
+    """As the owner named them; ``sized_limits`` adds what else keeps WAL on this server."""
     may_lose: DurabilityClass = DurabilityClass.NONE
     """What the owner allows a crash to cost."""
     startup_budget_s: float | None = None
@@ -35,6 +37,18 @@ class ServerCase:
     def major(self) -> int:
         """Major version."""
         return self.window.version_num // 10000
+
+    @property
+    def sized_limits(self) -> ServerLimits:
+        """The owner's limits, less what others than checkpoints keep in pg_wal on this server."""
+        slots = [slot for slot in self.window.slots if not slot.is_temporary]
+        limit_mb = self.window.base("max_slot_wal_keep_size") if slots else None
+        keepers = WalKeepers(
+            int(self.window.base("wal_keep_size") or 0) << 20,
+            is_shared=bool(slots) or self.window.value("archive_mode") not in (None, "off"),
+            is_unlimited=limit_mb is not None and limit_mb < 0,
+        )
+        return replace(self.limits, keepers=keepers)
 
     @property
     def hours(self) -> float:

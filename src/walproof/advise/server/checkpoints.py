@@ -32,7 +32,7 @@ def max_wal_size(case: ServerCase) -> Found | None:
         return None
     if case.whatif is None or not case.writes:
         return _from_settings(case)
-    found = choice(case.whatif, case.limits)
+    found = choice(case.whatif, case.sized_limits)
     if found is not None:
         return _from_curve(case, case.whatif, found)
     return _none_better(case) if _over_room(case) is None else _from_settings(case)
@@ -146,13 +146,16 @@ def _unknown(case: ServerCase, chosen: ServerPrediction) -> list[str]:
 
 def _over_room(case: ServerCase) -> str | None:
     """That max_wal_size does not fit into its room; None where it does, or no room was named."""
-    size, room = case.window.base("max_wal_size"), case.limits.wal_disk_bytes
-    if size is None or room is None or int(size) << 20 <= room:
+    limits = case.sized_limits
+    size, room, usable = case.window.base("max_wal_size"), limits.wal_disk_bytes, limits.usable_wal_bytes
+    if size is None or room is None or usable is None or int(size) << 20 <= usable:
         return None
+    keepers = limits.keepers
+    beside = ", and slots or an archiver keep WAL beside it" if keepers.is_shared else ""
     return (
-        f"max_wal_size = {case.window.value('max_wal_size')} is larger than --wal-disk "
-        f"{format_bytes(room)}: it is a soft limit that a busy server reaches and passes, and when pg_wal is "
-        "full the server stops."
+        f"max_wal_size = {case.window.value('max_wal_size')} is more than {format_bytes(usable)} of "
+        f"--wal-disk {format_bytes(room)}: it is a soft limit that a busy server reaches and passes"
+        f"{beside}. When pg_wal is full the server stops."
     )
 
 
@@ -217,11 +220,10 @@ def _size_mb(case: ServerCase, present_mb: int, *, is_crowded: bool, timeout_s: 
         # The images of the present checkpoints are in the rate, so it is an upper bound.
         completion = case.window.base("checkpoint_completion_target") or COMPLETION_TARGET
         wanted_mb = max(wanted_mb, enough_mb(rate * timeout_s / 3600, completion, segment_bytes))
-    room = case.limits.wal_disk_bytes
-    if room is None:
+    usable = case.sized_limits.usable_wal_bytes
+    if usable is None:
         return wanted_mb
-    # The rest stays for the archiver, for what passes a soft limit, and for a limit of slots above this size.
-    most_mb = max(1, (room >> 20) // (3 if case.window.slots else 2))
+    most_mb = usable >> 20
     if most_mb > 1024:
         most_mb -= most_mb % 1024
     # With less than two segments no server starts (ReadControlFile, xlog.c).

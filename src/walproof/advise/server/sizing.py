@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from walproof.analysis.whatif import ServerLimits, ServerPrediction, Study, fits, fits_disk
+from walproof.analysis.server_limits import ServerLimits
+from walproof.analysis.whatif import ServerPrediction, Study, fits, fits_disk
 from walproof.settings.change import Change
 
 WORTH = 0.1
@@ -112,9 +113,8 @@ def _needed_mb(limits: ServerLimits, study: Study, chosen: ServerPrediction) -> 
     else:
         return None
     found = enough_mb(cycle_bytes, completion, study.found.segment_size)
-    room = limits.wal_disk_bytes
-    if room is None or found << 20 <= room:
+    usable = limits.usable_wal_bytes
+    if usable is None or found << 20 <= usable:
         return found
-    # What was simulated is known to fit. Else a third of the room: max_wal_size is a soft limit, and what a
-    # slot keeps is beside it.
-    return None if chosen.has_whole_cycles else (room >> 20) // 3
+    # What was simulated is known to fit.
+    return None if chosen.has_whole_cycles else usable >> 20

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from walproof.advise.tune.memory import buffers_of, memory_of
+from walproof.advise.tune.space import usable_wal_bytes
 from walproof.analysis.forecast import Costs, DistanceForecast, forecast_distances
 from walproof.analysis.whatif import Question, ServerPrediction, study
 from walproof.errors import SettingError
@@ -152,7 +153,7 @@ class RecordedJudge:
 
     def _predictions_broken(self, found: CandidatePrediction) -> list[RuledOut]:
         broken = []
-        target_s, disk = self._promises.recovery_target_s, self._promises.wal_disk_bytes
+        target_s, disk = self._promises.recovery_target_s, usable_wal_bytes(self._promises)
         if disk is not None and found.pg_wal_bytes is not None and found.pg_wal_bytes > disk:
             broken.append(RuledOut(Limit.WAL_DISK, format_bytes(found.pg_wal_bytes), format_bytes(disk)))
         high = found.recovery_high_s

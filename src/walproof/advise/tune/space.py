@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
+from walproof.analysis.server_limits import WalKeepers
 from walproof.analysis.tuning.space import number_of
 from walproof.errors import SettingError
 from walproof.facts.tuning import Factor, Limit, Promises, Scale
@@ -16,6 +17,12 @@ from walproof.settings.tuning import Movable, movables
 from walproof.settings.usable import Takes
 from walproof.settings.value import parse
 from walproof.units import format_bytes
+
+
+def usable_wal_bytes(promises: Promises) -> int | None:
+    """The most that pg_wal and max_wal_size may take of the promised room; None where none is promised."""
+    room = promises.wal_disk_bytes
+    return None if room is None else WalKeepers().usable_bytes(room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +66,10 @@ class Bounds:
         catalogue = Catalogue.for_version(self.version_num)
         if name in ("max_wal_size", "min_wal_size"):
             size = int(parse(catalogue.get(name), value)) << 20
-            disk, free = self.promises.wal_disk_bytes, self.machine.disk_bytes
-            if disk is not None and size > disk:
-                return NotMoved(name, value, Limit.WAL_DISK, f"pg_wal may take {format_bytes(disk)}")
+            usable, free = usable_wal_bytes(self.promises), self.machine.disk_bytes
+            if usable is not None and size > usable:
+                reason = f"it may take {format_bytes(usable)} of the room for pg_wal"
+                return NotMoved(name, value, Limit.WAL_DISK, reason)
             if size > free // 2:
                 reason = f"it cannot be tried: the disk here has {format_bytes(free)} free"
                 return NotMoved(name, value, None, reason)

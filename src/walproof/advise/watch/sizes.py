@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from walproof.advise.server.sizing import choice
-from walproof.analysis.whatif import Question, ServerLimits, ServerPrediction, study
+from walproof.analysis.server_limits import ServerLimits
+from walproof.analysis.whatif import Question, ServerPrediction, study
 from walproof.facts.watch_sizes import SizeCurve, SizePoint
 from walproof.wal.whatif import WhatIf
 

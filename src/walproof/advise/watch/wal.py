@@ -56,13 +56,14 @@ def room(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             ),
             ("Free what holds the WAL, or make room; never remove files in pg_wal by hand.",),
         )
-    if disk.max_wal_bytes > disk.room_bytes:
+    usable = disk.usable_bytes
+    if usable is not None and disk.max_wal_bytes > usable:
         yield Concern(
             "max_wal_size",
             Severity.WARNING,
-            "max_wal_size is larger than the room for pg_wal.",
-            (f"max_wal_size is {format_bytes(disk.max_wal_bytes)}, --wal-disk "
-             f"{format_bytes(disk.room_bytes)}",),
+            "max_wal_size is too large for the room for pg_wal.",
+            (f"max_wal_size is {format_bytes(disk.max_wal_bytes)}, and may take {format_bytes(usable)} of "
+             f"--wal-disk {format_bytes(disk.room_bytes)}",),
             ("Lower max_wal_size; it is a soft limit that a busy server reaches and passes.",),
         )  # fmt: skip
 

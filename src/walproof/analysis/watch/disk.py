@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from walproof.analysis.server_limits import WalKeepers
 from walproof.analysis.watch.history import rate
 from walproof.facts.watch import WatchLook
 
@@ -55,6 +56,15 @@ class DiskState:
     """Seconds until the room is used up at these rates; None: never, or not known."""
     lost_slot_s: float | None
     """Seconds until the holder, a slot, may be invalidated (max_slot_wal_keep_size)."""
+
+    @property
+    def usable_bytes(self) -> int | None:
+        """The most that max_wal_size may take of the room beside wal_keep_size; None where no room was named.
+        Slots and the archiver are watched by what they hold."""
+        if self.room_bytes is None:
+            return None
+        kept = (each.held_bytes for each in self.holders if each.kind is HolderKind.KEEP_SIZE)
+        return WalKeepers(max(kept, default=0)).usable_bytes(self.room_bytes)
 
     @property
     def holder(self) -> Holder | None:

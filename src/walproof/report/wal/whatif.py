@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from walproof.analysis.whatif import LimitsAnswer, ServerLimits, ServerPrediction, Study
+from walproof.analysis.server_limits import ServerLimits
+from walproof.analysis.whatif import LimitsAnswer, ServerPrediction, Study
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, class_cell, text_cells
 from walproof.report.figures.figure import Figure
