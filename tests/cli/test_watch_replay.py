@@ -11,7 +11,9 @@ import pytest
 from tests.cli.command import walproof
 from tests.watching import BEGAN, Server, assessor, clock, concerns, gone, slot
 from walproof.advise.watch.concern import Thresholds
+from walproof.cli.watch_file import read_watch_file
 from walproof.cli.watch_keep import watch_record
+from walproof.cli.watch_order import Typed, replay_thresholds
 from walproof.cli.watch_replay import frames, parse_moment, parse_speed
 from walproof.errors import SettingError
 from walproof.facts.watch import NoAnswer, WatchLook
@@ -21,6 +23,10 @@ from walproof.report.watch.json import watch_data
 from walproof.report.watch.view import ServerView
 
 LIMITS = Thresholds(recovery_s=60.0)
+
+
+def default(_: str) -> Thresholds:
+    return Thresholds()
 
 
 def kept(path: Path, sightings: Sequence[WatchLook | NoAnswer], name: str = "db1") -> list[ServerView]:
@@ -57,7 +63,7 @@ def without_since(view: ServerView) -> dict[str, object]:
 def test_each_moment_is_shown_as_it_was(tmp_path: Path) -> None:
     shown = kept(tmp_path / "h", sightings())
     with open_history(tmp_path / "h") as history:
-        again = [view for frame in frames(history, Thresholds()) for view in frame.views]
+        again = [view for frame in frames(history, default) for view in frame.views]
     assert len(again) == 40
     assert [without_since(view) for view in again] == [without_since(view) for view in shown]
     assert again[20].seen.no_answer is not None
@@ -69,20 +75,39 @@ def test_a_session_begins_anew(tmp_path: Path) -> None:
     kept(tmp_path / "h", sightings(10))
     kept(tmp_path / "h", sightings(10))
     with open_history(tmp_path / "h") as history:
-        found = [frame.views[0] for frame in frames(history, Thresholds())]
+        found = [frame.views[0] for frame in frames(history, default)]
     assert [view.seen.seen_s for view in found] == [float(second) for second in range(10)] * 2
 
 
 def test_a_target_that_is_named_holds_in_place_of_the_one_then(tmp_path: Path) -> None:
     kept(tmp_path / "h", sightings(3))
     with open_history(tmp_path / "h") as history:
-        (*_, last) = frames(history, Thresholds(recovery_s=100.0))
+        (*_, last) = frames(history, lambda _: Thresholds(recovery_s=100.0))
         assert [
             concern.severity.name for concern in last.views[0].concerns if concern.key == "crash recovery"
         ] == []
         with pytest.raises(SettingError, match='no server "db9"'):
-            next(frames(history, Thresholds(), ["db9"]))
-        assert len(list(frames(history, Thresholds(), since=BEGAN + 2))) == 1
+            next(frames(history, default, ["db9"]))
+        assert len(list(frames(history, default, since=BEGAN + 2))) == 1
+
+
+def test_what_is_watched_by_a_file_is_replayed_by_it(tmp_path: Path) -> None:
+    kept(tmp_path / "h", sightings(3))
+    (tmp_path / "watch.toml").write_text(
+        'full_warning = "9h"\nrecovery_target = "1h"\n'
+        '[[server]]\nname = "db1"\nservice = "one"\nrecovery_target = "100s"\n'
+        '[[server]]\nservice = "two"\n'
+    )
+    of = replay_thresholds(Typed(), read_watch_file(tmp_path / "watch.toml"))
+    assert [of(name).recovery_s for name in ("db1", "two")] == [100.0, 3600.0]
+    assert (of("db1").full_warning_s, of("db1").lag_warning_s) == (9 * 3600, Thresholds().lag_warning_s)
+    assert replay_thresholds(Typed(recovery_target="7s"), None)("db1").recovery_s == 7.0
+    assert replay_thresholds(Typed(), None)("db1").recovery_s is None
+    said = [
+        walproof("watch", "--replay", "h", "--once", "--plain", *words, cwd=tmp_path).stdout
+        for words in ([], ["--config", "watch.toml"])
+    ]
+    assert ["A crash now would take" in text for text in said] == [True, False]
 
 
 def test_the_command_shows_a_history_at_speed(tmp_path: Path) -> None:
@@ -100,7 +125,10 @@ def test_the_command_shows_a_history_at_speed(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["--replay", "none"], "does not exist"),
-        (["--replay", "none", "--check"], "a replay is shown"),
+        (["--replay", "h", "--check"], "not for a replay: --check"),
+        (["--replay", "h", "--every", "1s", "--no-stream", "--wal-disk", "1GB", "--name", "db"],
+         "not for a replay: --wal-disk, --every, --name, --no-stream"),
+        (["--replay", "h", "--config", "absent.toml"], 'could not read "absent.toml"'),
         (["--speed", "60x"], "--replay FILE"),
         (["--replay", "h", "--from", "2999-01-01"], "no record of that"),
         (["--replay", "h", "--from", "noon"], 'expected a time'),

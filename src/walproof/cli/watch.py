@@ -139,7 +139,9 @@ def watch(
     )  # fmt: skip
     try:
         if replay is not None:
-            _replay(typed, replay, speed, from_, for_, once=once, plain=plain, json=json, check=check)
+            _replay(
+                typed, config, replay, speed, from_, for_, once=once, plain=plain, json=json, check=check,
+            )  # fmt: skip
         elif speed is not None or from_ is not None:
             raise SettingError("--speed and --from are for a replay", hint="--replay FILE names the history.")
         else:
@@ -176,27 +178,25 @@ def _watch(
 
 
 def _replay(
-    typed: object, path: Path, speed: str | None, from_: str | None, for_: str | None, *, once: bool,
-    plain: bool, json: bool, check: bool,
+    typed: object, config: Path | None, path: Path, speed: str | None, from_: str | None, for_: str | None, *,
+    once: bool, plain: bool, json: bool, check: bool,
 ) -> None:  # fmt: skip
-    from dataclasses import replace
-
+    from walproof.cli.watch_file import read_watch_file
     from walproof.cli.watch_loop import Showing, watch_replayed
-    from walproof.cli.watch_order import Typed, duration, thresholds_of
+    from walproof.cli.watch_order import Typed, duration, replay_thresholds
     from walproof.cli.watch_replay import parse_moment, parse_speed
 
     assert isinstance(typed, Typed)
-    if check or any((typed.listen, typed.web, typed.history, typed.keep, typed.history_max)):
-        raise SettingError("a replay is shown, not served, checked or kept", hint="--json makes lines of it.")
-    thresholds = thresholds_of(typed, None)
-    if typed.recovery_target is not None:
-        thresholds = replace(
-            thresholds, recovery_s=duration("--recovery-target", typed.recovery_target)
-        )  # fmt: skip
+    if of_live := [*typed.of_live_servers(), *(["--check"] if check else [])]:
+        raise SettingError(
+            f"not for a replay: {', '.join(of_live)}",
+            detail="A replay shows what was seen. It asks no server, and is not served, checked or kept.",
+            hint="--json makes lines of it.",
+        )
     watch_replayed(
         path,
         typed.servers,
-        thresholds,
+        replay_thresholds(typed, None if config is None else read_watch_file(config)),
         1.0 if speed is None else parse_speed(speed),
         None if from_ is None else parse_moment(from_),
         Showing(plain, json, once, None if for_ is None else duration("--for", for_)),

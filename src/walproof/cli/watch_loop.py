@@ -17,7 +17,7 @@ from walproof.report.watch.check import Checked, check
 from walproof.sentences import say_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from walproof.advise.watch.concern import Thresholds
@@ -118,7 +118,7 @@ def check_seen(views: Sequence[ServerView]) -> None:
 def watch_replayed(
     path: Path,
     names: tuple[str, ...],
-    thresholds: Thresholds,
+    thresholds: Callable[[str], Thresholds],
     speed: float,
     since: float | None,
     showing: Showing,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SHORTEST_S = 0.5
 _MAX_RETAINED = 1 << 30
 DEFAULT_HISTORY = options.DEFAULT_OUT / "watch.sqlite"
+_OF_REPLAYS = (
+    "servers", "recovery_target", "full_warning", "full_critical", "lag_warning", "lag_critical",
+)  # fmt: skip
 _T = TypeVar("_T")
 
 
@@ -96,6 +99,16 @@ class Typed:
     keep: str | None = None
     history_max: str | None = None
 
+    def of_live_servers(self) -> list[str]:
+        """Options that were typed and say nothing of a history that is shown again."""
+        named = {key: getattr(self, key) for key in self.__slots__ if key not in _OF_REPLAYS}
+        words = {"web_names": "--name", "stream": "--stream" if self.stream else "--no-stream"}
+        return [
+            words.get(key, "--" + key.replace("_", "-"))
+            for key, value in named.items()
+            if value is not None and value != ()
+        ]
+
 
 def watch_order(typed: Typed, file: WatchFile | None) -> WatchOrder:
     """Options win over the file, and in it a server's own keys over those of all.
@@ -157,6 +170,18 @@ def thresholds_of(typed: Typed, file: WatchFile | None) -> Thresholds:
         None, seconds("full_warning"), seconds("full_critical"), seconds("lag_warning"),
         seconds("lag_critical"),
     )  # fmt: skip
+
+
+def replay_thresholds(typed: Typed, file: WatchFile | None) -> Callable[[str], Thresholds]:
+    """Thresholds of the server with a name, for a replay: without a recovery target where neither the option
+    nor the file has one for it. Raises SettingError, UnitError.
+    """
+    thresholds = thresholds_of(typed, file)
+    typed_s = _size("--recovery-target", typed.recovery_target, duration)
+    tables = () if file is None else file.server
+    filed_s = {table.name or server_name(table.conninfo): table.recovery_target for table in tables}
+    of_all_s = None if file is None else file.recovery_target
+    return lambda name: replace(thresholds, recovery_s=_either(typed_s, filed_s.get(name), of_all_s))
 
 
 def server_name(conninfo: str) -> str:

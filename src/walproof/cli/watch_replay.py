@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -28,10 +28,15 @@ class Frame:
 
 
 def frames(
-    history: WatchHistory, thresholds: Thresholds, names: Sequence[str] = (), since: float | None = None
+    history: WatchHistory,
+    thresholds: Callable[[str], Thresholds],
+    names: Sequence[str] = (),
+    since: float | None = None,
 ) -> Iterator[Frame]:
-    """What was seen of the servers (all by default), oldest first. Raises StoreError if no server has that
-    name. A target in ``thresholds`` replaces the recorded one.
+    """What was seen of the servers (all by default), oldest first. ``thresholds`` are those of the server
+    with that name; a recovery target in them replaces the recorded one.
+
+    Raises SettingError if the history has no server of a name.
     """
     known = [server.name for server in history.servers()]
     for name in names:
@@ -47,7 +52,7 @@ def frames(
                 continue
             replayed = servers.get(name)
             if replayed is None or replayed.session != record.session:
-                replayed = servers[name] = ReplayedServer(name, record, thresholds)
+                replayed = servers[name] = ReplayedServer(name, record, thresholds(name))
             views[name] = replayed.view(record)
         if views:
             yield Frame(at, [views[name] for name in known if name in views])
