@@ -112,6 +112,14 @@ def test_full_durability_when_names_are_lost(
     assert all(image.state.is_sound for image in cut.images) == (names == "journal"), _told(cut)
 
 
+def test_a_work_folder_that_no_tablespace_can_have(embedded: Install, memory_work: Path) -> None:
+    with (
+        Workspace(memory_work / "it's", server_user()) as workspace,
+        pytest.raises(WorkloadError, match="location cannot contain single quotes"),
+    ):
+        _cut(_lab(embedded, workspace), CutOrder(5, {}, CutConditions(), images=1))
+
+
 def test_a_failing_flush_is_survived(embedded: Install, memory: Workspace, tmp_path: Path) -> None:
     conditions = CutConditions(failing_flush=True)
     order = CutOrder(3, {}, conditions, images=3, moment=(CutEvent.WAL_FLUSH, 200), keep=tmp_path)

@@ -9,6 +9,7 @@ from psycopg.rows import TupleRow
 
 from walproof.errors import ProbeError
 from walproof.probe.connection import one_line
+from walproof.sqltext import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def check_pair(upstream: Identity, standby: Identity) -> None:
             raise ProbeError(
                 f'role "{side.role}" may not see what the {side.which} does',
                 detail="Statistics of other sessions, and settings, are shown to members of pg_monitor.",
-                hint=f'On the primary: GRANT pg_monitor TO "{side.role}";',
+                hint=f"On the primary: GRANT pg_monitor TO {quoted(side.role)};",
             )
     if upstream.is_in_recovery and not standby.is_in_recovery:
         raise ProbeError(

@@ -164,6 +164,12 @@ def test_an_idle_slot_is_named_and_fills_the_disk() -> None:
     assert "without limit" in found["slot etl"].sentence
 
 
+def test_a_slot_keeps_its_name_in_what_is_to_be_run() -> None:
+    """A server's names are plain; those of a history come from a file."""
+    (concern,) = concerns(assessed(Server(slots=[slot("it's")])))
+    assert concern.advice[0].endswith(": SELECT pg_drop_replication_slot('it''s');")
+
+
 def test_a_room_that_is_passed_is_critical_whatever_the_rates() -> None:
     seen = assessed(Server(wal_bytes_per_s=0), room_bytes=9 * SEGMENT)
     found = {concern.key: concern for concern in concerns(seen)}

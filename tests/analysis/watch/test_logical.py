@@ -94,6 +94,12 @@ def test_subscriptions_that_apply_nothing(subscription: WatchedSubscription, sai
     assert said is None or said in found[0].sentence
 
 
+def test_a_subscription_keeps_its_name_in_what_is_to_be_run() -> None:
+    odd = WatchedSubscription('a" SKIP', False, None, False, None, 0)
+    (concern,) = concerns(watched([replace(Server().look(0), subscriptions=(odd,))]))
+    assert concern.advice == ('ALTER SUBSCRIPTION "a"" SKIP" ENABLE; or drop it.',)
+
+
 def test_a_worker_that_is_seen_now_and_then_works() -> None:
     def one(second: int) -> WatchedSubscription:
         return WatchedSubscription("s", True, "s", second % 6 == 0, None, second)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Thresholds
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.logical import LogicalState
+from walproof.sqltext import quoted
 from walproof.units import format_bytes, format_duration
 
 _REORDER = ("IO/ReorderBufferWrite", "IO/ReorderBufferRead", "IO/ReorderLogicalMappingWrite")
@@ -52,7 +53,7 @@ def subscriptions(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                     f'its slot is "{subscription.slot}"' if subscription.slot else "it has no slot",
                     *_errors(subscription.errors),
                 ),
-                (f'ALTER SUBSCRIPTION "{subscription.name}" ENABLE; or drop it.',),
+                (f"ALTER SUBSCRIPTION {quoted(subscription.name)} ENABLE; or drop it.",),
             )
         elif subscription.name in seen.idle_subscriptions and seen.seen_s >= SETTLED_S:
             yield Concern(

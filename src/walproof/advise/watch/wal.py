@@ -10,6 +10,7 @@ from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.disk import Holder, HolderKind
 from walproof.facts.watch import WatchedSlot, WatchLook
+from walproof.sqltext import literal
 from walproof.units import format_bytes, format_duration
 
 STILL_S = 20.0
@@ -108,7 +109,8 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 (f"{MANAGED}: if its restart_lsn moves, leave it. Else look who made it.",)
                 if look.is_in_recovery
                 else (
-                    f"If its consumer does not come back: SELECT pg_drop_replication_slot('{slot.name}');",
+                    "If its consumer does not come back: "
+                    f"SELECT pg_drop_replication_slot({literal(slot.name)});",
                     "max_slot_wal_keep_size bounds what a slot may keep.",
                 ),
                 None if slot.inactive_s is None else look.at - slot.inactive_s,

@@ -30,6 +30,7 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
+from walproof.sqltext import literal
 from walproof.workload import ledger
 from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 
@@ -282,11 +283,13 @@ def _on_simulated_disk(lab: CutLab, order: CutOrder) -> Iterator[tuple[Cluster, 
 def _make_tables(cluster: Cluster, disk: SimulatedDisk, conditions: CutConditions) -> None:
     statements = ledger.table_statements(unlogged=conditions.unlogged, tablespace=_TABLESPACE)
     try:
-        with cluster.connect() as connection:
-            connection.execute(f"CREATE TABLESPACE {_TABLESPACE} LOCATION '{disk.roots[2]}'".encode())
+        with cluster.connect() as session:
+            session.execute(
+                f"CREATE TABLESPACE {_TABLESPACE} LOCATION {literal(str(disk.roots[2]))}".encode()
+            )
             for statement in statements:
-                connection.execute(statement.encode())
-            connection.execute("CHECKPOINT")
+                session.execute(statement.encode())
+            session.execute("CHECKPOINT")
     except psycopg.Error as error:
         raise WorkloadError(f"could not make the ledger's tables: {str(error).strip()}") from error
 
