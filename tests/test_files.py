@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from walproof.files import existing_above, make_private, private_folder, write_whole
+from walproof.files import existing_above, make_private, private_folder, write_whole, written_whole
 
 
 def _mode(path: Path) -> int:
@@ -29,6 +30,25 @@ def test_a_file_is_its_owners(tmp_path: Path) -> None:
     assert [_mode(tmp_path / name) for name in ("a", "a/b", "a/b/c", "a/d")] == [0o700, 0o700, 0o600, 0o600]
     assert (tmp_path / "a" / "b" / "c").read_text() == "text\n"
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["c"]
+
+
+def test_what_others_are_to_read_says_so(tmp_path: Path) -> None:
+    write_whole(tmp_path / "metrics", b"1\n", mode=0o644)
+    assert _mode(tmp_path / "metrics") == 0o644
+    assert (tmp_path / "metrics").read_bytes() == b"1\n"
+
+
+def test_what_stops_the_writer_leaves_what_was_there(tmp_path: Path) -> None:
+    write_whole(tmp_path / "kept", "before")
+
+    def interrupted() -> Iterator[bytes]:
+        yield b"half"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), written_whole(tmp_path / "kept") as stream:
+        stream.writelines(interrupted())
+    assert (tmp_path / "kept").read_text() == "before"
+    assert list(tmp_path.iterdir()) == [tmp_path / "kept"]
 
 
 def test_what_is_there_keeps_its_mode(tmp_path: Path) -> None:

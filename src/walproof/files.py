@@ -10,26 +10,37 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write the file; after a crash it is as before or complete. Raises OSError.
+def write_whole(path: Path, data: str | bytes, mode: int = PRIVATE_FILE) -> None:
+    """Write the file, a text as UTF-8, as `written_whole` does. Raises OSError."""
+    with written_whole(path, mode) as stream:
+        stream.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def written_whole(path: Path, mode: int = PRIVATE_FILE) -> Iterator[BinaryIO]:
+    """A stream to write the file by; after a crash or an exception it is as before or complete. Raises
+    OSError.
 
     What is not a plain file (a pipe, /dev/stdout) is written in place, and a link is followed.
     """
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        with path.open("wb") as stream:
+            yield stream
         return
     path = path.resolve()
     unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
-    file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
+    file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
-        with os.fdopen(file, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(file, "wb") as stream:
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         unfinished.replace(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,8 @@ def test_metrics(wal: Path, tmp_path: Path) -> None:
     _damage(wal, tmp_path)
     done = walproof("wal", "verify", "archive", "--prometheus", "walproof.prom", cwd=tmp_path)
     assert done.returncode == 1
+    # For node_exporter, which is another user.
+    assert stat.S_IMODE((tmp_path / "walproof.prom").stat().st_mode) == 0o644
     lines = (tmp_path / "walproof.prom").read_text().splitlines()
     samples = [line for line in lines if not line.startswith("#")]
     assert all(

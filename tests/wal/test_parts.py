@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import stat
 from itertools import pairwise
 from pathlib import Path
 
@@ -69,6 +70,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         assert said["start"] == str(Lsn(int(folder.name[-8:], 16) * MB))
         assert said["part_bytes"] == (tmp_path / name).stat().st_size
         assert said["is_open"] == (name != "c.part")
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names} == {0o600}
     joined = walproof("wal", "part", "b.part", "c.part", "--out", "bc.part", cwd=tmp_path)
     assert joined.returncode == 0, joined.stderr
     for arguments, parts in ((["--json", "--by", "relation"], names), ([], ["a.part", "bc.part"])):

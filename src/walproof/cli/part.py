@@ -10,6 +10,7 @@ import typer
 
 from walproof.cli import options
 from walproof.errors import WalError
+from walproof.files import write_whole
 from walproof.units import Lsn, format_bytes
 
 
@@ -61,7 +62,10 @@ def part(
                 threads=threads,
                 observe=progress.observe,
             )
-    _write(out, made.data)
+    try:
+        write_whole(out, made.data)
+    except OSError as error:
+        raise WalError(f'could not write part "{out}": {error.strerror}') from error
     if json:
         from json import dumps
 
@@ -75,13 +79,3 @@ def part(
         else "The WAL ends there: this is the last part."
     )
     console.print(follows, style="dim")
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write the whole file or none. Raises WalError."""
-    unfinished = path.with_name(path.name + ".tmp")
-    try:
-        unfinished.write_bytes(data)
-        unfinished.replace(path)
-    except OSError as error:
-        raise WalError(f'could not write part "{path}": {error.strerror}') from error

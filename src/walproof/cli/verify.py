@@ -16,6 +16,7 @@ from walproof.cli import options
 from walproof.cli.status import ExitStatus
 from walproof.cli.streams import reader_may_leave
 from walproof.errors import UnitError, WalError
+from walproof.files import write_whole
 from walproof.units import Lsn, parse_duration_s
 
 if TYPE_CHECKING:
@@ -95,7 +96,11 @@ def verify(
     if prometheus is not None:
         from walproof.report.wal.verify_prometheus import verification_prometheus
 
-        _write(prometheus, verification_prometheus(found))
+        try:
+            # Node_exporter is another user.
+            write_whole(prometheus, verification_prometheus(found), mode=0o644)
+        except OSError as error:
+            raise WalError(f'could not write metrics "{prometheus}": {error.strerror}') from error
     with reader_may_leave():
         if json:
             from walproof.report.wal.verify_json import verification_json
@@ -128,13 +133,3 @@ def parse_since(text: str | None) -> Since | None:
             f'"{text}" is not an LSN, a segment or a time',
             hint="Such as 0/3A000000, 00000001000000000000003A, 2026-11-22T03:00 or 26h (ago).",
         ) from None
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the whole file or none: it may be read at any time. Raises WalError."""
-    unfinished = path.with_name(path.name + ".tmp")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    except OSError as error:
-        raise WalError(f'could not write metrics "{path}": {error.strerror}') from error

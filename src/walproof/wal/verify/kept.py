@@ -9,7 +9,6 @@ In memory is only where each line is: the facts of an archive of many segments w
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -20,7 +19,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from walproof.errors import WalError
-from walproof.files import make_private, private_folder, sync_folder
+from walproof.files import make_private, private_folder, written_whole
 from walproof.wal.verify.facts import FileFacts
 from walproof.wal.verify.names import WalFile
 
@@ -139,26 +138,12 @@ class KeptResults:
         """Rewrite the file with the results that were of use. Raises WalError."""
         if self._path is None or self._stream is None:
             return
-        unfinished = self._path.with_name(self._path.name + ".tmp")
         try:
-            self._write_anew(unfinished)
-            unfinished.replace(self._path)
-            sync_folder(self._path.parent)
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
-            if not isinstance(error, OSError):
-                raise
+            with written_whole(self._path) as stream:
+                stream.write(f"{_FORMAT}\n".encode())
+                stream.writelines(map(self._line_at, self._used))
+        except OSError as error:
             raise WalError(f'could not write kept results "{self._path}": {error.strerror}') from error
-
-    def _write_anew(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-        make_private(path)
-        with path.open("wb") as stream:
-            stream.write(f"{_FORMAT}\n".encode())
-            stream.writelines(map(self._line_at, self._used))
-            stream.flush()
-            os.fsync(stream.fileno())
 
     def _find_lines(self, start: int) -> None:
         assert self._stream is not None
