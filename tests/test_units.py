@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from walproof.errors import UnitError
-from walproof.units import Lsn, format_bytes, format_duration, format_utc, parse_bytes, parse_duration_s
+from walproof.units import (
+    Lsn,
+    format_bytes,
+    format_duration,
+    format_utc,
+    parse_bytes,
+    parse_duration_s,
+    parse_moment,
+)
 
 
 @given(st.integers(min_value=0, max_value=2**64 - 1))
@@ -90,6 +98,15 @@ def test_durations_are_shown_for_people(seconds: float, text: str) -> None:
 def test_a_time_is_told_in_utc() -> None:
     assert format_utc(0) == "1970-01-01 00:00 UTC"
     assert format_utc(1_700_000_000.9) == "2023-11-14 22:13 UTC"
+
+
+def test_a_moment_is_a_time_or_how_long_ago() -> None:
+    assert parse_moment("2026-11-24T03:00:00+00:00", 0.0) == 1795489200.0
+    assert parse_moment("2026-11-24 03:00+02:00", 0.0) == 1795489200.0 - 7200
+    assert parse_moment("26h", 1e6) == 1e6 - 26 * 3600
+    for text in ("noon", "0001-01-01", "2026-13-01", ""):
+        with pytest.raises(UnitError, match="is not a time"):
+            parse_moment(text, 0.0)
 
 
 @pytest.mark.parametrize("text", ["9" * 400, "9999999999d", 10**400, float("nan"), float("-inf")])

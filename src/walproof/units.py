@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
+from datetime import datetime
 
 from walproof.errors import UnitError
 
@@ -45,6 +47,19 @@ def parse_duration_s(text: str | float) -> float:
     if isinstance(text, (int, float)):
         return _within(text, text, "duration")
     return _quantity(text, _DURATIONS_S, "duration", "s")
+
+
+def parse_moment(text: str, now_s: float) -> float:
+    """Unix time of ``2026-11-22 03:00`` by the local clock, or with its offset, or of ``26h``: that long
+    before ``now_s``. Raises UnitError.
+    """
+    with suppress(ValueError, OverflowError):
+        return datetime.fromisoformat(text).timestamp()
+    with suppress(UnitError):
+        return now_s - parse_duration_s(text)
+    raise UnitError(
+        f'"{text}" is not a time', hint="Such as 2026-11-22 03:00, by the local clock, or 26h (ago)."
+    )
 
 
 def _quantity(text: str, units: dict[str, float] | dict[str, int], noun: str, default: str) -> float:

@@ -130,6 +130,7 @@ def test_nightly(wal: Path, tmp_path: Path) -> None:
     [
         (["gone"], 'could not open file "gone"'),
         (["archive", "--since", "yesterday"], '"yesterday" is not an LSN, a segment or a time'),
+        (["archive", "--since", "0001-01-01"], '"0001-01-01" is not an LSN'),
         (["archive", "--again"], "--again needs --kept"),
         (["archive", "--kept", "archive"], "could not use kept results"),
         (["archive", "--prometheus", "gone/x.prom"], "could not write metrics"),

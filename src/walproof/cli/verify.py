@@ -6,7 +6,6 @@ import re
 import sys
 import time
 from contextlib import ExitStack
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,7 @@ from walproof.cli.status import ExitStatus
 from walproof.cli.streams import reader_may_leave
 from walproof.errors import UnitError, WalError
 from walproof.files import write_whole
-from walproof.units import Lsn, parse_duration_s
+from walproof.units import Lsn, parse_moment
 
 if TYPE_CHECKING:
     from walproof.wal.verify.reading import Since
@@ -123,11 +122,7 @@ def parse_since(text: str | None) -> Since | None:
     if re.fullmatch(r"[0-9A-F]{24}", text):
         return text
     try:
-        return datetime.fromisoformat(text).astimezone().timestamp()
-    except ValueError:
-        pass
-    try:
-        return time.time() - parse_duration_s(text)
+        return parse_moment(text, time.time())
     except UnitError:
         raise UnitError(
             f'"{text}" is not an LSN, a segment or a time',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -119,7 +120,8 @@ def watch(
     ] = None,
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="TIME", help='Where a replay begins: "2026-11-24 03:00".'),
+        typer.Option("--from", metavar="TIME", help='Where a replay begins: "2026-11-24 03:00", or 2h (for '
+                '2 hours ago).'),
     ] = None,
     json: options.Json = False,
 ) -> None:  # fmt: skip
@@ -184,7 +186,8 @@ def _replay(
     from walproof.cli.watch_file import read_watch_file
     from walproof.cli.watch_loop import Showing, watch_replayed
     from walproof.cli.watch_order import Typed, duration, replay_thresholds
-    from walproof.cli.watch_replay import parse_moment, parse_speed
+    from walproof.cli.watch_replay import parse_speed
+    from walproof.units import parse_moment
 
     assert isinstance(typed, Typed)
     if of_live := [*typed.of_live_servers(), *(["--check"] if check else [])]:
@@ -198,6 +201,6 @@ def _replay(
         typed.servers,
         replay_thresholds(typed, None if config is None else read_watch_file(config)),
         1.0 if speed is None else parse_speed(speed),
-        None if from_ is None else parse_moment(from_),
+        None if from_ is None else parse_moment(from_, time.time()),
         Showing(plain, json, once, None if for_ is None else duration("--for", for_)),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
 
 from walproof.advise.watch.concern import Thresholds
@@ -64,13 +63,3 @@ def parse_speed(text: str) -> float:
     if match is None or float(match[1]) <= 0:
         raise SettingError(f'--speed is "{text}", expected how many times as fast: 60x')
     return float(match[1])
-
-
-def parse_moment(text: str) -> float:
-    """``2026-11-24 03:00`` of the local clock, or with its offset -> Unix time. Raises SettingError."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError) as error:
-        raise SettingError(
-            f'--from is "{text}", expected a time', hint='--from "2026-11-24 03:00", by the local clock.'
-        ) from error
