@@ -127,6 +127,11 @@ def test_synchronous_commit_is_the_second_choice() -> None:
     assert model(plan, make_trials(plan, 3, machine)).variant == "fsync=off"
 
 
+def test_the_variant_without_a_flush_is_known_by_what_it_sets_not_by_how_it_is_typed() -> None:
+    plan = make_plan((DEFAULT, replace(FSYNC_OFF, settings={"fsync": "no"})), (SMALL,))
+    assert model(plan, make_trials(plan, 3, machine)).variant == "fsync=off"
+
+
 def test_without_a_large_scale_there_is_a_model_but_no_share() -> None:
     plan = make_plan((DEFAULT, FSYNC_OFF), (SMALL, make_workload("scale 10", 10)))
     lock = model(plan, make_trials(plan, 3, machine))

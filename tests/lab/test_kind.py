@@ -152,6 +152,15 @@ def test_settings_of_a_variant_have_what_came_along(embedded: Install) -> None:
     assert settings == {**plan.base_settings, "wal_level": "minimal", "max_wal_senders": "0"}
 
 
+def test_a_server_is_started_with_words_that_the_lab_knows(embedded: Install) -> None:
+    """A power cut of ``fsync = "no"`` accused PostgreSQL of missing flushes. What was typed is kept."""
+    typed = {"FSYNC": "no", "synchronous_commit": "false"}
+    plan = _plan(embedded, {"base": {"hot_standby": "0"}, "variant": [{"name": "free", "settings": typed}]})
+    variant = plan.variant("free")
+    assert variant.settings == typed
+    assert plan.settings_of(variant) == {"hot_standby": "off", "fsync": "off", "synchronous_commit": "off"}
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from walproof.errors import SettingError
-from walproof.settings.catalogue import Catalogue
+from walproof.settings.catalogue import Catalogue, as_shown
 from walproof.settings.ownership import OWNED
 from walproof.settings.value import Context, parse
 
@@ -164,3 +164,18 @@ def test_a_good_configuration_passes() -> None:
     good = {"shared_buffers": "1GB", "wal_compression": "yes", "SYNCHRONOUS_COMMIT": "off"}
     for name, value in good.items():
         catalogue(13).check(name, value)
+
+
+def test_words_as_show_prints_them() -> None:
+    """Code that looks for ``fsync=off`` finds it, however it was typed. What only an extension or another
+    version reads stays as it is, and so does a number: SHOW would choose its unit."""
+    typed = {
+        "FSYNC": "no", "synchronous_commit": "FALSE", "hot_standby": "0", "full_page_writes": "of",
+        "wal_level": "hot_standby", "wal_compression": "pglz", "recovery_prefetch": "1",
+        "datestyle": "ISO", "max_wal_size": "1024", "io_method": "unheard of", "a.b": "no", "unknown": "no",
+    }  # fmt: skip
+    assert as_shown(typed) == {
+        "fsync": "off", "synchronous_commit": "off", "hot_standby": "off", "full_page_writes": "off",
+        "wal_level": "replica", "wal_compression": "pglz", "recovery_prefetch": "on",
+        "DateStyle": "ISO", "max_wal_size": "1024", "io_method": "unheard of", "a.b": "no", "unknown": "no",
+    }  # fmt: skip

@@ -165,13 +165,13 @@ def _tps_pairs(plan: Plan, trials: Sequence[Trial], where: tuple[str, str], vari
 
 
 def _no_flush_variant(plan: Plan) -> str | None:
-    baseline = plan.variant(plan.baseline).settings
-    flushed = {"fsync": "on", "synchronous_commit": "on", **plan.base_settings, **baseline}
+    baseline = plan.settings_of(plan.variant(plan.baseline))
+    flushed = {"fsync": "on", "synchronous_commit": "on", **baseline}
     if flushed["fsync"] != "on" or flushed["synchronous_commit"] == "off":
         return None  # The baseline does not wait for the flush either.
     for settings in _NO_FLUSH:
         for variant in plan.variants:
-            if variant.settings == {**baseline, **settings}:
+            if plan.settings_of(variant) == {**baseline, **settings}:
                 return variant.name
     return None
 

@@ -264,8 +264,14 @@ class Plan:
         return self.kind
 
     def settings_of(self, variant: Variant) -> dict[str, str]:
-        """Every setting that a server of the variant is started with: base, its own, and implied ones."""
-        return {**self.base_settings, **variant.settings, **variant.implied}
+        """Every setting that a server of the variant is started with: base, its own, and implied ones.
+
+        Their names and words are those of SHOW, so that whoever asks for ``fsync`` finds ``off`` where
+        ``FSYNC = "no"`` was typed.
+        """
+        from walproof.settings.catalogue import as_shown  # commands that list runs never ask
+
+        return as_shown({**self.base_settings, **variant.settings, **variant.implied})
 
     @property
     def toggled(self) -> tuple[Variant, ...]:

@@ -162,11 +162,11 @@ def between_versions(run: Run) -> list[Block]:
     from walproof.settings.versions import changed_defaults, meaning_of_on
 
     versions = [install.version for install in plan.installs]
-    settings = [{**plan.base_settings, **variant.settings} for variant in plan.variants]
+    settings = [plan.settings_of(variant) for variant in plan.variants]
     given = set.intersection(*(set(setting) for setting in settings)) if settings else set()
     given |= {"data_checksums"} if any("checksums" in option for option in plan.initdb_options) else set()
     sentences = [compared_minors(versions), changed_defaults(versions, given)]
-    if any(setting.get("wal_compression", "").lower() in ("on", "true", "yes", "1") for setting in settings):
+    if any(setting.get("wal_compression") == "on" for setting in settings):
         builds = {
             install.version: run.environment.installs.get(install.label, {}).get("wal_compression", "")
             for install in plan.installs

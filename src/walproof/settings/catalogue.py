@@ -145,6 +145,29 @@ def normalise(name: str, value: str) -> str:
     return canonical(definitions[-1], value)
 
 
+def as_shown(settings: Mapping[str, str]) -> dict[str, str]:
+    """``settings`` with the names and words that SHOW prints: a boolean is ``on`` or ``off`` however it was
+    typed, an enum one of its words. Numbers and texts stay as they are, and so does what cannot be read.
+    """
+    found = {}
+    for name, value in settings.items():
+        definition = _table().get(name.lower(), (None,))[-1]
+        if definition is None:
+            found[name] = value
+        else:
+            found[definition.name] = _word(definition, value)
+    return found
+
+
+def _word(setting: Setting, value: str) -> str:
+    if setting.vartype not in ("bool", "enum"):
+        return value
+    try:
+        return canonical(setting, value)
+    except SettingError:
+        return value  # an older version's word
+
+
 def is_custom(name: str) -> bool:
     """Whether the name is an extension's (``pg_stat_statements.max``). Such names are accepted unchecked."""
     return _CUSTOM.fullmatch(name) is not None
