@@ -80,8 +80,9 @@ class LabKind(ABC, Generic[K]):
         """
         return None
 
-    def risk(self, variant: Variant) -> DurabilityClass:
-        """What may be lost because of a variant's conditions, whatever its settings."""
+    def risk(self, variant: Variant, settings: Mapping[str, str]) -> DurabilityClass:
+        """What may be lost because of a variant's conditions, beside what its complete ``settings`` risk on
+        a server alone."""
         return DurabilityClass.NONE
 
     def loses_power(self, plan: Plan) -> bool:

@@ -12,7 +12,7 @@ from walproof.lab.asked import Asked
 from walproof.lab.design import factorial_design
 from walproof.lab.kind import LabKind
 from walproof.postgres.build import missing_libraries, rejection
-from walproof.settings.catalogue import Catalogue
+from walproof.settings.catalogue import Catalogue, as_shown
 from walproof.settings.risk import durability_class
 from walproof.settings.rules import contradictions, imply
 
@@ -190,7 +190,8 @@ def resolved(
         implied.update(imply(typed, install.version_num))
     if "max_connections" in variant.settings:
         implied.update(_room(typed, workloads))
-    classes = (durability_class({**typed, **implied}), half.risk(variant))
+    complete = as_shown({**typed, **implied})
+    classes = (durability_class(complete), half.risk(variant, complete))
     return replace(variant, implied=implied, durability=max(classes, key=lambda found: found.rank))
 
 

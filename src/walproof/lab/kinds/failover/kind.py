@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from walproof.facts import Failover, FailoverConditions, Install, Plan, Variant, Workload
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind
-from walproof.lab.kinds.failover.fail_over import PairConditions, fail_over
+from walproof.lab.kinds.failover.fail_over import LAYOUTS, PairConditions, fail_over
 from walproof.lab.kinds.failover.study import (
     READERS,
     FailoverTable,
@@ -22,6 +23,7 @@ from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SEGMENTS_BYTES
 from walproof.lab.studyfile import StudyFile, VariantTable
 from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
 from walproof.postgres.build import has_tls
+from walproof.settings.durability import DurabilityClass
 
 
 class FailoverLab(LabKind[Failover]):
@@ -48,6 +50,12 @@ class FailoverLab(LabKind[Failover]):
     def variant(self, variant: Variant, kind: Failover, table: VariantTable | None) -> Variant:
         """The variant, with what concerns its pair kept apart."""
         return with_pair(variant)
+
+    def risk(self, variant: Variant, settings: Mapping[str, str]) -> DurabilityClass:
+        """The last commits, where none of them waits for a standby that outlives its primary."""
+        waits = settings.get("synchronous_commit") not in ("local", "off")
+        is_lost = LAYOUTS[variant.conditions_as(FailoverConditions).standbys].lost_with_primary
+        return DurabilityClass.NONE if waits and not is_lost else DurabilityClass.LAST_COMMITS
 
     def simulates_disk(self, plan: Plan) -> bool:
         """WAL of the primary, or only of a standby."""

@@ -68,7 +68,7 @@ class LoadingLab(LabKind[Load]):
         reason = missing_for(variant.conditions_as(LoadMethod), install)
         return None if reason is None else f"PostgreSQL {install.label}: {reason}"
 
-    def risk(self, variant: Variant) -> DurabilityClass:
+    def risk(self, variant: Variant, settings: Mapping[str, str]) -> DurabilityClass:
         """An unlogged table is emptied after a crash."""
         is_unlogged = "unlogged" in variant.conditions_as(LoadMethod).steps
         return DurabilityClass.TABLE if is_unlogged else DurabilityClass.NONE

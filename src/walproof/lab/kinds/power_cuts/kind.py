@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -40,7 +41,7 @@ class PowerCutsLab(LabKind[PowerCuts]):
         typed = None if table is None else table.find(CutTable)
         return replace(variant, conditions=conditions_of(typed or CutTable()))
 
-    def risk(self, variant: Variant) -> DurabilityClass:
+    def risk(self, variant: Variant, settings: Mapping[str, str]) -> DurabilityClass:
         """Unlogged tables are emptied after a crash."""
         is_unlogged = variant.conditions_as(CutConditions).unlogged
         return DurabilityClass.TABLE if is_unlogged else DurabilityClass.NONE

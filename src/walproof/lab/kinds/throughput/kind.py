@@ -62,7 +62,7 @@ class ThroughputLab(LabKind[Throughput]):
         typed = None if table is None else table.find(CutTable)
         return replace(variant, conditions=conditions_of(typed or CutTable()))
 
-    def risk(self, variant: Variant) -> DurabilityClass:
+    def risk(self, variant: Variant, settings: Mapping[str, str]) -> DurabilityClass:
         """Unlogged tables are emptied after a crash."""
         is_unlogged = variant.conditions_as(CutConditions).unlogged
         return DurabilityClass.TABLE if is_unlogged else DurabilityClass.NONE

@@ -29,8 +29,8 @@ _NOTE = (
     "(of several the one that has most of the WAL; of a cascade the last, and the one before it ends with "
     "the primary). Between hosts the network goes on, and carries what the kernel was given. "
     "Commits and losses are sums over the trials, latencies medians. Window: from the acknowledgement of the "
-    "oldest lost commit to the end of the primary. The durability class is that of a power cut of one server "
-    "and says nothing of a failover. That nothing was lost in so many trials is no proof that nothing can be."
+    "oldest lost commit to the end of the primary. The durability class covers a power cut of one server and "
+    "a failover. That nothing was lost in so many trials is no proof that nothing can be."
 )
 
 
