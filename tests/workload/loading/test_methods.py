@@ -29,7 +29,7 @@ from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 from walproof.workload.loading.contents import Contents
-from walproof.workload.loading.table import LoadedTable
+from walproof.workload.loading.table import LoadedTable, read_table
 
 pytestmark = pytest.mark.live
 
@@ -383,6 +383,35 @@ def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspa
         assert (prepared.rows, prepared.differing) == (3, ("id",))
         seen = TableLoad(cluster, prepared, given.kind_as(Load), LoadMethod()).measure(())
         assert "values of id differ" in seen.warnings[-1]
+
+
+PARTITIONED = """
+CREATE TABLE m (id bigint, at date, v text, CONSTRAINT m_key PRIMARY KEY (id, at)) PARTITION BY RANGE (at);
+CREATE TABLE m_1 PARTITION OF m FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+CREATE TABLE m_2 PARTITION OF m FOR VALUES FROM ('2026-02-01') TO ('2026-03-01') PARTITION BY HASH (id);
+CREATE TABLE m_2_all PARTITION OF m_2 FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+CREATE INDEX "m ON ONLY v" ON m (v);
+ALTER INDEX m_1_v_idx RENAME TO "Of the first";
+CREATE INDEX m_1_only ON m_1 (v, id);
+"""
+INDEXES = "SELECT indexrelid::regclass::text, indisvalid FROM pg_index WHERE indrelid::regclass::text ~ '^m'"
+
+
+@pytest.mark.parametrize("chosen", CHOSEN, ids=[server.version for server in CHOSEN])
+def test_late_indexes_of_partitions_are_there_again(chosen: Install, workspace: Workspace) -> None:
+    """Each under its name, attached and valid; the trial's comparison sees one that is gone."""
+    install = reachable_install(chosen, server_user())
+    plan = load_plan(install, PARTITIONED, "m", _variants({"late": {"steps": ["late indexes"]}}), 300)
+    with loaded_cluster(plan, install, workspace, {}) as (cluster, prepared), connect(cluster) as session:
+        before, table = set(session.execute(INDEXES).fetchall()), read_table(session, "m")
+        method = plan.variants[0].conditions_as(LoadMethod)
+        TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
+        assert set(session.execute(INDEXES).fetchall()) == before
+        assert all(is_valid for _, is_valid in before)
+        assert read_table(session, "m") == table
+        session.execute('DROP INDEX "m ON ONLY v"')
+        session.execute('CREATE INDEX "m ON ONLY v" ON ONLY m (v)')
+        assert read_table(session, "m").indexes != table.indexes
 
 
 def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Workspace) -> None:

@@ -47,11 +47,12 @@ def around(table: LoadedTable, steps: Sequence[LoadStep], replay: str | None, ve
         # This comes first, so that what is built afterwards is written only once.
         after.append(f"ALTER TABLE {name} SET LOGGED")
     if "late indexes" in steps:
-        after += [
-            f"ALTER TABLE {name} ADD CONSTRAINT {constraint.name} {constraint.sql}"
-            for constraint in table.key_constraints
-        ]
-        after += [index.sql for index in table.indexes]
+        only = "ONLY " if table.is_partitioned else ""
+        for constraint in table.key_constraints:
+            after.append(f"ALTER TABLE {only}{name} ADD CONSTRAINT {constraint.name} {constraint.sql}")
+            after += constraint.then
+        for index in table.indexes:
+            after += [index.sql, *index.then]
     if "late foreign keys" in steps:
         has_not_valid = not table.is_partitioned or version_num >= _NOT_VALID_FROM
         for key in table.foreign_keys:

@@ -37,6 +37,8 @@ class Definition:
     name: str
     sql: str
     """For an index the whole statement, for a constraint what follows its name."""
+    then: tuple[str, ...] = ()
+    """Statements that bring back what goes with it: indexes of partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ SELECT array(SELECT quote_ident(a.attname) FROM unnest(i.indkey::int2[]) WITH OR
  ORDER BY i.indisprimary DESC, i.indexrelid
 """
 _INDEXES = """
-SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
+SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid), i.indexrelid
   FROM pg_index i
  WHERE i.indrelid = %s
    AND NOT EXISTS (SELECT FROM pg_constraint k
@@ -116,9 +118,24 @@ SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
  ORDER BY i.indexrelid
 """
 _CONSTRAINTS = """
-SELECT quote_ident(conname), pg_get_constraintdef(oid) FROM pg_constraint
+SELECT quote_ident(conname), pg_get_constraintdef(oid), conindid FROM pg_constraint
  WHERE conrelid = %s AND contype IN ('p', 'u', 'x') ORDER BY contype, oid
 """
+_OF_PARTITIONS = """
+SELECT s.sql
+  FROM pg_partition_tree(%s::oid::regclass) t
+  LEFT JOIN pg_constraint k ON k.conindid = t.relid AND k.contype IN ('p', 'u', 'x')
+ CROSS JOIN LATERAL (
+   SELECT 1, CASE WHEN k.oid IS NULL THEN pg_get_indexdef(t.relid)
+                  ELSE format('ALTER TABLE ONLY %%s ADD CONSTRAINT %%I %%s', k.conrelid::regclass, k.conname,
+                              pg_get_constraintdef(k.oid)) END
+    UNION ALL
+   SELECT 2, format('ALTER INDEX %%s ATTACH PARTITION %%s', t.parentrelid, t.relid)
+ ) s(number, sql)
+ WHERE t.level > 0 ORDER BY t.level, t.relid, s.number
+"""
+"""The index of a partitioned table is made for the table alone (ON ONLY), and is valid when one of each
+partition is attached to it. This keeps their names, as pg_dump does."""
 _FOREIGN_KEYS = """
 SELECT quote_ident(k.conname), pg_get_constraintdef(k.oid), k.confrelid::regclass::text,
        array(SELECT quote_ident(a.attname) FROM unnest(k.conkey) WITH ORDINALITY u(n, o)
@@ -161,8 +178,8 @@ def read_table(session: Session, name: str) -> LoadedTable:
         name=str(full),
         columns=columns,
         keys=tuple(tuple(row[0]) for row in session.execute(_KEYS, (oid,)) if row[0]),
-        indexes=tuple(Definition(*row) for row in session.execute(_INDEXES, (oid,))),
-        key_constraints=tuple(Definition(*row) for row in session.execute(_CONSTRAINTS, (oid,))),
+        indexes=_with_index(session, _INDEXES, oid),
+        key_constraints=_with_index(session, _CONSTRAINTS, oid),
         foreign_keys=tuple(
             ForeignKey(Definition(name, sql), tuple(columns), target, tuple(theirs))
             for name, sql, target, columns, theirs in session.execute(_FOREIGN_KEYS, (oid,))
@@ -173,6 +190,14 @@ def read_table(session: Session, name: str) -> LoadedTable:
     )
     _check(table)
     return table
+
+
+def _with_index(session: Session, query: str, table: int) -> tuple[Definition, ...]:
+    """The indexes of a table, or its constraints that have one, with what goes with each."""
+    return tuple(
+        Definition(name, sql, tuple(str(row[0]) for row in session.execute(_OF_PARTITIONS, (index,))))
+        for name, sql, index in session.execute(query.encode(), (table,)).fetchall()
+    )
 
 
 def _check(table: LoadedTable) -> None:
@@ -196,7 +221,8 @@ def _check(table: LoadedTable) -> None:
             )
     for definition in definitions:
         try:
-            statement(definition.sql)
+            for sql in (definition.sql, *definition.then):
+                statement(sql)
         except SqlError as error:
             raise WorkloadError(
                 f"the definition of {definition.name} cannot stand in a script for psql: {error.message}",

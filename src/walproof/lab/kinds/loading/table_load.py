@@ -332,6 +332,8 @@ def _is_unlogged(session: Session, table: LoadedTable) -> bool:
 def _parts(table: LoadedTable) -> set[str]:
     """Everything of the definition that a step takes away and brings back."""
     definitions = [*table.key_constraints, *table.indexes, *(key.constraint for key in table.foreign_keys)]
-    return {f"{definition.name}: {definition.sql}" for definition in definitions} | {
-        f"trigger {name}" for name in table.triggers
-    }
+    return (
+        {f"{definition.name}: {definition.sql}" for definition in definitions}
+        | {statement for definition in definitions for statement in definition.then}
+        | {f"trigger {name}" for name in table.triggers}
+    )
