@@ -107,6 +107,21 @@ def test_less_than_a_cycle_is_a_bracket() -> None:
     assert prediction.wal_span.low < prediction.wal_bytes < prediction.wal_span.high
 
 
+def test_a_restart_soon_after_the_beginning_is_no_cycle() -> None:
+    """It ends a cycle of a moment at the first phase; the recording is longer, the size still untold."""
+    target = replace(PRESENT, max_wal_size_mb=65536)
+    moment = Cycles(1, GB // 10, 100, GB // 40, 0.17, 1)
+    question = Question(PRESENT, is_present_known=True)
+    known = make(question).found
+    outcomes = tuple(
+        replace(had, cycles=moment) if simulated == target else had
+        for simulated, had in zip(known.targets, known.outcomes, strict=True)
+    )
+    found = study(replace(known, outcomes=outcomes), question).predictions[target]
+    assert found == make(question).predictions[target]
+    assert (found.cycles, found.confidence, found.spacing_s) == (0, "low", None)
+
+
 def test_checkpoints_that_overrun_each_other_are_bracketed() -> None:
     prediction = make().predictions[replace(PRESENT, max_wal_size_mb=64)]
     assert prediction.is_late

@@ -67,7 +67,7 @@ class ServerPrediction:
     distance_most: float
     pg_wal_most: int
     cycles: int
-    """Number of whole cycles in the recording."""
+    """Number of whole cycles in the recording; 0 if they hold less than ``WHOLE_SHARE`` of it."""
     late_share: float
     guessed_share: float
     sample_error: float
@@ -90,7 +90,7 @@ class ServerPrediction:
 
     @property
     def has_whole_cycles(self) -> bool:
-        """Whether the recording holds a whole cycle."""
+        """Whether whole cycles hold enough of the recording to take rates from them."""
         return self.cycles > 0
 
     @property
@@ -338,10 +338,11 @@ def _predict(
     others: Spreads,
 ) -> ServerPrediction:
     phases = [outcomes[target.at_phase(phase)] for phase in PHASES]
-    whole, cold = [phase for phase in phases if phase.cycles.count], phases[0]
+    whole, cold = [phase for phase in phases if phase.holds_cycles], phases[0]
     base = max(1, cold.base_bytes)
     scale = 1.0 / (hours or 1.0)
-    late_share = cold.cycles.late / cold.cycles.count if cold.cycles.count else 0.0
+    cycles = whole[0].cycles.count if whole else 0
+    late_share = whole[0].cycles.late / cycles if whole else 0.0
     if whole:
         ratios = [outcome.cycles.wal_bytes / max(1, outcome.cycles.base_bytes) for outcome in whole]
         bases = sum(outcome.cycles.base_bytes for outcome in whole) or 1
@@ -361,7 +362,7 @@ def _predict(
         checkpoints = float(cold.checkpoints)
     if late_share > LATE_SHARE and target.max_wal_size_mb is not None:
         late = outcomes[replace(target, late_segments=1)]
-        if late.cycles.count:
+        if late.holds_cycles:
             low = min(low, late.cycles.wal_bytes / max(1, late.cycles.base_bytes))
     begun = sum(phase.checkpoints for phase in phases)
     written = sum(phase.images for phase in phases)
@@ -369,7 +370,7 @@ def _predict(
     room = 0.0 if whole else _room(target, found.segment_size, high * base / (hours or math.inf))
     sample_error = cold.sample_error_bytes / max(1, cold.wal_bytes)
     low, high = low * (1 - MODEL_ERROR), high * (1 + MODEL_ERROR)
-    of_images, of_cycles = image_error(target, cold, found), cycle_error(target, phases, others)
+    of_images, of_cycles = image_error(target, cold, found), cycle_error(target, whole, others)
     sampled = 1 + together((SAMPLE_SPAN * sample_error, of_images, of_cycles))
     low, high = low / sampled, high * sampled
     return ServerPrediction(
@@ -384,7 +385,7 @@ def _predict(
         distance_mean=sum(phase.distance_mean for phase in phases) / len(phases),
         distance_most=max(room, *(phase.distance_most for phase in phases)),
         pg_wal_most=max(int(room), *(phase.pg_wal_most for phase in phases)),
-        cycles=cold.cycles.count,
+        cycles=cycles,
         late_share=late_share,
         guessed_share=cold.guessed_images / cold.images if cold.images else 0.0,
         sample_error=sample_error,

@@ -11,6 +11,7 @@ from walproof.analysis.whatif import (
     Study,
 )
 from walproof.settings.minors import compared_minors
+from walproof.wal.whatif import WHOLE_SHARE
 
 _DISAGREEMENT = 0.005
 _TOLD_ERROR = 0.02
@@ -103,8 +104,8 @@ def prediction_reasons(prediction: ServerPrediction) -> list[str]:
     reasons = []
     if not prediction.has_whole_cycles:
         reasons.append(
-            "the recording is shorter than one checkpoint cycle, so the figure is that of the beginning of a "
-            "cycle: an upper bound"
+            f"whole checkpoint cycles are less than {WHOLE_SHARE:.0%} of the recording, so the figure is "
+            "that of the beginning of a cycle: an upper bound"
         )
     elif prediction.cycles < CYCLES_WANTED:
         cycles = "1 whole cycle" if prediction.cycles == 1 else f"{prediction.cycles} whole cycles"

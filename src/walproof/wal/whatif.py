@@ -31,6 +31,9 @@ COMPRESSIONS: tuple[Compression, ...] = ("as recorded", "off", "pglz", "lz4", "z
 
 
 LEAST_PAGES = 1000
+WHOLE_SHARE = 0.25
+"""Share of the recording that whole cycles have to hold before rates are taken from them. A restart soon
+after its beginning ends a cycle of a moment, which says nothing about the rest."""
 
 
 def default_completion_target(version: int) -> float:
@@ -145,6 +148,11 @@ class SimulatedRun:
     def checkpoints(self) -> int:
         """Checkpoints that began."""
         return self.by_size + self.by_time
+
+    @property
+    def holds_cycles(self) -> bool:
+        """Whether its whole cycles hold enough of the recording to take rates from them."""
+        return self.cycles.count > 0 and self.cycles.base_bytes >= WHOLE_SHARE * self.base_bytes
 
 
 @dataclass(frozen=True, slots=True)
