@@ -47,6 +47,7 @@ from walproof.report.tune.page import to_html
 from walproof.report.tune.terminal import print_tuning
 from walproof.report.tune.view import TuneView, tune_view
 from walproof.report.tune.wal_checked import wal_sentences
+from walproof.settings.change import Before
 from walproof.settings.durability import DurabilityClass
 
 
@@ -80,9 +81,9 @@ def _terminal(view: TuneView) -> str:
 def test_what_is_advised_has_its_gain_and_can_be_undone(view: TuneView) -> None:
     assert view.answer.conf.conf["max_wal_size"] == "16GB"
     assert view.answer.why_default is None
-    assert view.lines is not None
-    assert "max_wal_size = '16GB'" in view.lines.apply
-    assert "max_wal_size = '2GB'" in view.lines.undo
+    assert view.pasted.lines is not None
+    assert "max_wal_size = '16GB'" in view.pasted.lines.apply
+    assert "max_wal_size = '2GB'" in view.pasted.lines.undo
     said = " ".join(view.summary)
     assert "as good as with the defaults (on fresh servers, with a seed by which nothing was chosen)" in said
     assert "Promised: a crash loses nothing" in said
@@ -111,6 +112,49 @@ def test_the_users_own_configuration_stands_beside_the_answer(own_judge: Recorde
         replace(facts, plan=strict), replace(found, own_broken=broken), asked_of(facts), platform("conf")
     )
     assert "Your own configuration would not keep it (WAL disk: 4 GB), and was not run." in view.summary
+
+
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_own_lines_that_nothing_was_measured_with_are_taken_out(
+    own_judge: RecordedJudge, is_flat: bool
+) -> None:
+    """The defaults, where they are best, are not what a server with the user's lines has either."""
+    own = Candidate.of({"max_wal_size": "4GB"})
+    facts = _facts(own_judge, is_flat=is_flat, own=own)
+    asked = replace(
+        asked_of(facts),
+        before={
+            "max_wal_size": Before("4GB", False, False),
+            "wal_buffers": Before("64MB", False, True),
+        },
+        replaced={"max_wal_size": "1GB", "wal_buffers": "-1"},
+    )
+    found = answer(facts, own_judge, own_judge)
+    view = tune_view(facts, found, asked, platform("alter-system"))
+    assert view.pasted.lines is not None
+    size = "1GB" if is_flat else "16GB"
+    for line in ("wal_buffers = '-1'", f"max_wal_size = '{size}'"):
+        assert f"ALTER SYSTEM SET {line};" in view.pasted.lines.apply
+        assert line in view.conf_text
+    assert "ALTER SYSTEM SET wal_buffers = '64MB';" in view.pasted.lines.undo
+    assert "ALTER SYSTEM RESET max_wal_size;" in view.pasted.lines.undo
+    measured = "the defaults were" if is_flat else "what is advised was"
+    assert f"wal_buffers, without which {measured} measured." in " ".join(view.pasted.lines.notes)
+    said = " ".join(view.summary)
+    assert ("Your own configuration was tried, and was not shown" in said) == is_flat
+    # A line in a file does nothing where ALTER SYSTEM has set it.
+    told = tune_view(facts, found, asked, platform("conf"))
+    assert [refusal.change.name for refusal in told.pasted.refusals] == ["wal_buffers"]
+    assert "wal_buffers = '-1'" not in told.conf_text
+    assert "wal_buffers = -1 is left out: ALTER SYSTEM has set it" in told.conf_text
+    assert "wal_buffers = -1 is left out" in " ".join(_terminal(told).split())
+
+
+def test_a_platform_that_takes_no_line_says_so(view: TuneView) -> None:
+    before = {name: Before("1", False, True) for name in view.answer.conf.conf}
+    told = tune_view(view.facts, view.answer, replace(view.asked, before=before), platform("conf"))
+    assert told.pasted.lines is None
+    assert "ALTER SYSTEM has set it, which overrides every file" in " ".join(_terminal(told).split())
 
 
 def test_a_conf_file_says_above_each_line_what_it_is_worth(view: TuneView) -> None:
@@ -225,7 +269,7 @@ def test_where_nothing_does_anything_the_defaults_are_best(own_judge: RecordedJu
     found = answer(facts, own_judge, own_judge)
     shown = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert found.conf == DEFAULT
-    assert shown.lines is None
+    assert shown.pasted.lines is None
     assert shown.summary[0].startswith("The defaults are best on this machine: ")
     assert json.loads(to_json(shown))["defaults_are_best"] is True
 
@@ -284,7 +328,7 @@ def test_a_second_metric_is_held_against_its_limit(
     assert words in said
     assert ("not proven" in said) == ("not proven" in words)
     if ratio > limit[1] > 1:
-        assert (found.conf, shown.lines) == (DEFAULT, None)
+        assert (found.conf, shown.pasted.lines) == (DEFAULT, None)
         assert "latency_ms_p99 with that configuration is 1.3" in said
     else:
         assert found.conf == conf

@@ -87,7 +87,7 @@ def test_a_screen_does_not_say_that_the_defaults_are_best(
     data = json.loads(to_json(told))
     assert_valid("tune", data)
     assert (data["conclusion"], data["defaults_are_best"]) == ("not decided", False)
-    assert told.lines is None
+    assert told.pasted.lines is None
 
 
 def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: Path) -> None:

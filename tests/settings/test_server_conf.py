@@ -65,7 +65,9 @@ def test_words_that_set_nothing(data: Path) -> None:
 
 def test_a_file_leads_to_what_alter_system_has_set(data: Path, tmp_path: Path) -> None:
     assert files_of(data / "postgresql.conf") == ServerFiles(
-        {"shared_buffers": "1GB", "max_wal_size": "2GB"}, counted=data / "postgresql.auto.conf"
+        {"shared_buffers": "1GB", "max_wal_size": "2GB"},
+        counted=data / "postgresql.auto.conf",
+        by_sql=frozenset({"max_wal_size"}),
     )
     elsewhere = tmp_path / "postgresql.conf"
     elsewhere.write_text(f"data_directory = '{data}'\nmax_wal_size = 9GB\n")

@@ -184,7 +184,7 @@ def present(tuning: Tuning, given: TuneOptions) -> TuneView:
     page = folder / "report.html"
     write_file(page, to_html(view))
     write_file(folder / "tuning-answer.json", to_json(view))
-    if view.lines is not None:
+    if view.pasted.lines is not None:
         write_file(folder / "walproof.conf", view.conf_text)
     if given.export is not None:
         from walproof.analysis.tuning.export import export_study

@@ -12,7 +12,7 @@ from walproof.analysis.tuning.flush import OBJECTIVES
 from walproof.facts.codec import to_data
 from walproof.facts.tuning import Purpose
 from walproof.report.tune.names import name_of
-from walproof.report.tune.view import promises_text
+from walproof.report.tune.words import promises_text
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:

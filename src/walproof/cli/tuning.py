@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -182,16 +182,17 @@ class Tuning:
         judge = self._recorded_judge()
         found = answer(facts, judge, self.judge(self._speed(facts)))
         taken = [step for step in journal.steps if step.finished]
-        before = {} if self.conf is None else self.conf.moved
+        own = OwnConf({}, {}, ()) if self.conf is None else self.conf
         asked = TuningContext(
             name=journal.name,
             load=self.load.name,
             install=journal.install,
             version_num=self.load.install.version_num,
             device=journal.device,
-            before={name: Before(value, False, False) for name, value in before.items()},
+            before={name: Before(value, False, name in own.by_sql) for name, value in own.moved.items()},
+            replaced=own.replaced(self.plan.keep, self.load.install.version_num),
             not_moved=self.space.not_moved,
-            left_out=() if self.conf is None else self.conf.left_out,
+            left_out=own.left_out,
             crashes=self._crashes(taken, judge),
             wal_checks=self._wal_checks(journal, judge),
             limits=self._limits(taken, found.conf),
@@ -303,7 +304,8 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     if hosts is not None:
         machine = hosts.narrowest(machine)
     takes = partial(accepts, install)
-    conf = None if given.conf is None else _own_conf(given.conf, install, takes)
+    only = None if given.only is None else parse_names(given.only)
+    conf = None if given.conf is None else _own_conf(given.conf, install, takes, only)
     of_conf, of_keep = {} if conf is None else dict(conf.kept), one_configuration(given.keep or [])
     keep = {**of_conf, **of_keep}
     clients = int(workload.get("clients", 1))
@@ -312,7 +314,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     require_kept(bounds, {"the load's [base]": load.base, "--conf": of_conf, "--keep": of_keep})
     space = search_space(
         bounds,
-        only=None if given.only is None else parse_names(given.only),
+        only=only,
         is_offered=workload.get("rate") is not None,
     )
     own = DEFAULT if conf is None else _own_start(conf, space, install)
@@ -386,10 +388,10 @@ def _before_window_s(workload: Mapping[str, object], warmup_s: float | None) -> 
     return _TRIAL_OVERHEAD_S + copied / _COPY_BYTES_PER_S + warmup
 
 
-def _own_conf(path: Path, install: Install, takes: Takes) -> OwnConf:
+def _own_conf(path: Path, install: Install, takes: Takes, only: Collection[str] | None) -> OwnConf:
     files = files_of(path)
-    found = own_conf(files.settings, install.version_num, takes)
-    return replace(found, left_out=(*found.left_out, *files.missing))
+    found = own_conf(files.settings, install.version_num, takes, only)
+    return replace(found, left_out=(*found.left_out, *files.missing), by_sql=files.by_sql)
 
 
 def machine_of(folder: Path) -> Capacity:

@@ -39,6 +39,8 @@ class ServerFiles:
     """ALTER SYSTEM's file, which was read and counts last."""
     closed: Path | None = None
     """ALTER SYSTEM's file in a data directory that may not be looked into."""
+    by_sql: frozenset[str] = frozenset()
+    """Names that ALTER SYSTEM has set: no line of another file changes them."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -58,7 +60,8 @@ def files_of(main: Path) -> ServerFiles:
         by_sql = _by_sql(data)
     except PermissionError:
         return ServerFiles(found, closed=data / _BY_SQL)
-    return ServerFiles(found | by_sql, counted=data / _BY_SQL if by_sql else None)
+    counted = data / _BY_SQL if by_sql else None
+    return ServerFiles(found | by_sql, counted=counted, by_sql=frozenset(by_sql))
 
 
 def _by_sql(data: Path) -> dict[str, str]:

@@ -21,7 +21,8 @@ from walproof.report.blocks import Block, Paragraph, Section
 from walproof.report.tune.figures import race_blocks
 from walproof.report.tune.kept import ANSWER_FILE, kept_answer
 from walproof.report.tune.tables import standing_table, step_table, until
-from walproof.report.tune.view import OBJECTIVES, promises_text, tune_view
+from walproof.report.tune.view import tune_view
+from walproof.report.tune.words import OBJECTIVES, promises_text
 from walproof.units import format_duration
 from walproof.web.listed import ListedRun
 from walproof.web.pages import page, templates

@@ -181,5 +181,13 @@ def test_a_conf_is_parted_into_what_moves_and_what_stays() -> None:
     assert {text.split(":")[0] for text in found.left_out} == {
         "port", "wal_compression", "archive_command", "pg_stat_statements.max", "wal_siz",
     }  # fmt: skip
+    assert own_conf(conf, 180000, lambda *_: True, ("max_wal_size",)).kept == {
+        "work_mem": "64MB", "shared_buffers": "128MB", "wal_compression": "zstd",
+    }  # fmt: skip
+    # Without a line a server has the default, which is what it had, or what is kept.
+    assert found.replaced({}, 180000) == {"max_wal_size": "1GB"}
+    assert found.replaced({"shared_buffers": "1GB", "max_wal_size": "6GB"}, 180000) == {
+        "shared_buffers": "1GB"
+    }
     # A value between two choices is kept as it was written; a default is no line.
     assert as_start(found.moved, _space().factors, 180000) == Candidate.of({"max_wal_size": "6GB"})

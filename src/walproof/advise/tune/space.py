@@ -160,7 +160,7 @@ def _check_only(version_num: int, only: Collection[str] | None, keep: Mapping[st
 
 
 def _factor(row: Movable, catalogue: Catalogue, bounds: Bounds, left: list[NotMoved]) -> Factor | None:
-    default = _default(row, catalogue)
+    default = without_line(row.name, catalogue)
     choices: list[str] = []
     for value in row.values_of(bounds.machine.memory_bytes):
         if value == "on" and "pglz" in catalogue.get(row.name).values:
@@ -195,8 +195,9 @@ def _factor(row: Movable, catalogue: Catalogue, bounds: Bounds, left: list[NotMo
     )
 
 
-def _default(row: Movable, catalogue: Catalogue) -> str:
-    """The value without a line, spelled as in the table if the table lists it."""
+def without_line(name: str, catalogue: Catalogue) -> str:
+    """The value of a movable setting without a line, spelled as in the table if the table lists it."""
+    row = movables()[name]
     setting = catalogue.get(row.name)
     if not setting.boot or row.name in ("shared_buffers", "wal_sync_method", "wal_buffers"):
         return row.default  # decided by initdb, the platform, or from other settings

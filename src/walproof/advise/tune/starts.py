@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from walproof.advise.tune.space import without_line
 from walproof.facts.tuning import Candidate, Factor
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.tuning import movables
@@ -21,12 +22,30 @@ class OwnConf:
     """Other settings, which every configuration has."""
     left_out: tuple[str, ...]
     """Sentences about lines that no throw-away server can have."""
+    by_sql: frozenset[str] = frozenset()
+    """Names that ALTER SYSTEM has set on the user's server."""
+
+    def replaced(self, keep: Mapping[str, str], version_num: int) -> dict[str, str]:
+        """What a configuration without a line for it has instead of each moved setting, where that differs.
+
+        ``keep``: settings that every configuration has.
+        """
+        catalogue = Catalogue.for_version(version_num)
+        instead = {name: keep.get(name) or without_line(name, catalogue) for name in self.moved}
+        return {
+            name: value
+            for name, value in instead.items()
+            if catalogue.normalise(name, value) != catalogue.normalise(name, self.moved[name])
+        }
 
 
-def own_conf(conf: Mapping[str, str], version_num: int, takes: Takes) -> OwnConf:
-    """Sort the lines of the conf by what becomes of them."""
+def own_conf(
+    conf: Mapping[str, str], version_num: int, takes: Takes, only: Collection[str] | None = None
+) -> OwnConf:
+    """Sort the lines of the conf by what becomes of them. ``only``: the only settings that may move."""
     found = usable(conf, version_num, takes)
-    moved = {name: value for name, value in found.settings.items() if name in movables()}
+    may_move = movables() if only is None else only
+    moved = {name: value for name, value in found.settings.items() if name in may_move}
     kept = {name: value for name, value in found.settings.items() if name not in moved}
     return OwnConf(moved, kept, tuple(f"{name}: {reason}" for name, reason in found.left_out.items()))
 

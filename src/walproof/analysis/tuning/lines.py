@@ -113,8 +113,8 @@ class TuningOutcome:
     """Lines of the winner, in the conf's order."""
     expected: ExpectedStart | None
     to_own: float | None
-    """Ratio of the short conf to the user's own in the final step; None without one, if it is the short conf
-    or the default, or if it was not measured."""
+    """Ratio of what is advised to the user's own in the final step; None without one, if it is the same, the
+    short conf or the default, or if it was not measured."""
     to_own_interval: Interval | None
     second: float | None
     """Ratio of the second metric with the short conf to that with the default, as measured."""
@@ -140,9 +140,6 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         if short != winner and winner in step.candidates:
             # The same rounds, and their common spread.
             to_winner = compared_in(facts, step, [(short, winner), (DEFAULT, winner)])[0]
-        own = search.own(facts, Space(facts.plan))
-        if own is not None and own not in (short, DEFAULT) and own in step.candidates:
-            to_own = compared_in(facts, step, [(short, own), (DEFAULT, own)])[0]
         second = second_against_default(facts, step, short)
     interval = compared.interval(level) if compared is not None else None
     is_better = (
@@ -152,6 +149,10 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         and not is_beyond(facts, ratio(second))
     )
     advised = short if is_better else DEFAULT
+    own = search.own(facts, Space(facts.plan))
+    if step is not None and own not in (None, short, DEFAULT) and own in step.candidates:
+        of_short, of_default = compared_in(facts, step, [(short, own), (DEFAULT, own)])
+        to_own = of_short if is_better else of_default
     return TuningOutcome(
         advised=advised,
         winner=winner,

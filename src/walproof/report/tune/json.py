@@ -19,7 +19,7 @@ FORMAT = 1
 
 def to_json(view: TuneView) -> str:
     """The answer, its lines, what was ruled out, and every step with its measurements."""
-    answer, facts, asked = view.answer, view.facts, view.asked
+    answer, facts, asked, lines = view.answer, view.facts, view.asked, view.pasted.lines
     data: dict[str, Any] = {
         "format": FORMAT,
         "name": asked.name,
@@ -38,9 +38,9 @@ def to_json(view: TuneView) -> str:
         "seed": facts.plan.seed,
         **_answer(answer),
         "platform": view.platform,
-        "apply": view.lines.apply if view.lines else None,
-        "undo": view.lines.undo if view.lines else None,
-        "lines_notes": list(view.lines.notes) if view.lines else [],
+        "apply": lines.apply if lines else None,
+        "undo": lines.undo if lines else None,
+        "lines_notes": list(lines.notes) if lines else [],
         "refused": [
             {
                 "name": refusal.change.name,
@@ -48,7 +48,7 @@ def to_json(view: TuneView) -> str:
                 "reason": refusal.reason,
                 "source": refusal.source,
             }
-            for refusal in view.refusals
+            for refusal in view.pasted.refusals
         ],
         "crashes": [
             {

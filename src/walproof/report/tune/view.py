@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from walproof.advise.tune.answer import LineCosts, TuneAnswer
+from walproof.advise.tune.answer import TuneAnswer
 from walproof.advise.tune.conclusion import Conclusion
 from walproof.advise.tune.crashes import CrashCheck, WalCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
-from walproof.analysis.tuning.lines import LineVerdict
 from walproof.analysis.tuning.proof import is_beyond
-from walproof.facts.tuning import DEFAULT, STOPPED, Candidate, Promises, RuledOut, TuningFacts
-from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
+from walproof.analysis.tuning.space import Space
+from walproof.facts.tuning import DEFAULT, STOPPED, RuledOut, TuningFacts
+from walproof.platforms.platform import Platform, PlatformTarget
 from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
 from walproof.report.tune.figures import line_figure, race_blocks
 from walproof.report.tune.flush import flush_blocks
 from walproof.report.tune.names import gained, name_of
 from walproof.report.tune.over_hosts import host_sentences, hosts_section
+from walproof.report.tune.pasted import Pasted, conf_text, pasted, pasted_section, unproven_text
 from walproof.report.tune.tables import (
     crash_table,
     line_table,
@@ -31,19 +32,12 @@ from walproof.report.tune.tables import (
     step_table,
 )
 from walproof.report.tune.wal_checked import wal_sentences, wal_tables
-from walproof.settings.change import Before, Change
-from walproof.settings.conf import quoted
+from walproof.report.tune.words import CLASS_WORDS, OBJECTIVES, promises_text
+from walproof.settings.change import Before
 from walproof.units import format_bytes, format_duration
 
 _NOTABLE_SHARE = 0.1
 """Share of the budget above which unspent time is worth a sentence."""
-
-OBJECTIVES: Mapping[str, str] = {
-    "tps": "throughput",
-    "latency_ms_p99": "99th percentile of latency",
-    "wal_bytes_per_txn": "WAL per transaction",
-    "recovery_s": "time away after a crash",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +70,8 @@ class TuningContext:
     """In a tuning over hosts: the last comparison with the defaults, with hosts as blocks."""
     wal_checks: tuple[WalCheck, ...] = ()
     """Simulated WAL of the advised configuration, compared with a run as long as the recording."""
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the user's conf -> what configurations without a line for them have instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +84,20 @@ class TuneView:
     asked: TuningContext
     facts: TuningFacts
     answer: TuneAnswer
-    lines: Lines | None
-    """Lines in the platform's form; None if nothing is to be changed."""
-    refusals: tuple[Refusal, ...]
+    pasted: Pasted
     platform: str
     sections: tuple[Section, ...]
 
     @property
     def conf_text(self) -> str:
         """A conf file with a comment above each line that says what the line is worth."""
-        return conf_text(self.answer, self.facts)
+        return conf_text(self.answer, self.facts, self.pasted)
 
 
 def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> TuneView:
     """Lay out everything that is shown of a tuning."""
     target = PlatformTarget(asked.version_num, asked.before)
-    changes = [Change(name, value) for name, value in answer.conf.settings]
-    refused = [found for change in changes if (found := platform.refuse(change, target)) is not None]
-    taken = [change for change in changes if change not in [refusal.change for refusal in refused]]
-    lines = platform.write(taken, target) if taken else None
+    made = pasted(answer, asked.replaced, target, platform)
     objective = OBJECTIVES[facts.plan.objective.metric]
     parts = [
         f"PostgreSQL {asked.install}",
@@ -129,10 +120,9 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
         asked=asked,
         facts=facts,
         answer=answer,
-        lines=lines,
-        refusals=tuple(refused),
+        pasted=made,
         platform=platform.name,
-        sections=tuple(_sections(facts, answer, asked, lines, refused, summary, platform.name)),
+        sections=tuple(_sections(facts, answer, asked, pasted_section(made, platform.name), summary)),
     )
 
 
@@ -145,8 +135,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         allowed = promises.may_lose
         said = "as was allowed"
         if answer.durability.rank > allowed.rank:
-            said = f"MORE THAN WAS PROMISED (a crash {_CLASS_WORDS[allowed.value]})"
-        found.append(f"A crash {_CLASS_WORDS[answer.durability.value]} with what is advised, {said}.")
+            said = f"MORE THAN WAS PROMISED (a crash {CLASS_WORDS[allowed.value]})"
+        found.append(f"A crash {CLASS_WORDS[answer.durability.value]} with what is advised, {said}.")
     objective = OBJECTIVES[facts.plan.objective.metric]
     if answer.why_default is not None:
         found.append(_HEADLINES[answer.conclusion].format(why=answer.why_default))
@@ -155,6 +145,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
                 f"The best configuration tried, {name_of(outcome.short or outcome.winner)}, measured "
                 f"{gained(outcome.gain, outcome.interval, outcome.rounds)} as good."
             )
+        if answer.conclusion is Conclusion.DEFAULTS and (text := _own_sentence(facts, answer)) is not None:
+            found.append(text)
     else:
         count = len(answer.conf.settings)
         where = "on fresh servers, with a seed by which nothing was chosen"
@@ -166,13 +158,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             f"{count} {'line' if count == 1 else 'lines'}{said}: {objective} {gain} as good as with the "
             f"defaults ({where})."
         )
-        if outcome.to_own is not None:
-            found.append(
-                "Compared with your own configuration: "
-                f"{gained(outcome.to_own, outcome.to_own_interval, outcome.rounds)}."
-            )
-        elif facts.plan.own is not None and answer.conf == facts.plan.own:
-            found.append("It is your own configuration.")
+        if (text := _own_sentence(facts, answer)) is not None:
+            found.append(text)
         if outcome.expected is not None:
             span = outcome.expected.ratio_interval
             found.append(
@@ -237,6 +224,23 @@ _HEADLINES: Mapping[Conclusion, str] = {
 """The first sentence where nothing is advised."""
 
 
+def _own_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
+    """What is advised, or the defaults where these are best, beside the user's own configuration."""
+    outcome, own = answer.outcome, facts.plan.own
+    if own is None or answer.own_broken:
+        return None
+    if answer.conf == own:
+        return "It is your own configuration."
+    if outcome.to_own is not None:
+        compared = gained(outcome.to_own, outcome.to_own_interval, outcome.rounds)
+        what = "The defaults compared" if answer.conf == DEFAULT else "Compared"
+        return f"{what} with your own configuration: {compared}."
+    tried = Space(facts.plan).candidate(own.conf)
+    if answer.conf == DEFAULT and any(tried in step.candidates for step in facts.steps):
+        return "Your own configuration was tried, and was not shown to be better than the defaults."
+    return None
+
+
 def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
     """What the second metric was with the best configuration, and whether that is proven to be allowed."""
     outcome, objective = answer.outcome, facts.plan.objective
@@ -272,26 +276,6 @@ def slower_than_predicted(crashes: Sequence[CrashCheck]) -> float:
     )
 
 
-def promises_text(promises: Promises) -> str:
-    """``nothing is lost, back within 60 s of a crash, pg_wal within 20 GB``."""
-    parts = [f"a crash {_CLASS_WORDS[promises.may_lose.value]}"]
-    if promises.recovery_target_s is not None:
-        parts.append(f"back within {format_duration(promises.recovery_target_s)}")
-    if promises.wal_disk_bytes is not None:
-        parts.append(f"pg_wal within {format_bytes(promises.wal_disk_bytes)}")
-    if promises.memory_bytes is not None:
-        parts.append(f"memory within {format_bytes(promises.memory_bytes)}")
-    return ", ".join(parts)
-
-
-_CLASS_WORDS = {
-    "none": "loses nothing",
-    "may lose last commits": "may lose the last commits",
-    "may lose table": "may lose unlogged tables",
-    "may corrupt": "may corrupt the cluster",
-}
-
-
 def _crash_sentence(crash: CrashCheck) -> str:
     if crash.measured_s is None:
         where = "" if crash.host is None else f" on {crash.host}"
@@ -312,10 +296,8 @@ def _sections(
     facts: TuningFacts,
     answer: TuneAnswer,
     asked: TuningContext,
-    lines: Lines | None,
-    refused: Sequence[Refusal],
+    lines: Section | None,
     summary: Sequence[str],
-    platform: str,
 ) -> list[Section]:
     blocks: list[Block] = [Paragraph(text, terminal=True) for text in summary]
     if answer.lines:
@@ -325,19 +307,7 @@ def _sections(
     blocks.append(prediction_table(answer))
     found = [Section("answer", "Answer", tuple(blocks))]
     if lines is not None:
-        pasted: list[Block] = [
-            Listing("To apply", lines.apply),
-            Listing("To undo", lines.undo),
-            *(Paragraph(note, terminal=True) for note in lines.notes),
-        ]
-        pasted += [
-            Paragraph(
-                f"{refusal.change.name} = {refusal.change.value} is left out: {refusal.reason}.",
-                terminal=True,
-            )
-            for refusal in refused
-        ]
-        found.append(Section("lines", f"Lines to paste ({platform})", tuple(pasted)))
+        found.append(lines)
     ruled = list(ruled_out_tables(answer))
     never = [unmoved for unmoved in asked.not_moved if unmoved.limit is not None]
     if never:
@@ -379,58 +349,3 @@ def _sections(
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def unproven_text(answer: TuneAnswer) -> str:
-    """``of which commit_delay is not proven by itself``; empty if every line of the conf is proven."""
-    lines = [costs.line for costs in answer.lines if costs.line.in_conf]
-    open_ = [line.setting for line in lines if line.verdict is LineVerdict.NOT_PROVEN]
-    if not open_:
-        return ""
-    if len(open_) == len(lines):
-        return "NOT PROVEN by itself" if len(lines) == 1 else "none of them PROVEN by itself"
-    return f"of which {', '.join(open_)} {'is' if len(open_) == 1 else 'are'} NOT PROVEN by itself"
-
-
-def conf_text(answer: TuneAnswer, facts: TuningFacts) -> str:
-    """A file for conf.d. Above each line stands what it is worth."""
-    objective = OBJECTIVES[facts.plan.objective.metric]
-    gain = gained(answer.outcome.gain, answer.outcome.interval, answer.outcome.rounds)
-    rows = [
-        f"# walproof tune: {promises_text(facts.plan.promises)}",
-        f"# {objective}: {gain} as good as with the defaults",
-    ]
-    if text := unproven_text(answer):
-        rows.append(f"# lines: {text}")
-    known = {costs.line.setting: costs for costs in answer.lines}
-    for name, value in answer.conf.settings:
-        rows.append("")
-        if name in known:
-            rows += [f"# {text}" for text in line_words(known[name], answer.outcome.winner)]
-        rows.append(f"{name} = {quoted(value)}")
-    return "\n".join(rows) + "\n"
-
-
-def line_words(costs: LineCosts, winner: Candidate) -> list[str]:
-    """What a line is worth and what it costs, as sentences."""
-    line = costs.line
-    gain = (
-        "the budget had no room to measure without it"
-        if line.gain is None
-        else f"{gained(line.gain, line.interval, len(line.rounds))} with it"
-    )
-    if line.in_winner is not None and line.reference != winner:
-        gain += f" ({ratio(line.in_winner, line.in_winner_interval)} in the longer winner)"
-    found = [f"{line.verdict.value}: {gain}; a crash {_CLASS_WORDS[costs.durability.value]}"]
-    had, without = costs.had.recovery_s, costs.without.recovery_s
-    if had is not None and without is not None and abs(had - without) >= 0.1:
-        found.append(f"longest time away {format_duration(had)}, without it {format_duration(without)}")
-    if costs.breaks:
-        found.append(
-            "without it: " + "; ".join(f"{each.limit.value} {each.predicted}" for each in costs.breaks)
-        )
-    if line.is_limited:
-        found.append("without it: beyond the limit of --no-worse, as measured or guessed")
-    if line.verdict is LineVerdict.NOT_PROVEN and line.gain is not None:
-        found.append("these trials cannot tell whether it gives anything")
-    return found
