@@ -257,6 +257,21 @@ def test_what_alter_system_has_set_a_file_cannot_change() -> None:
     assert "ALTER SYSTEM SET wal_buffers = '16MB';" in lines.undo
 
 
+def test_the_undo_keeps_a_value_whose_file_the_role_may_not_see() -> None:
+    """It may be ALTER SYSTEM's, which a RESET would throw away."""
+    hidden = Before("64MB", is_default=False, is_in_auto_conf=False, is_file_seen=False)
+    target = PlatformTarget(180006, {**TARGET.before, "max_wal_size": hidden})
+    lines = platform("alter-system").write(CHANGES, target)
+    assert "ALTER SYSTEM SET max_wal_size = '64MB';" in lines.undo
+    assert "ALTER SYSTEM RESET checkpoint_timeout;" in lines.undo
+    (note,) = lines.notes
+    assert "cannot see which file sets max_wal_size. " in note
+    *_, note = platform("conf").write(CHANGES, target).notes
+    assert "cannot see which file sets max_wal_size. " in note
+    assert "does nothing where ALTER SYSTEM does" in note
+    assert not any("pg_monitor" in note for note in platform("conf").write(CHANGES, TARGET).notes)
+
+
 def test_wrong_names_and_values_are_refused() -> None:
     with pytest.raises(SettingError, match='no platform "heroku"'):
         platform("heroku")

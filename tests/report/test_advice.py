@@ -102,6 +102,17 @@ def test_a_setting_of_the_command_line_is_not_in_the_lines_to_paste() -> None:
     assert item.takes_effect_by == "-"
 
 
+def test_the_undo_of_a_role_without_pg_monitor_keeps_what_is_set() -> None:
+    """pg_settings tells such a role the value and its source, and no file."""
+    window = with_settings(healthy(), log_checkpoints="off", wal_compression="off")
+    hidden = replace(window.settings["log_checkpoints"], source="configuration file", file=None)
+    window = replace(window, settings={**window.settings, "log_checkpoints": hidden})
+    view = advice_view(advise(ServerCase(window)), platform("alter-system"))
+    assert view.all_lines is not None
+    assert "ALTER SYSTEM SET log_checkpoints = 'off';" in view.all_lines.undo
+    assert any("cannot see which file sets log_checkpoints." in note for note in view.all_lines.notes)
+
+
 def test_an_archiver_whose_backlog_may_not_be_seen_is_not_fine() -> None:
     window = with_settings(healthy(), archive_mode="on")
     unseen = replace(window, looks=tuple(replace(look, unarchived=None) for look in window.looks))

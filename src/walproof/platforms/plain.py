@@ -30,6 +30,18 @@ def restart_note(changes: Sequence[Change], target: PlatformTarget) -> tuple[str
     return (f"In force after a restart: {', '.join(waiting)}.",) if waiting else ()
 
 
+def _unseen_note(changes: Sequence[Change], target: PlatformTarget, then: str) -> tuple[str, ...]:
+    """A sentence about settings whose file the role may not see, and what follows; none where it sees all."""
+    unseen = [
+        change.name
+        for change in changes
+        if (was := target.before.get(change.name)) is not None and not was.is_file_seen
+    ]
+    if not unseen:
+        return ()
+    return (f"Without pg_monitor the role cannot see which file sets {', '.join(unseen)}. {then}",)
+
+
 def refuse_by_catalogue(change: Change, target: PlatformTarget) -> Refusal | None:
     """Refuse a setting that nobody can set. Raises SettingError for a wrong name or value."""
     setting = Catalogue.for_version(target.version_num).get(change.name)
@@ -82,7 +94,11 @@ class Conf:
         return Lines(
             "\n".join(f"{change.name} = {quoted(change.value)}" for change in changes),
             "\n".join(undo),
-            ("SELECT pg_reload_conf(); afterwards.", *restart_note(changes, target)),
+            (
+                "SELECT pg_reload_conf(); afterwards.",
+                *restart_note(changes, target),
+                *_unseen_note(changes, target, "A line does nothing where ALTER SYSTEM does."),
+            ),
         )
 
 
@@ -100,10 +116,13 @@ class AlterSystem:
         reload = "SELECT pg_reload_conf();"
         apply = [f"ALTER SYSTEM SET {change.name} = {literal(change.value)};" for change in changes]
         undo = [_undo(change, target.before.get(change.name)) for change in changes]
-        return Lines("\n".join([*apply, reload]), "\n".join([*undo, reload]), restart_note(changes, target))
+        instead = "Where it is not postgresql.auto.conf, undo with ALTER SYSTEM RESET instead."
+        notes = (*restart_note(changes, target), *_unseen_note(changes, target, instead))
+        return Lines("\n".join([*apply, reload]), "\n".join([*undo, reload]), notes)
 
 
 def _undo(change: Change, before: Before | None) -> str:
-    if before is not None and before.is_in_auto_conf:
+    # RESET would throw an earlier ALTER SYSTEM away; where the file is not seen, SET restores the value.
+    if before is not None and (before.is_in_auto_conf or not before.is_file_seen):
         return f"ALTER SYSTEM SET {change.name} = {literal(before.value)};"
     return f"ALTER SYSTEM RESET {change.name};"

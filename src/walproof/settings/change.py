@@ -25,3 +25,5 @@ class Before:
     """Whether ALTER SYSTEM had set it (postgresql.auto.conf)."""
     is_on_command_line: bool = False
     """Whether the server was started with it (``postgres -c``), which overrides every file."""
+    is_file_seen: bool = True
+    """Whether the role may see which file had set it; without pg_monitor it may not."""

@@ -185,6 +185,7 @@ def target_of(advised: Advised) -> PlatformTarget:
             is_default=setting.source in ("default", "override"),
             is_in_auto_conf=setting.file is not None and setting.file.endswith("postgresql.auto.conf"),
             is_on_command_line=setting.source == "command line",
+            is_file_seen=setting.source != "configuration file" or setting.file is not None,
         )
         for name, setting in window.settings.items()
     }
