@@ -180,6 +180,17 @@ def test_it_fires_on_what_provokes_it_and_is_silent_on_its_neighbour(rule: str) 
     assert not isinstance(found(rule, neighbour(healthy()), may_lose=may_lose), Advice)
 
 
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [("fsync", "-- initdb --sync-only -D DATA_DIRECTORY"), ("full_page_writes", "CHECKPOINT;")],
+)
+def test_what_was_written_unprotected_is_protected_by_a_step(name: str, step: str) -> None:
+    advice = found(name, with_settings(healthy(), **{name: "off"}))
+    assert isinstance(advice, Advice)
+    assert f"once {name} is on" in advice.steps[0]
+    assert advice.steps[-1].startswith(step)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_healthy_server_gets_no_advice(version: str) -> None:
     # Support of a version ends whatever the server does.

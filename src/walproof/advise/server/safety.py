@@ -33,6 +33,11 @@ def fsync(case: ServerCase) -> Found | None:
             "be lost.",
         ),
         (Change("fsync", "on"),),
+        # Checkpoints that are over flushed nothing, and later ones flush only what is written again.
+        steps=(
+            "-- once fsync is on, on the server's machine: what was written before is not on the disk yet",
+            "-- initdb --sync-only -D DATA_DIRECTORY (or sync, which flushes the whole machine)",
+        ),
         costs=(
             "Commits wait for the disk again. synchronous_commit=off is nearly as fast and loses the last "
             "commits at most.",
@@ -53,6 +58,11 @@ def full_page_writes(case: ServerCase) -> Found | None:
         "Turn full_page_writes on",
         ("full_page_writes is off: a page that is half written when the power fails is not repaired.",),
         (Change("full_page_writes", "on"),),
+        # Whether a page gets an image is decided by the last redo point (XLogRecordAssemble, xloginsert.c).
+        steps=(
+            "-- once full_page_writes is on: pages changed since the last checkpoint have no image yet",
+            "CHECKPOINT;",
+        ),
         costs=("WAL grows by the images of pages, and the more often checkpoints begin, the more it grows.",),
         unknown=(
             "whether file system and disk write 8 kB as a whole for the server, which no cloud's claim "
