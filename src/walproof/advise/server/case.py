@@ -86,6 +86,14 @@ class ServerCase:
         return min(1.0, (images * 8192 if stored is None else stored) / written)
 
     @property
+    def commits(self) -> tuple[float | None, bool]:
+        """(Commits in the window, whether they are an upper bound). Recorded WAL has those that wrote; the
+        counters have transactions that only read as well (pg_stat_database.xact_commit)."""
+        if self.wal is not None:
+            return float(self.wal.commits), False
+        return self.window.grown("commits"), True
+
+    @property
     def writes(self) -> bool:
         """Whether enough was written for the window's rates to mean something."""
         return (self.wal_bytes or 0.0) >= LEAST_WAL_BYTES

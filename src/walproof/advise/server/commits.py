@@ -18,20 +18,24 @@ FLUSH_WAIT_SHARE = 0.3
 """The share of what active backends were seen doing that waiting for a flush of WAL has to reach."""
 LEAST_SAMPLES = 30
 _ROLES = 3
+_READS_COUNT = "how many of them wrote is known only from the WAL (REPLICATION)"
 
 
 def wal_buffers(case: ServerCase) -> Found | None:
     """Backends that had to write WAL themselves because wal_buffers was full."""
     if case.window.is_in_recovery:
         return None
-    full, commits = case.window.grown("wal_buffers_full"), case.window.grown("commits")
+    full, (commits, is_bound) = case.window.grown("wal_buffers_full"), case.commits
     if full is None:
         return Unseen("wal_buffers", "pg_stat_wal exists from 14 on" if case.major < 14 else "no pg_stat_wal")
     if not commits or commits < LEAST_COMMITS:
         return Unseen("wal_buffers", f"{commits or 0:.0f} commits in the window, too few")
     share = full / commits
+    among = _say_commits(f"{commits:.0f}", is_bound=is_bound)
+    if share <= FULL_SHARE and full and is_bound:
+        return Unseen("wal_buffers", f"full {full:.0f} times in {among}: {_READS_COUNT}")
     if share <= FULL_SHARE:
-        return Fine("wal_buffers", f"wal_buffers was full {full:.0f} times in {commits:.0f} commits.")
+        return Fine("wal_buffers", f"wal_buffers was full {full:.0f} times in {among}.")
     blocks = case.window.base("wal_buffers") or 0.0
     if blocks >= 8192:
         return Fine(
@@ -43,8 +47,7 @@ def wal_buffers(case: ServerCase) -> Found | None:
         Weight.GAIN,
         f"Set wal_buffers = {larger}MB",
         (
-            f"wal_buffers ({case.window.value('wal_buffers')}) was full {full:.0f} times in "
-            f"{commits:.0f} commits: a "
+            f"wal_buffers ({case.window.value('wal_buffers')}) was full {full:.0f} times in {among}: a "
             "backend then writes WAL while others wait for the lock.",
         ),
         (Change("wal_buffers", f"{larger}MB"),),
@@ -70,9 +73,9 @@ def flushes(case: ServerCase) -> Found | None:
         named = say_list([f"{role} ({say_percent(seen / waiting)})" for role, seen in roles])
         evidence.append(f"Those who waited were of {named}.")
     count, spent_ms = case.window.grown("wal_flushes"), case.window.grown("wal_flush_ms")
-    commits = case.window.grown("commits")
+    commits, is_bound = case.commits
     if count and commits:
-        evidence.append(f"A flush served {commits / count:.1f} commits.")
+        evidence.append(f"A flush served {_say_commits(f'{commits / count:.1f}', is_bound=is_bound)}.")
     if count and spent_ms:
         evidence.append(f"A flush took {format_duration(spent_ms / count / 1000)} in the mean.")
     if share < FLUSH_WAIT_SHARE or case.window.value("synchronous_commit") == "off":
@@ -114,24 +117,28 @@ def commit_delay(case: ServerCase) -> Found | None:
         return Unseen("commit_delay", "its setting is not known")
     if delay == 0:
         return Fine("commit_delay", "commit_delay is 0.")
-    count, commits = case.window.grown("wal_flushes"), case.window.grown("commits")
+    count, (commits, is_bound) = case.window.grown("wal_flushes"), case.commits
     if not count or not commits or commits < LEAST_COMMITS:
         return Unseen("commit_delay", "how many commits a flush serves could not be seen in the window")
     together = commits / count
+    served = _say_commits(f"{together:.1f}", is_bound=is_bound)
+    if together >= 2 and is_bound:
+        return Unseen("commit_delay", f"a flush served {served}: {_READS_COUNT}")
     if together >= 2:
-        return Fine(
-            "commit_delay", f"commit_delay is {delay:.0f} us, and a flush serves {together:.1f} commits."
-        )
+        return Fine("commit_delay", f"commit_delay is {delay:.0f} us, and a flush serves {served}.")
     return Advice(
         "commit_delay",
         Weight.GAIN,
         "Set commit_delay = 0",
         (
-            f"commit_delay is {delay:.0f} us, and yet a flush serves {together:.1f} commits: who "
-            "sleeps, sleeps for "
+            f"commit_delay is {delay:.0f} us, and yet a flush serves {served}: who sleeps, sleeps for "
             "nobody else.",
         ),
         (Change("commit_delay", "0"),),
         sure=Sure.MEDIUM,
         unknown=("whether other hours have more sessions that commit",),
     )
+
+
+def _say_commits(count: str, *, is_bound: bool) -> str:
+    return f"at most {count} commits, reads included" if is_bound else f"{count} commits"
