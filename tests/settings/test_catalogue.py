@@ -116,6 +116,21 @@ def test_unknown_names(major: int, name: str, message: str, detail: str | None, 
 
 
 @pytest.mark.parametrize(
+    ("major", "old", "name", "value"),
+    [
+        (13, "sort_mem", "work_mem", "8MB"),
+        (18, "Vacuum_Mem", "maintenance_work_mem", "8MB"),
+        (17, "ssl_ecdh_curve", "ssl_ecdh_curve", "prime256v1"),
+        (18, "ssl_ecdh_curve", "ssl_groups", "prime256v1"),
+    ],
+)
+def test_old_names_that_servers_still_take(major: int, old: str, name: str, value: str) -> None:
+    """They were refused, and with them a postgresql.conf that starts."""
+    catalogue(major).check(old, value)
+    assert catalogue(major).get(old).name == name
+
+
+@pytest.mark.parametrize(
     ("major", "name", "value", "hint"),
     [
         (14, "wal_compression", "lz4", "PostgreSQL 15 and newer take this value."),

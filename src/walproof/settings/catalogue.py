@@ -41,6 +41,9 @@ _RENAMED = {
     "vacuum_mem": "maintenance_work_mem",
 }
 
+# Of these PostgreSQL still takes the old name (guc.c, map_old_guc_names).
+_STILL_TAKEN = frozenset({"ssl_ecdh_curve", "sort_mem", "vacuum_mem"})
+
 # A setting of an extension, which only the extension can check (guc.c, valid_custom_variable_name).
 _CUSTOM = re.compile(r"[A-Za-z_\x80-\U0010ffff][\w$]*(\.[A-Za-z_\x80-\U0010ffff][\w$]*)+")
 
@@ -60,8 +63,12 @@ class Catalogue:
         return _of_major(version_num // 10000)
 
     def get(self, name: str) -> Setting:
-        """The setting of that name. Raises SettingError, with similar names or the versions that have it."""
-        setting = self.settings.get(name.lower())
+        """The setting of that name, which may be an old one that PostgreSQL still takes. Raises SettingError,
+        with similar names or the versions that have it."""
+        key = name.lower()
+        if key in _STILL_TAKEN and key not in self.settings:
+            key = _RENAMED[key]
+        setting = self.settings.get(key)
         if setting is None:
             raise self._unknown(name)
         return setting
