@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -9,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from walproof.files import existing_above, make_private, private_folder, write_whole, written_whole
+from walproof.files import (
+    existing_above,
+    locked_file,
+    make_private,
+    private_folder,
+    write_whole,
+    written_whole,
+)
 
 
 def _mode(path: Path) -> int:
@@ -111,3 +119,30 @@ def test_where_a_folder_will_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert existing_above(tmp_path / "new" / "newer") == tmp_path
     monkeypatch.chdir(tmp_path)
     assert existing_above(Path("new")) == tmp_path
+
+
+def test_one_at_a_time_has_a_lock_and_nothing_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    for _ in range(2):
+        with locked_file(path) as first, locked_file(path) as second:
+            assert (first, second) == (True, False)
+            assert path.exists()
+        assert not path.exists()
+
+
+def test_the_lock_of_a_file_that_was_removed_meanwhile_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last owner ends between opening and locking: a third process may have made the next file."""
+    path = tmp_path / "lock"
+    lock = fcntl.flock
+
+    def lock_late(file: int, how: int) -> None:
+        path.unlink()
+        path.touch()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+    with locked_file(path) as is_ours:
+        assert not is_ours
+    assert path.exists()

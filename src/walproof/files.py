@@ -1,4 +1,5 @@
-"""Files for their owner alone, written whole or not at all; and files of others, opened without waiting.
+"""Files for their owner alone, written whole or not at all, or locked; and files of others, opened without
+waiting.
 
 What is measured or recorded may hold names and figures of somebody's server. A file that a crash or a full
 disk cut off would be taken for what it is not, so it gets its name when all of it is on the disk.
@@ -7,6 +8,7 @@ disk cut off would be taken for what it is not, so it gets its name when all of 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import stat
@@ -58,6 +60,27 @@ def open_regular(path: Path) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return os.fdopen(descriptor, "rb")
+
+
+@contextmanager
+def locked_file(path: Path) -> Iterator[bool]:
+    """Lock a file while the block lasts: it is made for that, and removed at the end. False if another
+    process has the lock, or had it a moment ago. Raises OSError if the file cannot be made."""
+    lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever had it before may have removed the file meanwhile: the next one would lock another.
+            is_ours = os.path.samestat(os.fstat(lock), path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            is_ours = False
+        try:
+            yield is_ours
+        finally:
+            if is_ours:
+                path.unlink(missing_ok=True)
+    finally:
+        os.close(lock)
 
 
 def existing_above(path: Path) -> Path:

@@ -7,11 +7,9 @@ took it to see would for that moment hold it.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -19,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from walproof.errors import StoreError
 from walproof.facts.place import StorePlace
-from walproof.files import PRIVATE_FILE
+from walproof.files import locked_file
 
 # A session that waits while trials run is not idle.
 _STAY = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'"
@@ -110,22 +108,9 @@ def _in_database(engine: sa.Engine, place: StorePlace, run_id: str) -> Iterator[
 @contextmanager
 def _by_file(place: StorePlace, run_id: str) -> Iterator[bool]:
     assert place.path is not None
-    path = _lock_file(place.path, run_id)
-    try:
-        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, PRIVATE_FILE)
-    except OSError as error:
-        raise StoreError(f"store {place.shown} cannot be written", detail=error.strerror) from error
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever had it before may have removed the file meanwhile.
-            is_ours = os.path.samestat(os.fstat(lock), path.stat())
-        except (BlockingIOError, FileNotFoundError):
-            is_ours = False
-        try:
-            yield is_ours
-        finally:
-            if is_ours:
-                path.unlink(missing_ok=True)
-    finally:
-        os.close(lock)
+            is_ours = stack.enter_context(locked_file(_lock_file(place.path, run_id)))
+        except OSError as error:
+            raise StoreError(f"store {place.shown} cannot be written", detail=error.strerror) from error
+        yield is_ours

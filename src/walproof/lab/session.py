@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -20,6 +18,7 @@ from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.kept import KeptTrials
 from walproof.facts.store import Store
+from walproof.files import locked_file
 from walproof.lab.joining import OtherHosts
 from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.preflight import check
@@ -262,22 +261,17 @@ def _flush_rates(plan: Plan) -> dict[str, float | None]:
 def _only_one(locks: Path, plan: Plan) -> Iterator[None]:
     """Keep a second process from running the same plan into the same store at the same time."""
     path = locks / f".{plan.study}-{plan_hash(plan)[:8]}.lock"
-    try:
-        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StoreError(
-            f'could not write in folder "{locks}": {error.strerror}', hint="Name another folder with --out."
-        ) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise StudyError(
-            f'another walproof is running study "{plan.study}" into "{locks}"',
-            hint="Wait for it, or name another folder with --out.",
-        ) from None
-    try:
+    with ExitStack() as stack:
+        try:
+            is_ours = stack.enter_context(locked_file(path))
+        except OSError as error:
+            raise StoreError(
+                f'could not write in folder "{locks}": {error.strerror}',
+                hint="Name another folder with --out.",
+            ) from error
+        if not is_ours:
+            raise StudyError(
+                f'another walproof is running study "{plan.study}" into "{locks}"',
+                hint="Wait for it, or name another folder with --out.",
+            )
         yield
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(lock)

@@ -7,12 +7,10 @@ An interrupted tuning resumes: the same question has the same plan, whose finish
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +22,7 @@ from walproof.facts.store import Store
 from walproof.facts.tuning import DEFAULT, STOPPED, Purpose, Search, Step, TuningFacts
 from walproof.facts.tuning_answers import tuning_facts
 from walproof.facts.tuning_journal import HostRun, Journal, JournalFile, RecordedFacts, StepTaken
+from walproof.files import locked_file
 from walproof.lab.schedule import Progress
 from walproof.lab.session import execute
 from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
@@ -246,22 +245,18 @@ def _least(load: TuningLoad) -> float:
 @contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
     """Keep a second process from the same tuning. Raises StudyError, StoreError."""
-    path = folder / ".lock"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StoreError(
-            f'could not write in folder "{folder}": {error.strerror}', hint="Name another folder with --out."
-        ) from error
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            is_ours = stack.enter_context(locked_file(folder / ".lock"))
+        except OSError as error:
+            raise StoreError(
+                f'could not write in folder "{folder}": {error.strerror}',
+                hint="Name another folder with --out.",
+            ) from error
+        if not is_ours:
             raise StudyError(
                 f'another walproof is carrying out tuning "{folder.name}"',
                 hint="Wait for it, or name another folder with --out.",
-            ) from None
+            )
         yield
-    finally:
-        os.close(lock)
