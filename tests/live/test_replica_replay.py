@@ -111,7 +111,7 @@ def test_a_startup_process_that_gets_no_core(pair: Pair) -> None:
     pair.catch_up()
 
 
-def test_a_startup_process_that_fills_its_core(pair: Pair) -> None:
+def test_a_startup_process_that_fills_its_core_or_starves(pair: Pair) -> None:
     """A backlog is replayed from memory, at a high priority if we may give it one; else it may starve."""
     startup = pid_of(pair.standby, "startup")
 

@@ -7,6 +7,8 @@ import struct
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.postgres.replication import wait_until
 from walproof.observe.data_files import DataFiles, FileCount, count_files, dirty_bytes, is_of
 
@@ -51,5 +53,9 @@ def test_a_folder_of_another_server_is_not_counted(tmp_path: Path) -> None:
         assert files.count is None
 
 
-def test_the_kernel_says_what_is_dirty() -> None:
-    assert dirty_bytes() >= 0
+def test_the_kernel_says_what_is_dirty(monkeypatch: pytest.MonkeyPatch) -> None:
+    meminfo = Path("/proc/meminfo").read_text()
+    assert {"Dirty", "Writeback"} <= {line.split(":")[0] for line in meminfo.splitlines()}
+    told = "Cached: 9 kB\nDirty:   12 kB\nWriteback:   4 kB\nWritebackTmp:   1 kB\n"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: told)
+    assert dirty_bytes() == 16 << 10

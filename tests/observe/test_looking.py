@@ -60,7 +60,7 @@ def test_every_version_is_read_whole(cluster: Cluster) -> None:
     assert [(slot.name, slot.is_active) for slot in look.slots] == [("idle", False)]
     assert look.slots[0].restart is not None
     # In 13 the collector of statistics tells of them later.
-    assert look.counters["checkpoints_requested"] >= 0
+    assert "checkpoints_requested" in look.counters
     since_15 = {"recovery_prefetch"} if look.major < 15 else set()
     since_14 = {"recovery_init_sync_method"} if look.major < 14 else set()
     assert set(SETTINGS_READ) - set(look.settings) == since_15 | since_14

@@ -132,7 +132,7 @@ def test_what_is_not_granted_is_named(cluster: Cluster) -> None:
     assert window.role_lacks == ("REPLICATION", "pg_monitor")
     assert window.looks[-1].pg_wal_bytes is None
     # In 13 the collector of statistics tells of them later.
-    assert window.looks[-1].counters["commits"] >= 0
+    assert "commits" in window.looks[-1].counters
 
 
 @pytest.mark.pg(ends=True)

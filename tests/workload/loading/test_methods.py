@@ -102,7 +102,7 @@ def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -
             .measure(plan.probes)
             .metrics
         )
-        assert probed["server_busy"] >= 0
+        assert "server_busy" in probed
         _empty(cluster, "narrow")
         for variant in plan.variants[1:]:
             TableLoad(cluster, prepared, plan.kind_as(Load), variant.conditions_as(LoadMethod)).measure(())
