@@ -181,6 +181,19 @@ def test_it_fires_on_what_provokes_it_and_is_silent_on_its_neighbour(rule: str) 
 
 
 @pytest.mark.parametrize(
+    ("target", "is_fine"), [("0.9", True), ("0.95", True), ("0.96", False), ("1.0", False)]
+)
+def test_checkpoints_need_time_to_flush(target: str, is_fine: bool) -> None:
+    told = found(
+        "checkpoint_completion_target", with_settings(healthy(), checkpoint_completion_target=target)
+    )
+    assert isinstance(told, Fine) is is_fine
+    if isinstance(told, Advice):
+        assert told.changes[0].value == "0.9"
+        assert "no time left to flush" in told.evidence[0]
+
+
+@pytest.mark.parametrize(
     ("name", "step"),
     [("fsync", "-- initdb --sync-only -D DATA_DIRECTORY"), ("full_page_writes", "CHECKPOINT;")],
 )

@@ -22,6 +22,8 @@ from walproof.units import format_bytes, format_duration, parse_bytes
 
 REQUESTED_SHARE = 0.1
 """The share of checkpoints that WAL forces above which max_wal_size decides."""
+_TARGET_MOST = 0.95
+"""Above it a checkpoint has next to no time to flush its files (manual, "WAL Configuration")."""
 LEAST_CHECKPOINTS = 10
 """With fewer checkpoints since statistics were reset, a share says nothing."""
 
@@ -291,30 +293,45 @@ def _nothing_to_set(case: ServerCase, *, is_short: bool, is_crowded: bool) -> Fo
 
 
 def completion_target(case: ServerCase) -> Found | None:
-    """checkpoint_completion_target is below 0.9, so the checkpoint's writes come in a burst."""
+    """checkpoint_completion_target is below 0.9, so the checkpoint's writes come in a burst, or so near to 1
+    that a checkpoint is not done when the next is due."""
     target = case.window.base("checkpoint_completion_target")
     if target is None:
         return Unseen("checkpoint_completion_target", "its setting is not known")
-    if target >= COMPLETION_TARGET:
+    if COMPLETION_TARGET <= target <= _TARGET_MOST:
         return Fine("checkpoint_completion_target", f"checkpoint_completion_target is {target:g}.")
-    writes = case.window.total("checkpoint_write_ms")
-    evidence = [
-        f"checkpoint_completion_target is {target:g}: a checkpoint writes its pages in "
-        f"{say_percent(target)} of the "
-        "time that it has, and the disk idles for the rest."
-    ]
-    if writes:
-        evidence.append(
-            f"Checkpoints have spent {format_duration(writes / 1000)} writing since the last reset."
-        )
+    evidence, costs = _burst(case, target) if target < COMPLETION_TARGET else _overrun(target)
     return Advice(
         "checkpoint_completion_target",
         Weight.GAIN,
         "Set checkpoint_completion_target = 0.9",
-        tuple(evidence),
+        evidence,
         (Change("checkpoint_completion_target", "0.9"),),
-        costs=(
-            "Checkpoints begin a little earlier at the same max_wal_size, and recovery reads a little "
-            "more WAL.",
-        ),
+        costs=costs,
     )
+
+
+def _burst(case: ServerCase, target: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(evidence, costs)"""
+    evidence = [
+        f"checkpoint_completion_target is {target:g}: a checkpoint writes its pages in "
+        f"{say_percent(target)} of the time that it has, and the disk idles for the rest."
+    ]
+    writes = case.window.total("checkpoint_write_ms")
+    if writes:
+        evidence.append(
+            f"Checkpoints have spent {format_duration(writes / 1000)} writing since the last reset."
+        )
+    costs = (
+        "Checkpoints begin a little earlier at the same max_wal_size, and recovery reads a little more WAL.",
+    )
+    return tuple(evidence), costs
+
+
+def _overrun(target: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(evidence, costs)"""
+    evidence = (
+        f"checkpoint_completion_target is {target:g}: a checkpoint writes pages until the next is due and "
+        "has no time left to flush the files. So it is done late, and pg_wal keeps more WAL.",
+    )
+    return evidence, ("A checkpoint writes its pages in a tenth less time.",)
