@@ -131,6 +131,20 @@ def test_commits_that_a_connected_standby_does_not_confirm_are_named(
         standby.stop("immediate")
 
 
+def test_a_commit_that_is_cancelled_while_it_waits_is_reported_as_done(
+    primary: Cluster, tmp_path: Path
+) -> None:
+    primary.reload({**SETTINGS, LIST: "nobody"})
+    wait_until(lambda: query(primary, f"SHOW {LIST}") == "nobody")
+    with primary.connect() as writer, ThreadPoolExecutor(1) as pool:
+        commit = pool.submit(writer.execute, "INSERT INTO t VALUES (0)")
+        wait_until(lambda: query(primary, WAITING) == "1")
+        assert "Cancel no session" in rule(advised(primary, tmp_path), "synchronous_commit")["costs"][-1]
+        writer.cancel()
+        assert commit.result(30).statusmessage == "INSERT 0 1"
+    assert query(primary, "SELECT count(*) FROM t") == "1"
+
+
 def assert_both_are_stalled(primary: Cluster) -> None:
     """Looks that are ten seconds apart tell it of every statement."""
     with connect_foreign(f"{primary.conninfo} user=watcher") as session:

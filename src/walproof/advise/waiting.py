@@ -8,8 +8,13 @@ from walproof.sqltext import visible
 from walproof.units import format_duration
 
 UNDOING = ("ALTER SYSTEM SET synchronous_standby_names = '';", "SELECT pg_reload_conf();")
-"""The server then frees who waits (SyncRepUpdateSyncStandbysDefined, syncrep.c); nothing else but a standby
-does."""
+"""The server then frees who waits (SyncRepUpdateSyncStandbysDefined, syncrep.c), as a standby does."""
+CANCELLED = (
+    "Cancel no session that waits, and mind time-outs of drivers, which cancel: its commit is reported as "
+    "done, and a failover loses it if no standby has it."
+)
+"""A wait that is cancelled ends with a warning alone; so does one of a session that is terminated, or of a
+server that is stopped, and the commit stays (SyncRepWaitForLSN, syncrep.c)."""
 MANAGED = "where Patroni or an operator sets the list, turn its synchronous mode off instead"
 """What ALTER SYSTEM sets goes before what they write, and would stay."""
 RESUMING = (

@@ -122,7 +122,10 @@ def _remote_commit_alone(configuration: _Configuration) -> Iterator[str]:
 def _absent_standby(configuration: _Configuration) -> Iterator[str]:
     waits = configuration.value("synchronous_commit") not in ("off", "local")
     if waits and configuration.value("synchronous_standby_names"):
-        yield "With synchronous_standby_names each commit waits for a standby, for ever if there is none."
+        yield (
+            "With synchronous_standby_names each commit waits for a standby, for ever if there is none; "
+            "a cancel ends the wait, not the commit."
+        )
 
 
 def _commit_delay(configuration: _Configuration) -> Iterator[str]:

@@ -30,6 +30,7 @@ def test_commits_that_hang_are_critical_from_the_first_look_on() -> None:
         'connected, and not counted by the server: "late"',
         "4 sessions wait in SyncRep; the statement of the oldest began 1 min 30 s ago",
     )
+    assert concern.advice[1].startswith("Cancel no session that waits")
     assert "synchronous_standby_names = ''" in concern.advice[-1]
     assert [concern.key for concern in told(synchronous=WAIT)] == ["synchronous standbys"]
 

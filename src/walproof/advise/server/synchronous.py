@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.waiting import LATE, MANAGED, RESUMING, UNDOING, who_confirms, who_waits
+from walproof.advise.waiting import CANCELLED, LATE, MANAGED, RESUMING, UNDOING, who_confirms, who_waits
 from walproof.facts.transactions import SynchronousWait
 from walproof.settings.change import Change
 from walproof.settings.durability import DurabilityClass
@@ -14,7 +14,8 @@ _RULE = "synchronous_commit"
 _SENDERS = "SELECT application_name, state, sync_state FROM pg_stat_replication;"
 _HANGING = (
     "From then on commits hang while too few of these standbys are connected. The lines that undo it do not "
-    "free sessions that already wait: a standby that connects does, or an empty synchronous_standby_names."
+    "free sessions that already wait: a standby that connects does, or an empty synchronous_standby_names. "
+    + CANCELLED
 )
 
 
@@ -66,7 +67,7 @@ def _hanging(seen: SynchronousWait) -> Advice:
             resumed,
             *RESUMING,
         ),
-        costs=("With an empty list a failover loses the commits that no standby has.",),
+        costs=("With an empty list a failover loses the commits that no standby has.", CANCELLED),
     )
 
 

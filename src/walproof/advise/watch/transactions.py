@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from walproof.advise.waiting import (
+    CANCELLED,
     LATE,
     MANAGED,
     UNDOING,
@@ -40,6 +41,7 @@ def hanging_commits(seen: Assessment) -> Iterator[Concern]:
         (*who_confirms(wait), *who_waits(wait)),
         (
             step,
+            CANCELLED,
             f"If {unless}, those who wait go on with: {' '.join(UNDOING)} "
             f"({MANAGED[0].upper()}{MANAGED[1:]}.)",
         ),
