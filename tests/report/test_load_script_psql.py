@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -191,18 +192,32 @@ def test_the_undo_brings_back_what_alter_system_had_set(judge: Judge, owned: str
     recipe = Recipe("sized", "id", (), (), ("SELECT name, setting FROM pg_settings",), False, ())
     wanted = [("max_wal_size", "8GB"), ("wal_compression", "on"), ("maintenance_work_mem", "512MB")]
     script = load_script(_advice("18"), recipe, wanted, str(judge.folder / "rows.csv"))
-    set_there = "COMMIT;\nSELECT 1 / (current_setting('max_wal_size') = 'SIZE')::int AS there;"
-    script = script.replace("COMMIT;", set_there.replace("SIZE", "64GB" if owned == "64GB" else "8GB"))
+    # The file tells it at once; the session hears of a reload a little later.
+    size = "64GB" if owned == "64GB" else "8GB"
+    there = f"SELECT 1 / count(*) FROM pg_file_settings WHERE name = 'max_wal_size' AND setting = '{size}';"
+    script = script.replace("COMMIT;", f"COMMIT;\n{there}")
+
+    def await_reload(size: str) -> None:
+        for _ in range(1000):
+            with judge.cluster.connect() as fresh:
+                if fresh.execute("SELECT current_setting('max_wal_size')").fetchone() == (size,):
+                    return
+            time.sleep(0.01)
+        raise AssertionError(f"max_wal_size is not {size}")
+
     with judge.cluster.connect() as session:
+        usual = owned or "1GB"
         session.execute("CREATE TABLE sized (id int)")
         if owned is not None:
             session.execute(f"ALTER SYSTEM SET max_wal_size = '{owned}'".encode())
         session.execute("SELECT pg_reload_conf()")
         before = lines()
         try:
+            await_reload(usual)
             done = judge.run(script)
             assert done.returncode == 0, done.stderr
             assert lines() == before
+            await_reload(usual)
             halfway = judge.run(script)
             assert "the table is not empty" in halfway.stderr
             assert lines() == before
@@ -219,6 +234,7 @@ def test_the_undo_brings_back_what_alter_system_had_set(judge: Judge, owned: str
             session.execute("DROP TABLE sized")
             session.execute("ALTER SYSTEM RESET ALL")
             session.execute("SELECT pg_reload_conf()")
+            await_reload("1GB")
 
 
 def test_a_line_break_in_a_predicate_ends_no_comment(judge: Judge) -> None:
