@@ -210,7 +210,7 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
              f"{_a_minute(state.archived_per_s)} archived, over {format_duration(round(seen.seen_s))}",
              waits),
             ("Archive several segments at once or compress less; a larger wal_segment_size makes fewer "
-             "calls (initdb only).",),
+             "calls (initdb, or pg_resetwal --wal-segsize on a stopped server).",),
             state.since,
         )  # fmt: skip
 
