@@ -26,6 +26,10 @@ _CHECKPOINTER = """
            write_time AS checkpoint_write_ms, sync_time AS checkpoint_sync_ms,
            buffers_written AS checkpoint_buffers
     FROM pg_stat_checkpointer"""
+# num_timed counts those that an idle server skips (CheckpointerMain, checkpointer.c); num_done does not.
+_CHECKPOINTER_18 = _CHECKPOINTER.replace(
+    "num_timed AS", "greatest(0, least(num_timed, num_done - num_requested)) AS"
+)
 _BGWRITER_BEFORE_17 = """
     SELECT checkpoints_timed, checkpoints_req AS checkpoints_requested,
            checkpoint_write_time AS checkpoint_write_ms, checkpoint_sync_time AS checkpoint_sync_ms,
@@ -54,7 +58,8 @@ _ARCHIVER = """
 
 _QUERIES = (
     CounterQuery("checkpoints", _BGWRITER_BEFORE_17, until=16),
-    CounterQuery("checkpoints", _CHECKPOINTER, since=17),
+    CounterQuery("checkpoints", _CHECKPOINTER, since=17, until=17),
+    CounterQuery("checkpoints", _CHECKPOINTER_18, since=18),
     CounterQuery("WAL", _WAL, since=14, until=18),
     CounterQuery("WAL", _WAL_19, since=19),
     CounterQuery("flushes of WAL", _WAL_FLUSHES, since=14, until=17),

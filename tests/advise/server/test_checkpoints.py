@@ -9,7 +9,7 @@ import pytest
 from tests.advise.server.windows import found as asked
 from tests.advise.server.windows import healthy, with_counters, with_settings
 from tests.analysis.test_whatif import make, outcome
-from walproof.advise.server.advice import Advice, Found, Sure, Unseen, Weight
+from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.checkpoints import max_wal_size
 from walproof.advise.server.sizing import choice, enough_mb
@@ -155,6 +155,20 @@ def test_room_is_left_for_who_keeps_wal(settings: dict[str, str], slots: bool, f
             assert not isinstance(answer, Advice)
         else:
             assert _set_to(answer) == {"max_wal_size": f"{fits}GB"}
+
+
+def test_checkpoints_that_an_idle_server_skipped_hide_no_requested_ones() -> None:
+    """Of a night's load 20 were requested, and the idle day skipped 264: that was fine before 18."""
+    counted = {"checkpoints_timed": 264.0, "checkpoints_requested": 20.0}
+    night = with_counters(with_settings(healthy(), max_wal_size="64MB"), counted)
+    answer = _without_wal(night)
+    assert isinstance(answer, Unseen)
+    assert "at least 7.0 % of 284 checkpoints were requested; before 18" in answer.reason
+    # The window's own WAL says that the timeout decides.
+    answer = _without_wal(with_settings(night, max_wal_size="4GB"))
+    assert isinstance(answer, Fine)
+    assert "at the window's rate of WAL" in answer.sentence
+    assert isinstance(_without_wal(replace(night, version_num=180003)), Fine)
 
 
 def test_what_is_doubled_keeps_within_its_room() -> None:

@@ -24,6 +24,8 @@ REQUESTED_SHARE = 0.1
 """The share of checkpoints that WAL forces above which max_wal_size decides."""
 _TARGET_MOST = 0.95
 """Above it a checkpoint has next to no time to flush its files (manual, "WAL Configuration")."""
+_TELLS_SKIPPED = 18
+"""The version from which on the server counts which checkpoints were done (num_done)."""
 LEAST_CHECKPOINTS = 10
 """With fewer checkpoints since statistics were reset, a share says nothing."""
 
@@ -241,19 +243,36 @@ def _crowded(case: ServerCase) -> str | None:
     if share is None or share <= REQUESTED_SHARE:
         return None
     return (
-        f"{say_percent(share)} of {count:.0f} checkpoints were requested: by max_wal_size = "
+        f"{_say_requested(case, share, count)}: by max_wal_size = "
         f"{case.window.value('max_wal_size')}, or by CHECKPOINT and base backups. "
         "Each begins a new round of full-page images."
     )
 
 
 def _requested_share(case: ServerCase) -> tuple[float | None, float | None]:
-    """The share of requested checkpoints, None where they are too few, and the number of all checkpoints."""
+    """The share of requested checkpoints, None where they are too few, and the number of all checkpoints.
+    Before 18 it is the least share: those that an idle server skipped count as timed."""
     timed, requested = case.window.total("checkpoints_timed"), case.window.total("checkpoints_requested")
     if timed is None or requested is None:
         return None, None
     count = timed + requested
     return (None if count < LEAST_CHECKPOINTS else requested / count), count
+
+
+def _say_requested(case: ServerCase, share: float, count: float | None) -> str:
+    least = "" if case.major >= _TELLS_SKIPPED else "at least "
+    words = f"{least}{say_percent(share)} of {count:.0f} checkpoints were requested"
+    return words[0].upper() + words[1:]
+
+
+def _timeout_decides(case: ServerCase) -> bool | None:
+    """Whether the window's WAL of one checkpoint_timeout is less than what requests a checkpoint; None where
+    nothing says so."""
+    size, timeout = case.window.base("max_wal_size"), case.window.base("checkpoint_timeout")
+    rate, completion = case.wal_per_hour, case.window.base("checkpoint_completion_target")
+    if not case.writes or size is None or timeout is None or rate is None or completion is None:
+        return None
+    return rate * timeout / 3600 * (1 + completion) < int(size) << 20
 
 
 def _short_words(case: ServerCase) -> str:
@@ -286,7 +305,17 @@ def _nothing_to_set(case: ServerCase, *, is_short: bool, is_crowded: bool) -> Fo
         return Unseen(
             "max_wal_size", f"{count:.0f} checkpoints since statistics were reset, too few for a share"
         )
-    words = f"{say_percent(share)} of {count:.0f} checkpoints were requested"
+    words = _say_requested(case, share, count)
+    requested = case.window.total("checkpoints_requested") or 0.0
+    if not is_crowded and case.major < _TELLS_SKIPPED and requested >= LEAST_CHECKPOINTS:
+        if not _timeout_decides(case):
+            return Unseen(
+                "max_wal_size",
+                f"{words[0].lower()}{words[1:]}; before 18 those that an idle server skipped are counted as "
+                "well, so whether max_wal_size decides under load is known only from the WAL",
+            )
+        words += "; at the window's rate of WAL"
+        return Fine("max_wal_size", f"{words} checkpoint_timeout = {timeout} decides, not max_wal_size.")
     if is_crowded:
         return Fine("max_wal_size", f"{words}, and --wal-disk has no room for a larger max_wal_size.")
     return Fine("max_wal_size", f"{words}: checkpoint_timeout = {timeout} decides, not max_wal_size.")
