@@ -10,7 +10,7 @@ import pytest
 from walproof.errors import StudyError
 from walproof.facts import Install, Plan
 from walproof.lab.asked import Overrides
-from walproof.lab.between import is_between_hosts, standby_hosts
+from walproof.lab.between import standby_hosts
 from walproof.lab.reading import check_study
 from walproof.lab.study import read_study, resolve
 
@@ -23,7 +23,7 @@ def planned(install: Install, study: dict[str, Any] | str, *, between: bool = Tr
 
 
 def far(plan: Plan) -> list[str]:
-    return [variant.name for variant in plan.variants if is_between_hosts(variant)]
+    return [variant.name for variant in plan.variants if getattr(variant.conditions, "between_hosts", False)]
 
 
 def test_each_variant_that_emulates_nothing_runs_once_more(embedded: Install) -> None:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from walproof.analysis.interval import Interval
-from walproof.report.numbers import counted, number, p_value, percent, ratio, with_interval
+from walproof.report.numbers import counted, milliseconds, number, p_value, percent, ratio
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,8 @@ def test_ratio_and_interval() -> None:
     assert ratio(None) == "-"
     assert ratio(0.987, None) == "0.99x"
     assert ratio(5.9, Interval(5.5, 6.3, 0.95, "t")) == "5.9x (5.5 to 6.3)"
-    assert (
-        with_interval(0.00143, Interval(0.00138, 0.00148, 0.95, "t"), 1000, "ms") == "1.43 ms (1.38 to 1.48)"
-    )
-    assert with_interval(0.00143, None, 1000, "ms") == "1.43 ms"
+    assert milliseconds(0.00143, Interval(0.00138, 0.00148, 0.95, "t")) == "1.43 ms (1.38 to 1.48)"
+    assert milliseconds(0.00143, None) == "1.43 ms"
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def modified_z_scores(values: Sequence[float]) -> tuple[float, ...]:
     return tuple((value - centre) / unit if unit else 0.0 for value in values)
 
 
-def flag_outliers(values: Sequence[float], limit: float = LIMIT) -> tuple[bool, ...]:
+def flag_outliers(values: Sequence[float]) -> tuple[bool, ...]:
     """Which values are outliers; none among fewer than COUNT_MIN values."""
     if len(values) < COUNT_MIN:
         return (False,) * len(values)
-    return tuple(abs(score) > limit for score in modified_z_scores(values))
+    return tuple(abs(score) > LIMIT for score in modified_z_scores(values))

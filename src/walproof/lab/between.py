@@ -6,19 +6,13 @@ level of a factor or of a variant, and is compared as those are."""
 from __future__ import annotations
 
 from walproof.errors import StudyError
-from walproof.facts import FailoverConditions, Plan, StreamingConditions, Variant
+from walproof.facts import FailoverConditions, Plan, StreamingConditions
 from walproof.lab.studyfile import StudyFile, VariantTable
 
 DISTANCE = "distance"
 HOSTS = "hosts"
 """Level of ``distance``."""
 _NONE = "0ms"
-
-
-def is_between_hosts(variant: Variant) -> bool:
-    """Whether its standbys are on other hosts."""
-    conditions = variant.conditions
-    return isinstance(conditions, StreamingConditions | FailoverConditions) and conditions.between_hosts
 
 
 def standby_hosts(plan: Plan) -> int:

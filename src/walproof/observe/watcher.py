@@ -15,9 +15,6 @@ from walproof.observe.backoff import Backoff
 from walproof.observe.looking import Looker
 from walproof.probe.connection import connect_foreign
 
-SHORTEST_S = 0.2
-"""Between two looks."""
-
 
 class Watcher:
     """Context manager: looks at a server every ``every_s`` seconds while its block lasts."""
@@ -25,7 +22,7 @@ class Watcher:
     def __init__(self, conninfo: str, every_s: float) -> None:
         """``conninfo``: libpq's words or a URI."""
         self._conninfo = conninfo
-        self._every_s = max(SHORTEST_S, every_s)
+        self._every_s = every_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="walproof-watch", daemon=True)
         self._changed = threading.Condition()

@@ -48,12 +48,12 @@ def percent(share: float | None) -> str:
     return UNKNOWN if share is None else say_percent(share)
 
 
-def with_interval(value: float, interval: Interval | None, scale: float, unit: str) -> str:
-    """``1.43 ms (1.38 to 1.48)``, value and interval multiplied by ``scale``."""
-    text = f"{number(value * scale)} {unit}"
-    if interval is None:
+def milliseconds(seconds: float, interval_s: Interval | None) -> str:
+    """``1.43 ms (1.38 to 1.48)``; the value alone where there is no interval."""
+    text = f"{number(seconds * 1000)} ms"
+    if interval_s is None:
         return text
-    return f"{text} ({number(interval.low * scale)} to {number(interval.high * scale)})"
+    return f"{text} ({number(interval_s.low * 1000)} to {number(interval_s.high * 1000)})"
 
 
 def p_value(p: float | None) -> str:

@@ -6,7 +6,6 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from walproof.errors import DiskError, InstallError
@@ -126,7 +125,7 @@ def cut_again(
                 keep=keep,
             ),
         )
-    return replace(cut.images[-1])
+    return cut.images[-1]
 
 
 def find_image(trials: tuple[Trial, ...], name: str) -> tuple[Trial, CheckedImage]:

@@ -137,7 +137,7 @@ class AdviceView:
         return [Table("Advice", columns, tuple(rows))]
 
 
-def advice_view(advised: Advised, platform: Platform, seen_s: float | None = None) -> AdviceView:
+def advice_view(advised: Advised, platform: Platform) -> AdviceView:
     """Everything that is shown of advice, with the platform's lines."""
     case = advised.case
     window = case.window

@@ -18,7 +18,6 @@ from walproof.units import parse_duration_s
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, RetryConfig, S3Store
 
-SCHEMES = ("s3", "gs", "az")
 TOTAL_VARIABLE = "WALPROOF_OBJECT_STORE_TIMEOUT"
 """Environment variable: how long one request is repeated, such as ``30s``."""
 _TOTAL_S = 120.0

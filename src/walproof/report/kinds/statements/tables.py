@@ -86,17 +86,14 @@ def statement_sections(cells: Cells, analysis: Analysis) -> tuple[Section, ...]:
     )
 
 
-def _reconciled(
-    cells: Cells, install: str, workload: str, variant: str | None = None
-) -> list[Reconciliation]:
+def _reconciled(cells: Cells, install: str, workload: str) -> list[Reconciliation]:
     found = []
-    for other in cells.variants():
-        if variant in (None, other.name):
-            for trial in cells.finished(Cell(install, workload, other.name)):
-                for statement in cells.plan.workload(workload).statements:
-                    reconciled = reconcile(trial, statement.name)
-                    if reconciled is not None:
-                        found.append(reconciled)
+    for variant in cells.variants():
+        for trial in cells.finished(Cell(install, workload, variant.name)):
+            for statement in cells.plan.workload(workload).statements:
+                reconciled = reconcile(trial, statement.name)
+                if reconciled is not None:
+                    found.append(reconciled)
     return found
 
 

@@ -19,7 +19,7 @@ from walproof.report.blocks import (
 )
 from walproof.report.cells import Cells
 from walproof.report.kinds.throughput.waits import CPU, OTHER, wait_shares
-from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, size, with_interval
+from walproof.report.numbers import UNKNOWN, counted, milliseconds, number, percent, ratio, size
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
 from walproof.units import format_bytes
 
@@ -42,9 +42,9 @@ def _say_lock(lock: CommitLock) -> str:
         f"Lock or disk, PostgreSQL {lock.install}, {lock.workload}: every transaction updates the same row "
         "and keeps its lock until its commit is flushed, so tps = 1 / (L + c). "
         f"From {lock.variant}, over {counted(lock.n, 'round')}: L, the flush that a commit waits for, is "
-        f"{with_interval(lock.flush_s, lock.flush_interval_s, 1000, 'ms')}; "
+        f"{milliseconds(lock.flush_s, lock.flush_interval_s)}; "
         "c, all other work under the lock, is "
-        f"{with_interval(lock.work_s, lock.work_interval_s, 1000, 'ms')}. "
+        f"{milliseconds(lock.work_s, lock.work_interval_s)}. "
         f"Without the flush throughput is {ratio(lock.gain, lock.gain_interval)}."
     )
     if lock.sync_ms is not None and lock.predicted_gain is not None:
