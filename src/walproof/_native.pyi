@@ -60,7 +60,7 @@ class _Stats(TypedDict):
     error: tuple[str, str | None, str | None] | None
     """Message, detail, hint of what ended reading early."""
     gaps: list[tuple[int, int]]
-    """End of the last record before a gap, first record behind it."""
+    """End of the last record before a gap, first record after it."""
     rmgrs: list[tuple[str, _Columns]]
     operations: list[tuple[str, _Columns]]
     images: _Fields
@@ -353,7 +353,7 @@ def wal_stats(
 
     Each byte of a record counts for one relation and fork: that of the block it is there for, else that of
     the record's first block; records without blocks are ``no_relation``. Raises WalError; with ``partial``,
-    an error behind the first record is in the result, with the totals of what comes before it.
+    an error after the first record is in the result, with the totals of what comes before it.
     """
 
 class _PartFacts(TypedDict):
@@ -387,7 +387,7 @@ class WalPart:
     def of_bytes(data: bytes) -> WalPart:
         """The part in a file's bytes. Raises WalError."""
     def append(self, data: bytes) -> None:
-        """Put the part that follows behind this one; after an error nothing is left. Raises WalError."""
+        """Append the part that follows this one; after an error nothing is left. Raises WalError."""
     def to_bytes(self) -> bytes:
         """The bytes of a file that holds it."""
     def facts(self) -> _PartFacts:

@@ -199,7 +199,8 @@ def _both(error: ProbeError) -> str:
 
 
 def recorded_window(folder: Path) -> ServerWindow:
-    """What was seen of a server whose recording is in a folder. Raises WalError, StoreError."""
+    """What was seen of a server whose recording is in a folder. Raises WalError, StoreError, and
+    SettingError if the file cannot be read."""
     from walproof.advise.server.recorded import window_of
     from walproof.facts.codec import from_json
     from walproof.facts.server import ServerWindow

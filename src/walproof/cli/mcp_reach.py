@@ -1,5 +1,5 @@
-"""What the operator of ``walproof mcp`` lets an assistant reach, and words that several of its tools "
-"share."""
+"""What the operator of ``walproof mcp`` lets an assistant reach, and words that several of its tools
+share."""
 
 from __future__ import annotations
 

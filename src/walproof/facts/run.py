@@ -230,10 +230,10 @@ class Request:
     """Number of rounds to add; 0 for a stop."""
     asked_at: float
     answered_at: float | None = None
-    """The answer; None: the run has not heard it yet."""
+    """Unix time of the answer; None while the run has not heard the request."""
     is_granted: bool = False
     words: str = ""
-    """The answer."""
+    """Words of the answer."""
 
 
 @dataclass(frozen=True, slots=True)

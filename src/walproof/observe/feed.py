@@ -71,7 +71,7 @@ class FeedBeginning:
     """The beginning of a segment."""
     redo: int
     shared_buffers: str
-    """The server's version, as SHOW prints it."""
+    """The server's shared_buffers, as SHOW prints it."""
     io_concurrency: int
     """maintenance_io_concurrency."""
     is_here: bool
@@ -252,7 +252,7 @@ class WalFeed:
         )
 
     def _settle(self, end: int) -> None:
-        """Whether everything has come that was there at the previous look."""
+        """Say that the stream is live, or behind once _LATE_LOOKS looks in a row found more than has come."""
         self._late = 0 if (self._state.received or 0) >= end else self._late + 1
         if self._late < _LATE_LOOKS:
             self._go(StreamPhase.LIVE)

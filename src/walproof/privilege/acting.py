@@ -6,7 +6,9 @@ changes on capabilities"). So inside the block a symbolic link, a swapped folder
 servers' user has planted leads to nothing that this user could not reach by itself, and what is made there is
 the user's. It is how servers of network filesystems work for their clients.
 
-Only the calling thread changes. Do not begin threads within the block: they would keep the rights.
+Only the calling thread changes, but for root's other groups: the whole process gives them up at the first
+block, for good (setgroups(2), "C library/kernel differences"). Do not begin threads within the block: they
+would keep the rights.
 """
 
 from __future__ import annotations

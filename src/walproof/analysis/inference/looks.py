@@ -8,14 +8,11 @@ all at the end, so that the last look's limit is close to that of a test with on
 
     alpha(share) = 2 (2 - 2 Phi(z(1 - alpha / 4) / sqrt(share)))        alpha / 2 on each side
 
-How to build a gate on it. Plan at most LOOKS_MOST looks as shares of the rounds at most (``planned_looks``),
-compute ``looks(shares, alpha)`` once, and after the rounds of look k compare the statistic with its
-``PlannedLook``:
-
-- ``is_crossed(p)`` with the p value of the comparison (two-sided, or of its family: then the error is that of
-  the family) decides "different", early or at the end;
-- an interval that keeps its promise over all looks has the level ``1 - look.p``
-  (``Contrast.interval(1 - look.p)``): "holds" is decided when it lies on the allowed side of the limit.
+How a gate is built on it (``walproof.analysis.gate``). Plan at most LOOKS_MOST looks as shares of the rounds
+at most (``planned_looks``), compute ``looks(shares, alpha)`` once, and after the rounds of look k take the
+interval of the level ``1 - look.p``, which keeps its promise over all looks. A decision is made, early or at
+the end, when all of the interval lies on one side of the limit. Against no difference that is the same as
+``is_crossed(p)`` with the two-sided p value of the comparison.
 
 Limits are nominal p values, not z values, so that they serve t statistics of few degrees of freedom, too
 (Jennison and Turnbull 2000, the significance level approach; ``tests/analysis/inference/test_looks.py``

@@ -36,7 +36,7 @@ class Order:
 
     conninfo: str
     folder: str
-    """The number of prepared rows."""
+    """Folder with the prepared rows."""
     feed: LoadFeed
     batch_rows: int | None
     start: int

@@ -145,9 +145,13 @@ def _accepts_writes(cluster: Cluster) -> bool:
 
 
 def _check(cluster: Cluster, moment: RestoreMoment) -> list[str]:
-    """Look at everything that can be looked at; return what is odd but does no harm, in words. Raises
-    WorkloadError if something that was acknowledged by the moment is missing, something that began after it
-    is there, or anything does not add up or cannot be read. Stops the server."""
+    """Look at everything that can be looked at, then stop the server; return what is odd but does no harm, in
+    words.
+
+    Raises WorkloadError if something that was acknowledged by the moment is missing, something that began
+    after it is there, or anything does not add up or cannot be read, ClusterError if the server cannot be
+    reached or does not stop.
+    """
     has_amcheck = has_extension(cluster.install, "amcheck")
     with cluster.connect() as session:
         roll_back_unknown(session, moment.known)
