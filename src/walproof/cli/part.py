@@ -10,7 +10,6 @@ import typer
 
 from walproof.cli import options
 from walproof.errors import WalError
-from walproof.files import write_whole
 from walproof.units import Lsn, format_bytes
 
 
@@ -45,6 +44,7 @@ def part(
     From all parts, in order, "wal stats" prints to the byte what it prints from the whole.
     """
     from walproof.cli.passes import PassProgress
+    from walproof.files import write_whole
     from walproof.wal.parts import are_parts, load_parts, read_part
 
     if are_parts(paths):

@@ -15,7 +15,6 @@ from walproof.cli import options
 from walproof.cli.status import ExitStatus
 from walproof.cli.streams import reader_may_leave
 from walproof.errors import UnitError, WalError
-from walproof.files import write_whole
 from walproof.units import Lsn, parse_moment
 
 if TYPE_CHECKING:
@@ -93,6 +92,7 @@ def verify(
             observe=progress.observe,
         )
     if prometheus is not None:
+        from walproof.files import write_whole
         from walproof.report.wal.verify_prometheus import verification_prometheus
 
         try:
