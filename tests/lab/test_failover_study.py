@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from walproof.errors import StudyError
 from walproof.facts import Install, Plan
 from walproof.lab.asked import Overrides
 from walproof.lab.reading import check_study
@@ -46,3 +48,35 @@ def test_a_level_of_the_base_counts(embedded: Install) -> None:
     base = {"synchronous_commit": "local"}
     plan = planned(embedded, {"base": base, "factors": {"distance": ["0", "5ms"]}})
     assert {variant.durability for variant in plan.variants} == {DurabilityClass.LAST_COMMITS}
+
+
+SYNCHRONOUS = {"synchronous_standby_names": "*"}
+
+
+@pytest.mark.parametrize(
+    ("tables", "says"),
+    [
+        ({"base": SYNCHRONOUS}, "the first commit would wait for ever with synchronous_standby_names=*"),
+        ({"variant": [{"name": "a", "settings": SYNCHRONOUS}]}, "the first commit would wait for ever"),
+        ({"base": {"wal_level": "minimal"}}, "a standby cannot be made with wal_level=minimal"),
+        ({"base": {"max_wal_senders": "0"}}, "a standby cannot stream with max_wal_senders=0"),
+        ({"base": {"max_replication_slots": "0"}}, "a standby cannot stream with max_replication_slots=0"),
+        ({"base": {"recovery_target_lsn": "0/1"}}, "a standby does not replay all WAL with"),
+        (
+            {"base": {"hot_standby": "no"}, "factors": {"standbys": ["one", "any 2 of 3"]}},
+            "the standby that has most WAL cannot be found with hot_standby=no",
+        ),
+    ],
+)
+def test_what_no_trial_could_run_with_is_refused(
+    embedded: Install, tables: dict[str, Any], says: str
+) -> None:
+    """With names of standbys in [base] the first commit waited without end, for standbys to be made after
+    it."""
+    with pytest.raises(StudyError, match=re.escape(says)):
+        planned(embedded, {"variant": [{"name": "a"}], **tables} if "factors" not in tables else tables)
+
+
+def test_what_is_off_is_no_name_of_standbys(embedded: Install) -> None:
+    base = {"synchronous_standby_names": "", "hot_standby": "off"}
+    assert planned(embedded, {"base": base, "variant": [{"name": "a"}]}).variants

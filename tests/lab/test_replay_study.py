@@ -61,6 +61,12 @@ def test_checksums_are_an_option_of_initdb(install: Install) -> None:
         ({"factors": {"cache": ["warm", "tepid"]}}, 'cache cannot be "tepid"'),
         ({"factors": {"kernel_audit": ["off", "on"]}}, 'kernel_audit cannot be "on"'),
         ({"factors": {"wal_level": ["minimal", "replica"]}}, "cannot be made with wal_level=minimal"),
+        ({"base": {"wal_level": "MINIMAL"}}, "cannot be made with wal_level=MINIMAL"),
+        ({"base": {"recovery_min_apply_delay": "1h"}}, "does not replay all WAL at once with"),
+        (
+            {"base": {"recovery_target": "immediate"}},
+            "does not replay all WAL with recovery_target=immediate",
+        ),
         ({"workload": [{"name": "w", "builtin": "tpcb-like"}]}, "one workload, without scripts"),
         ({"workload": [{"name": "a"}, {"name": "b"}]}, "one workload"),
         ({"replay": {"rows": 0}}, "mistake"),

@@ -10,7 +10,7 @@ import pytest
 
 from walproof.errors import StudyError
 from walproof.facts import Install, Plan, Streaming, StreamingConditions
-from walproof.lab.asked import Overrides
+from walproof.lab.asked import Asked, Overrides
 from walproof.lab.kinds.streaming.study import check_streaming
 from walproof.lab.reading import check_study
 from walproof.lab.study import read_study, resolve
@@ -73,6 +73,8 @@ def test_the_built_in_study_has_the_published_figures_of_two_variants(embedded: 
         ({"variant": [{"name": "v", "settings": {"cache": "cold"}}]}, "cache has no meaning"),
         ({"variant": [{"name": "v", "settings": {"kernel_audit": "quiet"}}]}, "kernel_audit has no meaning"),
         ({"variant": [{"name": "v", "settings": {"wal_level": "minimal"}}]}, "cannot be made with"),
+        ({"base": {"MAX_WAL_SENDERS": "0"}}, "cannot stream with MAX_WAL_SENDERS=0"),
+        ({"base": {"recovery_target": "immediate"}}, "does not replay all WAL"),
         ({"variant": [{"name": "v", "settings": {"standby_device": "hdd-7200"}}]}, "standby_device has no"),
         ({"variant": [{"name": "v", "settings": {"replay_cpu": "0%"}}]}, 'replay_cpu cannot be "0%"'),
         ({"variant": [{"name": "v", "settings": {"replay_cpu": "half"}}]}, 'replay_cpu cannot be "half"'),
@@ -94,4 +96,4 @@ def test_an_emulated_disk_is_refused(embedded: Install) -> None:
 def test_a_pgbench_without_pipelines_is_refused(embedded: Install) -> None:
     old = replace(embedded, version="13.7", version_num=130007)
     with pytest.raises(StudyError, match=r"pgbench 13\.7 cannot make the load"):
-        check_streaming(check_study(STUDY, "test"), old)
+        check_streaming(Asked(check_study(STUDY, "test"), Overrides(), Path(), old))

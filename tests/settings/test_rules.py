@@ -87,6 +87,14 @@ def test_what_does_nothing(settings: dict[str, str], words: list[str]) -> None:
         assert word in sentence
 
 
+@pytest.mark.parametrize("names", ["", "*"])
+def test_nothing_is_said_of_standbys_where_commits_wait_for_one(names: str) -> None:
+    """A study of failover names its standby itself: the note led its readers to a setting that hangs."""
+    settings = {"synchronous_commit": "remote_apply", "synchronous_standby_names": names}
+    assert len(notes(settings, 180000)) == 1
+    assert notes(settings, 180000, has_synchronous_standby=True) == []
+
+
 def test_rules_know_what_a_version_lacks() -> None:
     """PostgreSQL 13 has no summarize_wal, reserved_connections or io_method; wal_compression is a boolean."""
     assert contradictions({"wal_level": "minimal"}, 130000) == []

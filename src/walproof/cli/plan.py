@@ -20,6 +20,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     """The resolved plan for people."""
     from walproof.analysis.sweep import FIRST_POINTS, sweeps_of
     from walproof.disk.device import parse_device
+    from walproof.lab.kinds.registry import lab_kind
     from walproof.lab.preflight import estimate
     from walproof.privilege.user import explained, server_user
     from walproof.report.kinds.registry import report_kind
@@ -28,7 +29,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     from walproof.settings.risk import risk_of
     from walproof.settings.rules import notes
 
-    words = report_kind(plan.kind)
+    words, lab = report_kind(plan.kind), lab_kind(plan.kind)
     needs = estimate(plan, Path(plan.folder) / "templates")
     lines = [f"study {plan.study}: {plan.title}", ""]
     lines += ["PostgreSQL"]
@@ -44,7 +45,10 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
             # The variant's line has its class, the worst: only another one is said again.
             other = "" if durability is variant.durability else f"  [{durability.value}]"
             lines.append(f"      {sentence}{other}")
-        lines += [f"      note: {note}" for note in notes(complete, plan.installs[0].version_num)]
+        found = notes(
+            complete, plan.installs[0].version_num, has_synchronous_standby=lab.has_synchronous_standby
+        )
+        lines += [f"      note: {note}" for note in found]
     lines += ["", *plan.notes] if plan.notes else []
     if plan.factors:
         lines += ["", f"design: {plan.fraction} factorial of {', '.join(plan.factors)}"]

@@ -45,6 +45,8 @@ class LabKind(ABC, Generic[K]):
     """Whether a variant may have its WAL in another folder."""
     has_standbys: ClassVar[bool] = False
     """Whether its standbys may be on other hosts (:mod:`walproof.lab.between`)."""
+    has_synchronous_standby: ClassVar[bool] = False
+    """Whether it has one that commits wait for, which it names itself."""
     toggles: ClassVar[bool] = False
     """Whether the settings of a server may be toggled under its load."""
     cuts_on_request: ClassVar[bool] = False

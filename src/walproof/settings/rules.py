@@ -67,13 +67,17 @@ def contradictions(
     return [sentence for rule in _CONTRADICTIONS for sentence in rule(configuration)]
 
 
-def notes(settings: Mapping[str, str], version_num: int) -> list[str]:
+def notes(
+    settings: Mapping[str, str], version_num: int, *, has_synchronous_standby: bool = False
+) -> list[str]:
     """Sentences on what in ``settings`` does nothing, or not what it seems to do.
 
+    ``has_synchronous_standby``: commits wait for a standby that is there, whatever ``settings`` name.
     Raises SettingError for values that cannot be read.
     """
     configuration = _configuration(settings, version_num)
-    return [sentence for rule in _NOTES for sentence in rule(configuration)]
+    rules = _NOTES if has_synchronous_standby else (*_NOTES_ON_STANDBYS, *_NOTES)
+    return [sentence for rule in rules for sentence in rule(configuration)]
 
 
 def _configuration(
@@ -161,9 +165,8 @@ def _io_workers(configuration: _Configuration) -> Iterator[str]:
 
 
 _CONTRADICTIONS: tuple[_Rule, ...] = (_minimal_wal, _small_wal, _reserved_connections)
+_NOTES_ON_STANDBYS: tuple[_Rule, ...] = (_remote_commit_alone, _absent_standby)
 _NOTES: tuple[_Rule, ...] = (
-    _remote_commit_alone,
-    _absent_standby,
     _commit_delay,
     _compression,
     _sync_method,

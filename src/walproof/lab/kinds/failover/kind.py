@@ -33,6 +33,7 @@ class FailoverLab(LabKind[Failover]):
     tables: ClassVar = {"failover": FailoverTable}
     conditions_among_settings = frozenset(READERS)
     has_standbys: ClassVar = True
+    has_synchronous_standby: ClassVar = True
 
     def sign(self, study: StudyFile) -> str | None:
         """Its table."""
@@ -40,7 +41,7 @@ class FailoverLab(LabKind[Failover]):
 
     def resolve(self, asked: Asked) -> Failover:
         """The load that the primary dies under."""
-        check_failover(asked.study)
+        check_failover(asked)
         return failover_of(asked.study.find(FailoverTable) or FailoverTable(), asked.quick)
 
     def workload(self, workload: Workload, kind: Failover, asked: Asked) -> Workload:

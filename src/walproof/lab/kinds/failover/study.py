@@ -14,7 +14,9 @@ from pydantic import Field
 from walproof.disk.device import parse_device
 from walproof.errors import StudyError, UnitError
 from walproof.facts import Failover, FailoverConditions, StandbysLayout, Variant, Workload
+from walproof.lab.asked import Asked
 from walproof.lab.between import DISTANCE, HOSTS
+from walproof.lab.standby_settings import OF_STANDBYS, OF_STREAMS, Refused, refuse_settings
 from walproof.lab.studyfile import Duration, StudyFile, StudyTable, Whole
 from walproof.units import parse_bytes, parse_duration_s
 
@@ -34,14 +36,29 @@ class FailoverTable(StudyTable):
     sessions: Annotated[Whole, Field(ge=1, le=8)] = 4
 
 
-def check_failover(study: StudyFile) -> None:
+_OWN_NAMES = Refused(
+    "synchronous_standby_names",
+    None,
+    "the first commit would wait for ever",
+    f"Leave it out: the study names its standbys itself. {STANDBYS} says how many there are.",
+)
+_SILENT = Refused(
+    "hot_standby", "off", "the standby that has most WAL cannot be found", "Leave it out: each is asked."
+)
+
+
+def check_failover(asked: Asked) -> None:
     """Refuse what has no meaning in a study of failover. Raises StudyError or DiskError."""
+    study = asked.study
     if len(study.workload) != 1 or study.workload[0].script or study.workload[0].builtin:
         raise StudyError(
             "a study of failover has one workload, without scripts",
             detail="Its load is the ledger, which knows each commit that was acknowledged.",
         )
     check_pair(study)
+    layouts = {*study.factors.get(STANDBYS, ()), *(v.settings.get(STANDBYS) for v in study.variant)}
+    of_choice = (_SILENT,) if "any 2 of 3" in layouts else ()
+    refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS, _OWN_NAMES, *of_choice))
 
 
 def check_pair(study: StudyFile) -> None:

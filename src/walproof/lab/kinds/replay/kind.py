@@ -48,7 +48,7 @@ class ReplayLab(LabKind[Replay]):
 
     def resolve(self, asked: Asked) -> Replay:
         """The rows whose WAL is replayed."""
-        check_replay(asked.study)
+        check_replay(asked)
         asked.refuse_device()
         return replay_of(asked.study.find(ReplayTable) or ReplayTable(), asked.quick)
 

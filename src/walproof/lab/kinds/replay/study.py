@@ -12,6 +12,8 @@ from typing import cast, get_args
 
 from walproof.errors import StudyError
 from walproof.facts import KernelAuditLevel, Replay, ReplayConditions, Variant, Workload
+from walproof.lab.asked import Asked
+from walproof.lab.standby_settings import OF_STANDBYS, Refused, refuse_settings
 from walproof.lab.studyfile import Count, StudyFile, StudyTable
 
 CHECKSUMS, CACHE, KERNEL_AUDIT = "data_checksums", "cache", "kernel_audit"
@@ -31,14 +33,21 @@ class ReplayTable(StudyTable):
     quick_rows: Count = 50_000
 
 
-def check_replay(study: StudyFile) -> None:
+_DELAY = Refused(
+    "recovery_min_apply_delay", None, "a standby does not replay all WAL at once", "Leave it out."
+)
+
+
+def check_replay(asked: Asked) -> None:
     """Refuse what has no meaning in a study of replay. Raises StudyError."""
+    study = asked.study
     if len(study.workload) != 1 or study.workload[0].script or study.workload[0].builtin:
         raise StudyError(
             "a study of replay has one workload, without scripts",
             detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
         )
     check_conditions(study)
+    refuse_settings(asked, (*OF_STANDBYS, _DELAY))
 
 
 def check_conditions(study: StudyFile) -> list[tuple[str, str]]:
@@ -48,8 +57,6 @@ def check_conditions(study: StudyFile) -> list[tuple[str, str]]:
     for name, value in values:
         if name in LEVELS and value not in LEVELS[name]:
             raise StudyError(f'{name} cannot be "{value}"', hint=f"It is one of {', '.join(LEVELS[name])}.")
-    for minimal in [value for name, value in values if name == "wal_level" and value == "minimal"]:
-        raise StudyError(f"a standby cannot be made with wal_level={minimal}", hint="Use replica or logical.")
     return values
 
 

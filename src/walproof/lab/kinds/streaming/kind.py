@@ -40,7 +40,7 @@ class StreamingLab(LabKind[Streaming]):
 
     def resolve(self, asked: Asked) -> Streaming:
         """The rows that are there before the load, and those of a transaction."""
-        check_streaming(asked.study, asked.driver)
+        check_streaming(asked)
         asked.refuse_device()
         return streaming_of(asked.study.find(StreamingTable) or StreamingTable())
 

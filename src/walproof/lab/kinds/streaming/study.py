@@ -13,10 +13,12 @@ from typing import Annotated
 from pydantic import Field
 
 from walproof.errors import StudyError
-from walproof.facts import Install, Streaming, StreamingConditions, Variant, Workload
+from walproof.facts import Streaming, StreamingConditions, Variant, Workload
+from walproof.lab.asked import Asked
 from walproof.lab.kinds.failover import study as failover
 from walproof.lab.kinds.replay import study as replay
-from walproof.lab.studyfile import Count, StudyFile, StudyTable, Whole
+from walproof.lab.standby_settings import OF_STANDBYS, OF_STREAMS, refuse_settings
+from walproof.lab.studyfile import Count, StudyTable, Whole
 
 REPLAY_CPU = "replay_cpu"
 CONDITIONS = frozenset({REPLAY_CPU, *replay.LEVELS, *failover.READERS})
@@ -33,8 +35,9 @@ class StreamingTable(StudyTable):
     rows_per_commit: Annotated[Whole, Field(ge=5, le=5000)] = 500
 
 
-def check_streaming(study: StudyFile, driver: Install) -> None:
+def check_streaming(asked: Asked) -> None:
     """Refuse what has no meaning in a study of a live stream. Raises StudyError."""
+    study, driver = asked.study, asked.driver
     for workload in study.workload:
         if workload.script or workload.builtin or workload.statement:
             raise StudyError(
@@ -53,6 +56,7 @@ def check_streaming(study: StudyFile, driver: Install) -> None:
         if name == REPLAY_CPU:
             _share(value)
     failover.check_pair(study)
+    refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS))
     if driver.version_num < _PIPELINES_SINCE:
         raise StudyError(
             f"pgbench {driver.version} cannot make the load of a live stream",
