@@ -20,6 +20,8 @@ class MoreRecovery:
     prefix: str
     """``recovery_PREFIX_redo_s`` and so on are its metrics."""
     label: str
+    after: str
+    """After what it is, in a sentence about the time until connections are accepted."""
     note: str
 
 
@@ -28,13 +30,14 @@ def more_recoveries(crash: Crash) -> tuple[MoreRecovery, ...]:
     found = []
     if crash.cold:
         note = '"cold": nothing in the page cache, as after a reboot'
-        found.append(MoreRecovery("cold", "cold cache", note))
+        found.append(MoreRecovery("cold", "cold cache", "with a cold page cache", note))
     if crash.iops is not None:
         note = f'"limited": cold, and the kernel lets the server do {crash.iops:,} reads a second'
-        found.append(MoreRecovery("limited", f"cold, {crash.iops:,} reads a second", note))
+        reads = f"{crash.iops:,} reads a second"
+        found.append(MoreRecovery("limited", f"cold, {reads}", f"with a cold page cache and {reads}", note))
     if crash.power_cut:
         note = '"cut": cold, and the files have only what was flushed, as after a power cut'
-        found.append(MoreRecovery("cut", "after a power cut", note))
+        found.append(MoreRecovery("cut", "after a power cut", "as after a power cut", note))
     return tuple(found)
 
 

@@ -11,13 +11,15 @@ from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.kinds.throughput.crashes import MoreRecovery, more_recoveries
-from walproof.report.numbers import UNKNOWN, number, shown, size
+from walproof.report.numbers import UNKNOWN, counted, number, shown, size
 from walproof.report.published import published_columns, say_source
 from walproof.report.variants import variant_cells, variant_table
 
 _MEGABYTE = 1e6
 _WARNING = "recovery: "
 """Warnings of a crashed trial about missing recoveries."""
+_ROUNDS_LEAST = 3
+"""With fewer rounds two variants are in the same order by chance too often."""
 _COLUMNS = (
     Column("variant"),
     Column("durability class", terminal=False),
@@ -63,32 +65,64 @@ _PREDICTED = (
 
 
 def recovery_answers(cells: Cells) -> tuple[Answer, ...]:
-    """Which variant was back first and which last; nothing for a study without crashes."""
-    if cells.plan.kind.added_crash is None:
+    """Which variant was back first and which last, for each state of the page cache that was looked at;
+    nothing for a study without crashes."""
+    crash = cells.plan.kind.added_crash
+    if crash is None:
         return ()
+    ways = [
+        ("with a warm page cache", ""),
+        *((more.after, f"{more.prefix}_") for more in more_recoveries(crash)),
+    ]
     found = []
     for install, workload in cells.groups():
-        away = {
-            variant.name: seconds
-            for variant in cells.variants()
-            if (seconds := cells.median(Cell(install, workload, variant.name), "recovery_s")) is not None
-        }
-        if not away:
-            continue
-        ordered = sorted(away, key=lambda name: away[name])
-        said = [
-            _say_away(cells, Cell(install, workload, name), away[name]) for name in (ordered[0], ordered[-1])
-        ]
-        text = (
-            f"{said[0]}." if len(ordered) == 1 else f"Back first after a crash: {said[0]}. Last: {said[1]}."
-        )
-        found.append(Answer(cells.group_title(install, workload), (text,)))
+        said = [_say_order(cells, (install, workload), after, prefix) for after, prefix in ways]
+        if sentences := tuple(sentence for sentence in said if sentence is not None):
+            found.append(Answer(cells.group_title(install, workload), sentences))
     return tuple(found)
 
 
-def _say_away(cells: Cells, cell: Cell, seconds: float) -> str:
+def _say_order(cells: Cells, group: tuple[str, str], after: str, prefix: str) -> str | None:
+    """First and last are named if the first was back before the last in every round; starts of a server
+    differ by more than a short recovery."""
+    metric = f"recovery_{prefix}s"
+    of_groups = [Cell(*group, variant.name) for variant in cells.variants()]
+    away = {cell: seconds for cell in of_groups if (seconds := cells.median(cell, metric)) is not None}
+    if not away:
+        return None
+    first, last = min(away, key=lambda cell: away[cell]), max(away, key=lambda cell: away[cell])
+    if first == last:
+        return f"Back after a crash, {after}: {_say_away(cells, first, prefix)}."
+    rounds = _both(cells, first, last, metric)
+    if len(rounds) >= _ROUNDS_LEAST and all(ours < theirs for ours, theirs in rounds):
+        return (
+            f"Back first after a crash, {after}: {_say_away(cells, first, prefix)}. "
+            f"Last: {_say_away(cells, last, prefix)}."
+        )
+    return (
+        f"Not known from {counted(len(rounds), 'round')} which variant is back first after a crash, {after}: "
+        f"medians are {number(away[first])} to {number(away[last])} s."
+    )
+
+
+def _both(cells: Cells, first: Cell, last: Cell, metric: str) -> list[tuple[float, float]]:
+    """Of each round in which both were measured, the values of the two."""
+    ours, theirs = (
+        {
+            trial.round: value
+            for trial in cells.finished(cell)
+            if (value := trial.metrics.get(metric)) is not None
+        }
+        for cell in (first, last)
+    )
+    return [(ours[number], theirs[number]) for number in sorted({*ours} & {*theirs})]
+
+
+def _say_away(cells: Cells, cell: Cell, prefix: str) -> str:
+    seconds, redo = (cells.median(cell, f"recovery_{prefix}{what}") for what in ("s", "redo_s"))
     wal = cells.median(cell, "recovery_wal_bytes")
-    return f"{cell[2]}, away for {number(seconds)} s with {size(wal)} of WAL to replay"
+    of_redo = "" if redo is None else f", {number(redo)} s of them redo of {size(wal)} of WAL"
+    return f"{cell[2]}, away for {number(seconds)} s{of_redo}"
 
 
 def recovery_tables(cells: Cells) -> list[Block]:
