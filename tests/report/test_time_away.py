@@ -183,6 +183,13 @@ def test_recoveries_are_predicted_from_the_baseline() -> None:
     assert cell(table, baseline, "error") == "+0.0 %"
 
 
+def test_a_note_names_the_baseline() -> None:
+    """It was printed as "{baseline}"."""
+    view = crash_view()
+    assert f"predicted time of {view.run.plan.baseline}, whose own" in to_markdown(view)
+    assert "{baseline}" not in to_markdown(view)
+
+
 def test_every_way_to_recover_is_drawn() -> None:
     ways = ("warm cache", "cold cache", "cold, 3,000 reads a second", "after a power cut")
     row = MeasuredRow("v", DurabilityClass.NONE, ((1.0,), (2.0,), (11.0,), (3.0,)))

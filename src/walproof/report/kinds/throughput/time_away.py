@@ -215,7 +215,7 @@ def whatif_tables(cells: Cells, crashes: Sequence[PredictedCrash]) -> list[Block
                     _PREDICTED,
                     tuple(_crash_row(cells, crash) for crash in of_group),
                     "Work: simulated from that WAL, up to the crash. Time: what the machine of the shipped "
-                    "costs needs for it, scaled by measured over predicted time of {baseline}, whose own "
+                    f"costs needs for it, scaled by measured over predicted time of {baseline}, whose own "
                     "prediction is right by construction. Warm cache; medians.",
                 )
             )
