@@ -51,6 +51,25 @@ def test_main_table_holds_medians_of_finished_trials() -> None:
     assert "2 of 35 trials failed and are left out" in found.note
 
 
+def test_a_ratio_of_which_next_to_nothing_is_known_is_no_absence_of_a_difference() -> None:
+    """Tables called 0.01x to 59x "no measurable difference", and the answer of the same page "not known"."""
+    facts = small_facts(3)
+    noisy = tuple(
+        replace(trial, metrics={**trial.metrics, "tps": 1000.0 * 8 ** (trial.round - 2)})
+        if trial.variant == "fsync=off"
+        else replace(trial, metrics={**trial.metrics, "tps": 1000.0})
+        for trial in facts.trials
+    )
+    found = tables(view_of(replace(facts, trials=noisy)))
+    assert texts(found["How well each ratio is known"], "throughput is") == {
+        "fsync=off": "not known yet",
+        "synchronous_commit=off": "no measurable difference",
+    }
+    ratios = texts(found["scale 1"], "ratio to baseline")
+    assert "=" not in ratios["fsync=off"]
+    assert ratios["synchronous_commit=off"].endswith(" =")
+
+
 def test_ratio_is_the_analysis_effect_and_marks_no_difference() -> None:
     view = view_of(durability())
     effect = view.analysis.effect("18.3", "scale 1", "fsync=off")

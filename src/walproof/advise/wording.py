@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.interval import Interval
 
 VAGUE = 2.0
@@ -20,6 +21,15 @@ _NOTHING = 1e6
 def is_vague(interval: Interval) -> bool:
     """Whether next to nothing is known, because the ends are a factor of VAGUE or more apart."""
     return interval.low <= 0 or interval.high / interval.low > VAGUE
+
+
+def say_conclusion(effect: Effect) -> str:
+    """The conclusion in words: ``not known yet`` where no difference was seen and next to nothing is
+    known."""
+    holds_one = effect.conclusion is Conclusion.NO_DIFFERENCE
+    if holds_one and effect.interval is not None and is_vague(effect.interval):
+        return NOT_KNOWN
+    return effect.conclusion.value
 
 
 def is_unknown(interval: Interval) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from walproof.advise.wording import say_conclusion
 from walproof.analysis.summary import Analysis
 from walproof.facts import Cell, Trial, TrialState
 from walproof.facts.metrics import metric
@@ -34,7 +35,7 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
             str(effect.n) + (f" ({effect.left_out} left out)" if effect.left_out else ""),
             "-" if effect.half_width is None else f"± {percent(effect.half_width)}",
             p_value(effect.p_family),
-            effect.conclusion.value,
+            say_conclusion(effect),
         )
         more = [
             "-" if n.more is None else "reached" if n.more == 0 else f"{n.more}" for n in precision.needed

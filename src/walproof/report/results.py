@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from walproof.advise.finding import Finding, FindingKind
+from walproof.advise.wording import say_conclusion
 from walproof.analysis.effect import Conclusion
 from walproof.analysis.power_cut import CutSummary
 from walproof.analysis.summary import Analysis
@@ -168,7 +169,7 @@ def _row(cells: Cells, analysis: Analysis, cell: Cell) -> tuple[TableCell, ...]:
         compared = "baseline"
     else:
         compared = ratio(effect.ratio, effect.interval)
-        if effect.conclusion is Conclusion.NO_DIFFERENCE:
+        if say_conclusion(effect) == Conclusion.NO_DIFFERENCE.value:
             compared += " ="
         elif effect.conclusion is Conclusion.IN_DOUBT:
             compared += " ?"
@@ -218,7 +219,7 @@ def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
     note = (
         f"{'tps and latency are medians' if is_timed else 'tps is the median'} over the trials of a variant. "
         f"The ratio{of} is the geometric mean over rounds, with its {percent(analysis.level)} interval; "
-        "= marks an interval that holds 1 (no measurable difference)."
+        "= marks one that holds 1 and is no wider than a factor of 2 (no measurable difference)."
     )
     if any(
         effect.conclusion is Conclusion.IN_DOUBT
@@ -317,7 +318,7 @@ def install_table(cells: Cells, analysis: Analysis) -> list[Block]:
                 *variant_cells(cells.plan.variant(effect.variant)),
                 TableCell(ratio(effect.ratio, effect.interval)),
                 TableCell(str(effect.n)),
-                TableCell(effect.conclusion.value),
+                TableCell(say_conclusion(effect)),
             )
         )
     columns = (

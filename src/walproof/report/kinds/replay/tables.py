@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from walproof.advise.wording import say_conclusion
 from walproof.analysis.effect import Conclusion
 from walproof.analysis.factors import FactorTerm
 from walproof.analysis.summary import Analysis
@@ -123,7 +124,7 @@ def version_sentences(cells: Cells, analysis: Analysis, only: str | None = None)
     return tuple(
         f"PostgreSQL {effect.install} takes {ratio(effect.ratio, effect.interval)} the CPU a row of "
         f"{cells.plan.installs[0].label} ({effect.variant}{f', {effect.workload}' if several else ''}): "
-        f"{effect.conclusion.value}."
+        f"{say_conclusion(effect)}."
         for effect in analysis.install_effects
         if effect.ratio is not None and only in (None, effect.variant)
     )
