@@ -237,12 +237,13 @@ def test_the_undo_brings_back_what_alter_system_had_set(judge: Judge, owned: str
             await_reload("1GB")
 
 
-def test_a_line_break_in_a_predicate_ends_no_comment(judge: Judge) -> None:
+def test_a_line_break_in_a_predicate_or_a_comment_ends_nothing(judge: Judge) -> None:
     r"""What comes after it used to stand alone on a line of the undo, and psql ran it."""
     with judge.connect() as session:
         session.execute("CREATE TABLE orders (id int, note text)")
         literal = sql.Literal(f"a\n \\! touch {MARKER}\n").as_string(session)
         session.execute(f"CREATE INDEX ON orders (id) WHERE note <> {literal}".encode())
+        session.execute(f"COMMENT ON INDEX orders_id_idx IS {literal}".encode())
         try:
             table = read_table(session, "orders")
             about = around(table, ("late indexes",), None, judge.cluster.install.version_num)

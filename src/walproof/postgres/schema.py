@@ -21,7 +21,7 @@ from walproof.settings.session import APPLICATION, LOCK_PATIENCE_S, READ_ONLY, a
 
 _PATIENCE_S = 120.0
 _LEFT_OUT = (
-    "owner", "privileges", "tablespaces", "comments", "publications", "subscriptions", "security-labels",
+    "owner", "privileges", "tablespaces", "publications", "subscriptions", "security-labels",
 )  # fmt: skip
 _SERVICE = "walproof"
 

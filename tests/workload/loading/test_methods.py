@@ -414,6 +414,47 @@ def test_late_indexes_of_partitions_are_there_again(chosen: Install, workspace: 
         assert read_table(session, "m").indexes != table.indexes
 
 
+MARKED = r"""
+CREATE TABLE others (id int PRIMARY KEY);
+CREATE TABLE r (id int CONSTRAINT r_key PRIMARY KEY WITH (fillfactor = 70) DEFERRABLE INITIALLY DEFERRED,
+                code text NOT NULL, x int, other int CONSTRAINT r_other REFERENCES others);
+CREATE UNIQUE INDEX r_code ON r (code);
+CREATE INDEX r_x ON r ((x + 1));
+ALTER TABLE r REPLICA IDENTITY USING INDEX r_code;
+ALTER TABLE r CLUSTER ON r_key;
+ALTER INDEX r_x ALTER COLUMN 1 SET STATISTICS 500;
+COMMENT ON INDEX r_x IS E'it''s for the \\ report\nof Monday';
+COMMENT ON CONSTRAINT r_key ON r IS 'the key';
+COMMENT ON CONSTRAINT r_other ON r IS 'the other';
+"""
+MARKS = """
+SELECT count(*) FILTER (WHERE i.indisreplident), count(*) FILTER (WHERE i.indisclustered),
+       max(a.attstattarget), string_agg(c.reloptions::text, ''), max(obj_description(c.oid, 'pg_class')),
+       (SELECT array_agg(obj_description(oid, 'pg_constraint') ORDER BY conname) FROM pg_constraint
+         WHERE conrelid = 'r'::regclass AND contype IN ('p', 'f'))
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_attribute a ON a.attrelid = c.oid
+ WHERE i.indrelid = 'r'::regclass
+"""
+
+
+@pytest.mark.parametrize("chosen", CHOSEN, ids=[server.version for server in CHOSEN])
+def test_what_goes_with_an_index_is_there_again(chosen: Install, workspace: Workspace) -> None:
+    """Without its replica identity, UPDATE of a published table fails."""
+    install = reachable_install(chosen, server_user())
+    steps = {"late": {"steps": ["late indexes", "late foreign keys"]}}
+    plan = load_plan(install, MARKED, "r", _variants(steps), 300)
+    with loaded_cluster(plan, install, workspace, {}) as (cluster, prepared), connect(cluster) as session:
+        before, table = session.execute(MARKS).fetchone(), read_table(session, "r")
+        assert before == (
+            1, 1, 500, "{fillfactor=70}", "it's for the \\ report\nof Monday", ["the key", "the other"]
+        )  # fmt: skip
+        method = plan.variants[0].conditions_as(LoadMethod)
+        TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
+        assert session.execute(MARKS).fetchone() == before
+        session.execute("ALTER TABLE r REPLICA IDENTITY DEFAULT")
+        assert read_table(session, "r") != table
+
+
 def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Workspace) -> None:
     """What would take or endanger them is refused; what is loaded is checked together with them."""
     methods: dict[str, dict[str, Any]] = {

@@ -45,6 +45,7 @@ _ATTACHED = re.compile(
     r"|CREATE (?:UNIQUE )?INDEX\b.*? ON(?: ONLY)?"
     r"|CREATE (?:OR REPLACE )?(?:CONSTRAINT )?TRIGGER\b.*? ON"
     r"|CREATE POLICY\b.*? ON|CREATE STATISTICS\b.*? FROM|CREATE (?:OR REPLACE )?RULE\b.*? TO"
+    r"|COMMENT ON (?:INDEX|CONSTRAINT\b.*? ON)"
 )
 _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX(?: CONCURRENTLY)?(?: IF NOT EXISTS)?")
 
@@ -127,7 +128,9 @@ def _piece(statement: DdlStatement, outline: str) -> _Piece:
         piece.makes = _chain_at(words, len(made[0].split()))
     elif (attached := _ATTACHED.match(outline)) is not None:
         piece.attached_to = _chain_at(_without_parentheses(words), len(attached[0].split()))
-    quoted = [_inner(word) for word in words if word.kind in ("literal", "dollar")]
+    # What people say in a comment needs nothing.
+    texts = () if outline.startswith("COMMENT") else ("literal", "dollar")
+    quoted = [_inner(word) for word in words if word.kind in texts]
     for text in (statement.sql, *quoted):
         chains = list(_chains(list(tokens(text))))
         piece.mentions |= set(chains)

@@ -60,6 +60,7 @@ def around(table: LoadedTable, steps: Sequence[LoadStep], replay: str | None, ve
             after.append(f"{words} NOT VALID" if has_not_valid else words)
             if has_not_valid:
                 after.append(f"ALTER TABLE {name} VALIDATE CONSTRAINT {key.constraint.name}")
+            after += key.constraint.then
     if "triggers off" in steps:
         after += [replay] if replay else []
         after.append(f"ALTER TABLE {name} ENABLE TRIGGER USER")

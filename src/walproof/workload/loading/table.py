@@ -38,7 +38,8 @@ class Definition:
     sql: str
     """For an index the whole statement, for a constraint what follows its name."""
     then: tuple[str, ...] = ()
-    """Statements that bring back what goes with it: indexes of partitions."""
+    """Statements that bring back what goes with it: indexes of partitions, comments, statistics targets,
+    CLUSTER ON and REPLICA IDENTITY."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,27 +118,63 @@ SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid), i.indexrelid
                     WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
  ORDER BY i.indexrelid
 """
-_CONSTRAINTS = """
-SELECT quote_ident(conname), pg_get_constraintdef(oid), conindid FROM pg_constraint
- WHERE conrelid = %s AND contype IN ('p', 'u', 'x') ORDER BY contype, oid
+_KEY_SQL = """
+       CASE WHEN k.contype IN ('p', 'u') AND c.reloptions IS NOT NULL
+            THEN regexp_replace(pg_get_constraintdef(k.oid), '( DEFERRABLE( INITIALLY DEFERRED)?)?$',
+                                ' WITH (' || array_to_string(c.reloptions, ', ') || ')\\1')
+            ELSE pg_get_constraintdef(k.oid) END
 """
-_OF_PARTITIONS = """
+"""What follows a constraint's name, with its index's storage parameters, which the server leaves out."""
+_CONSTRAINTS = f"""
+SELECT quote_ident(k.conname), {_KEY_SQL}, k.conindid
+  FROM pg_constraint k JOIN pg_class c ON c.oid = k.conindid
+ WHERE k.conrelid = %s AND k.contype IN ('p', 'u', 'x') ORDER BY k.contype, k.oid
+"""
+_THEN = f"""
+WITH tree AS (
+  SELECT %s::oid AS oid, NULL::regclass AS parent, 0 AS level
+   UNION ALL
+  SELECT relid, parentrelid, level FROM pg_partition_tree(%s::oid::regclass) WHERE level > 0
+)
 SELECT s.sql
-  FROM pg_partition_tree(%s::oid::regclass) t
-  LEFT JOIN pg_constraint k ON k.conindid = t.relid AND k.contype IN ('p', 'u', 'x')
+  FROM tree t
+  JOIN pg_index i ON i.indexrelid = t.oid
+  JOIN pg_class c ON c.oid = t.oid
+  LEFT JOIN pg_constraint k ON k.conindid = t.oid AND k.contype IN ('p', 'u', 'x')
  CROSS JOIN LATERAL (
-   SELECT 1, CASE WHEN k.oid IS NULL THEN pg_get_indexdef(t.relid)
-                  ELSE format('ALTER TABLE ONLY %%s ADD CONSTRAINT %%I %%s', k.conrelid::regclass, k.conname,
-                              pg_get_constraintdef(k.oid)) END
+   SELECT 1, CASE WHEN k.oid IS NULL THEN pg_get_indexdef(t.oid)
+                  ELSE format('ALTER TABLE ONLY %%s ADD CONSTRAINT %%I %%s', i.indrelid::regclass, k.conname,
+                              {_KEY_SQL}) END
+    WHERE t.level > 0
     UNION ALL
-   SELECT 2, format('ALTER INDEX %%s ATTACH PARTITION %%s', t.parentrelid, t.relid)
+   SELECT 2, format('ALTER INDEX %%s ATTACH PARTITION %%s', t.parent, t.oid::regclass) WHERE t.level > 0
+    UNION ALL
+   SELECT 3, format('ALTER INDEX %%s ALTER COLUMN %%s SET STATISTICS %%s', t.oid::regclass, a.attnum,
+                    a.attstattarget)
+     FROM pg_attribute a WHERE a.attrelid = t.oid AND a.attstattarget >= 0
+    UNION ALL
+   SELECT 4, format('ALTER TABLE %%s CLUSTER ON %%I', i.indrelid::regclass, c.relname) WHERE i.indisclustered
+    UNION ALL
+   SELECT 5, format('ALTER TABLE ONLY %%s REPLICA IDENTITY USING INDEX %%I', i.indrelid::regclass, c.relname)
+    WHERE i.indisreplident
+    UNION ALL
+   SELECT 6, format('COMMENT ON INDEX %%s IS %%L', t.oid::regclass, obj_description(t.oid, 'pg_class'))
+    WHERE obj_description(t.oid, 'pg_class') IS NOT NULL
+    UNION ALL
+   SELECT 7, format('COMMENT ON CONSTRAINT %%I ON %%s IS %%L', k.conname, i.indrelid::regclass,
+                    obj_description(k.oid, 'pg_constraint'))
+    WHERE obj_description(k.oid, 'pg_constraint') IS NOT NULL
  ) s(number, sql)
- WHERE t.level > 0 ORDER BY t.level, t.relid, s.number
+ ORDER BY t.level, t.oid, s.number, s.sql
 """
-"""The index of a partitioned table is made for the table alone (ON ONLY), and is valid when one of each
-partition is attached to it. This keeps their names, as pg_dump does."""
+"""What DROP takes and the definition of an index does not bring back. The index of a partitioned table is
+made for the table alone (ON ONLY), and is valid when one of each partition is attached to it. This keeps
+their names, as pg_dump does."""
 _FOREIGN_KEYS = """
-SELECT quote_ident(k.conname), pg_get_constraintdef(k.oid), k.confrelid::regclass::text,
+SELECT quote_ident(k.conname), pg_get_constraintdef(k.oid),
+       array(SELECT format('COMMENT ON CONSTRAINT %%I ON %%s IS %%L', k.conname, k.conrelid::regclass, d)
+               FROM obj_description(k.oid, 'pg_constraint') d WHERE d IS NOT NULL),
+       k.confrelid::regclass::text,
        array(SELECT quote_ident(a.attname) FROM unnest(k.conkey) WITH ORDINALITY u(n, o)
               JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.o),
        array(SELECT quote_ident(a.attname) FROM unnest(k.confkey) WITH ORDINALITY u(n, o)
@@ -181,8 +218,8 @@ def read_table(session: Session, name: str) -> LoadedTable:
         indexes=_with_index(session, _INDEXES, oid),
         key_constraints=_with_index(session, _CONSTRAINTS, oid),
         foreign_keys=tuple(
-            ForeignKey(Definition(name, sql), tuple(columns), target, tuple(theirs))
-            for name, sql, target, columns, theirs in session.execute(_FOREIGN_KEYS, (oid,))
+            ForeignKey(Definition(name, sql, tuple(then)), tuple(columns), target, tuple(theirs))
+            for name, sql, then, target, columns, theirs in session.execute(_FOREIGN_KEYS, (oid,))
         ),
         triggers=tuple(str(row[0]) for row in session.execute(_TRIGGERS, (oid,))),
         is_partitioned=kind == "p",
@@ -195,7 +232,7 @@ def read_table(session: Session, name: str) -> LoadedTable:
 def _with_index(session: Session, query: str, table: int) -> tuple[Definition, ...]:
     """The indexes of a table, or its constraints that have one, with what goes with each."""
     return tuple(
-        Definition(name, sql, tuple(str(row[0]) for row in session.execute(_OF_PARTITIONS, (index,))))
+        Definition(name, sql, tuple(str(row[0]) for row in session.execute(_THEN.encode(), (index, index))))
         for name, sql, index in session.execute(query.encode(), (table,)).fetchall()
     )
 
