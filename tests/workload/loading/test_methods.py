@@ -455,6 +455,32 @@ def test_what_goes_with_an_index_is_there_again(chosen: Install, workspace: Work
         assert read_table(session, "r") != table
 
 
+TRIGGERS = """
+CREATE TABLE noted (id int PRIMARY KEY);
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+CREATE TRIGGER "Always" BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION f();
+CREATE TRIGGER replica BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION f();
+CREATE TRIGGER usual BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION f();
+CREATE TRIGGER old BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION f();
+ALTER TABLE noted ENABLE ALWAYS TRIGGER "Always", ENABLE REPLICA TRIGGER replica, DISABLE TRIGGER old;
+"""
+
+
+def test_triggers_are_enabled_as_they_were(embedded: Install, workspace: Workspace) -> None:
+    """One that was disabled stays so."""
+    off = _variants({"off": {"steps": ["triggers off"]}})
+    plan = load_plan(embedded, TRIGGERS, "noted", off, 100, replay="SELECT 1")
+    query = "SELECT tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY tgname"
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared), connect(cluster) as session:
+        before, table = session.execute(query).fetchall(), read_table(session, "noted")
+        assert {enabled for _, enabled in before} == {"A", "R", "O", "D"}
+        method = plan.variants[0].conditions_as(LoadMethod)
+        TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
+        assert session.execute(query).fetchall() == before
+        session.execute('ALTER TABLE noted ENABLE TRIGGER "Always"')
+        assert read_table(session, "noted") != table
+
+
 def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Workspace) -> None:
     """What would take or endanger them is refused; what is loaded is checked together with them."""
     methods: dict[str, dict[str, Any]] = {

@@ -17,6 +17,8 @@ _MERGE_FROM = 150000
 _NOT_VALID_FROM = 180000
 """First version in which a foreign key of a partitioned table may be NOT VALID (commit b663b9436e)."""
 
+_ENABLE = {"O": "ENABLE", "A": "ENABLE ALWAYS", "R": "ENABLE REPLICA"}
+
 
 @dataclass(frozen=True, slots=True)
 class Around:
@@ -34,7 +36,8 @@ def around(table: LoadedTable, steps: Sequence[LoadStep], replay: str | None, ve
     after: list[str] = []
     name = table.name
     if "triggers off" in steps:
-        before.append(f"ALTER TABLE {name} DISABLE TRIGGER USER")
+        # By name: ENABLE TRIGGER USER would wake those that are disabled, and forget ALWAYS and REPLICA.
+        before += [f"ALTER TABLE {name} DISABLE TRIGGER {trigger.name}" for trigger in table.triggers]
     if "late foreign keys" in steps:
         before += [f"ALTER TABLE {name} DROP CONSTRAINT {key.constraint.name}" for key in table.foreign_keys]
     if "late indexes" in steps:
@@ -63,7 +66,10 @@ def around(table: LoadedTable, steps: Sequence[LoadStep], replay: str | None, ve
             after += key.constraint.then
     if "triggers off" in steps:
         after += [replay] if replay else []
-        after.append(f"ALTER TABLE {name} ENABLE TRIGGER USER")
+        after += [
+            f"ALTER TABLE {name} {_ENABLE[trigger.enabled]} TRIGGER {trigger.name}"
+            for trigger in table.triggers
+        ]
     return Around(
         tuple(before),
         (f"TRUNCATE {name}",) if "truncate" in steps else (),

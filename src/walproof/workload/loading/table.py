@@ -53,6 +53,15 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadedTrigger:
+    """A trigger of the user's that is enabled."""
+
+    name: str
+    enabled: str
+    """pg_trigger.tgenabled: ``O`` as usual, ``A`` always, ``R`` on replicas."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedTable:
     """A table into which rows are loaded. Names are quoted where SQL needs it."""
 
@@ -67,8 +76,7 @@ class LoadedTable:
     key_constraints: tuple[Definition, ...]
     """Primary keys, unique and exclusion constraints: each has an index."""
     foreign_keys: tuple[ForeignKey, ...]
-    triggers: tuple[str, ...]
-    """Names of the user's own triggers that are enabled."""
+    triggers: tuple[LoadedTrigger, ...]
     is_partitioned: bool
     is_referenced: bool
     """Another table has a foreign key to it."""
@@ -183,7 +191,7 @@ SELECT quote_ident(k.conname), pg_get_constraintdef(k.oid),
  WHERE k.conrelid = %s AND k.contype = 'f' AND k.conparentid = 0 ORDER BY k.oid
 """
 _TRIGGERS = """
-SELECT quote_ident(tgname) FROM pg_trigger
+SELECT quote_ident(tgname), tgenabled::text FROM pg_trigger
  WHERE tgrelid = %s AND NOT tgisinternal AND tgenabled <> 'D' ORDER BY tgname
 """
 
@@ -221,7 +229,7 @@ def read_table(session: Session, name: str) -> LoadedTable:
             ForeignKey(Definition(name, sql, tuple(then)), tuple(columns), target, tuple(theirs))
             for name, sql, then, target, columns, theirs in session.execute(_FOREIGN_KEYS, (oid,))
         ),
-        triggers=tuple(str(row[0]) for row in session.execute(_TRIGGERS, (oid,))),
+        triggers=tuple(LoadedTrigger(*row) for row in session.execute(_TRIGGERS, (oid,))),
         is_partitioned=kind == "p",
         is_referenced=bool(is_referenced),
     )
@@ -242,7 +250,7 @@ def _check(table: LoadedTable) -> None:
     definitions = [*table.indexes, *table.key_constraints, *(key.constraint for key in table.foreign_keys)]
     named = [("table", table.name), *(("column", column.name) for column in table.columns)]
     named += [("index or constraint", definition.name) for definition in definitions]
-    named += [("trigger", trigger) for trigger in table.triggers]
+    named += [("trigger", trigger.name) for trigger in table.triggers]
     named += [("type", column.type) for column in table.columns]
     for key in table.foreign_keys:
         named += [

@@ -335,5 +335,5 @@ def _parts(table: LoadedTable) -> set[str]:
     return (
         {f"{definition.name}: {definition.sql}" for definition in definitions}
         | {statement for definition in definitions for statement in definition.then}
-        | {f"trigger {name}" for name in table.triggers}
+        | {f"trigger {trigger.name}, enabled {trigger.enabled}" for trigger in table.triggers}
     )
