@@ -32,7 +32,8 @@ class Candidate(NamedTuple):
 
 
 DEFAULT = Candidate(())
-"""The candidate that sets nothing. Every ratio is to this candidate or to the incumbent."""
+"""The candidate that sets nothing. Every ratio is to this candidate or to the incumbent, also where it breaks
+a promise."""
 STOPPED = "Stopped on request"
 """How the note of a tuning begins that somebody ended before it was over."""
 
@@ -156,6 +157,8 @@ class Step:
     as_recorded: bool = False
     """Whether the load before a crash has about as many transactions as the recording. The simulation can
     then be compared with what is measured, including whole checkpoint cycles."""
+    is_default_ruled_out: bool = False
+    """Whether the default breaks a promise: it is run to compare others with it, and is never the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +255,11 @@ class TuningFacts:
     notes: tuple[str, ...] = field(default=())
     answer_s: float = 0.0
     """Wall time that making the last answer will take, if known."""
+
+    @property
+    def is_default_ruled_out(self) -> bool:
+        """Whether the default is only what others are compared with, as far as the steps say."""
+        return any(step.is_default_ruled_out for step in self.steps)
 
     def hosts(self, step: int) -> tuple[str, ...]:
         """Hosts that measured the step in parallel; empty if this machine alone did."""

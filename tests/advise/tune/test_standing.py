@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TrialAnswer
 
 COMPRESSED, DELAYED = Candidate.of({"wal_compression": "lz4"}), Candidate.of({"commit_delay": "100"})
 BOTH = Candidate.of({**COMPRESSED.conf, **DELAYED.conf})
-GAINS = {DEFAULT: 0.0, COMPRESSED: 0.1, DELAYED: 0.06, BOTH: 0.16}
+SLOWER = Candidate.of({"max_wal_size": "4GB"})
+GAINS = {SLOWER: -0.2, DEFAULT: 0.0, COMPRESSED: 0.1, DELAYED: 0.06, BOTH: 0.16}
 
 
 def facts_of(*steps: tuple[Purpose, int, tuple[Candidate, ...]]) -> TuningFacts:
@@ -36,6 +38,15 @@ def test_before_anything_was_compared_the_defaults_are_best() -> None:
     found = standing(facts_of())
     assert (found.candidate, found.ratio, found.left_s) == (DEFAULT, None, 1980.0)
     assert say_standing(found, "tps") == "best so far: the defaults"
+
+
+def test_defaults_that_break_a_promise_are_not_the_best_so_far() -> None:
+    facts = facts_of((Purpose.SCREEN, 1, (DEFAULT, SLOWER)))
+    broken = replace(facts, steps=tuple(replace(step, is_default_ruled_out=True) for step in facts.steps))
+    assert standing(facts).candidate == DEFAULT
+    assert say_standing(standing(broken), "tps").startswith("best so far: max_wal_size=4GB: about 0.")
+    recorded = replace(broken, steps=broken.steps[:1], measured=broken.measured[:1])
+    assert say_standing(standing(recorded), "tps") == "nothing that keeps the promises was measured yet"
 
 
 def test_what_never_ran_beside_the_defaults_has_its_ratio_all_the_same() -> None:

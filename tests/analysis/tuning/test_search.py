@@ -15,6 +15,7 @@ from tests.analysis.tuning import synthetic
 from tests.analysis.tuning.synthetic import FACTORS, flat, limited, peaked, plan_of
 from walproof.analysis.tuning import race
 from walproof.analysis.tuning.budget import ENDS
+from walproof.analysis.tuning.lines import LineVerdict, outcome
 from walproof.analysis.tuning.search import TuneSearch
 from walproof.facts.tuning import (
     DEFAULT,
@@ -405,3 +406,35 @@ def test_candidates_of_a_toggled_screen_that_failed_are_screened_on_fresh_server
     assert not race.replay(after).dropped, (
         "who failed alone is dropped, and that start was not one candidate's"
     )
+
+
+@pytest.mark.parametrize("trials", [8, 110])
+def test_defaults_that_break_a_promise_are_only_compared_with(trials: int) -> None:
+    """Every size that keeps it is slower: the best of these is the answer, and its gain is below 1."""
+
+    def log(values: Mapping[str, str]) -> float:
+        slower = {"1GB": 0.0, "4GB": -0.3, "16GB": -0.6}[values["max_wal_size"]]
+        return slower + (0.1 if values["wal_compression"] == "lz4" else 0.0)
+
+    made = synthetic.synthetic(FACTORS, log, noise=0.01)
+    broken = frozenset(each for each in made.truth if "max_wal_size" not in each.conf)
+    table = replace(made, ruled_out=broken)
+    plan = plan_of(FACTORS, trials=trials, seed=1)
+    *_, facts = tuned(table, plan, TuneSearch(table.judge))
+    assert all(broken.isdisjoint({*step.candidates} - {DEFAULT}) for step in facts.steps)
+    found = outcome(facts, table.judge)
+    assert not found.defaults_are_best
+    assert found.advised.conf["max_wal_size"] in ("4GB", "16GB")
+    if trials < 100:
+        return
+    assert found.advised == Candidate.of({"max_wal_size": "4GB", "wal_compression": "lz4"})
+    assert [step.purpose for step in facts.steps if step.purpose in (Purpose.FINAL, Purpose.CRASH)]
+    assert found.gain is not None
+    assert found.gain < 1
+    (kept,) = [line for line in found.lines if line.setting == "max_wal_size"]
+    assert kept.verdict is LineVerdict.SAFETY
+    for count in range(len(facts.steps)):
+        measured = tuple(trial for trial in facts.measured if trial.step <= count)
+        spent = table.trial_s * len(measured)
+        earlier = replace(facts, steps=facts.steps[:count], measured=measured, spent_s=spent)
+        assert TuneSearch(table.judge).ask(earlier) == facts.steps[count]

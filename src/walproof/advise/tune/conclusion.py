@@ -50,10 +50,12 @@ def conclude(
             return Conclusion.NONE_KEEPS, "; ".join(broken)
         return Conclusion.DEFAULTS, "no other configuration keeps the promises"
     if default_broken:
+        limit = facts.plan.objective.limit
+        within = "" if limit is None else f" within the limit of --no-worse ({limit[0]})"
         return (
             Conclusion.UNDECIDED,
-            "the defaults do not keep the promises, and of the configurations that do, none was shown to be "
-            "better than the defaults",
+            "the defaults do not keep the promises, and of the configurations that do, none was "
+            f"measured{within}",
         )
     return _compared(facts, found, tried)
 

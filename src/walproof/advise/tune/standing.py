@@ -23,6 +23,8 @@ class Standing:
     interval: Interval | None
     left_s: float
     """Time left of the budget."""
+    is_ruled_out: bool = False
+    """Whether the candidate breaks a promise: the default, before anything else was measured."""
 
 
 def standing(facts: TuningFacts) -> Standing:
@@ -30,9 +32,10 @@ def standing(facts: TuningFacts) -> Standing:
     best = _incumbent(facts)
     left = max(0.0, facts.plan.budget_s - facts.spent_s)
     found = Blocks(objective_values(facts)).estimate(best, DEFAULT)
+    is_ruled_out = best == DEFAULT and facts.is_default_ruled_out
     if found is None:
-        return Standing(best, None, None, left)
-    return Standing(best, math.exp(found.mean), found.interval(), left)
+        return Standing(best, None, None, left, is_ruled_out)
+    return Standing(best, math.exp(found.mean), found.interval(), left, is_ruled_out)
 
 
 def _incumbent(facts: TuningFacts) -> Candidate:
@@ -46,6 +49,8 @@ def _incumbent(facts: TuningFacts) -> Candidate:
 
 def say_standing(found: Standing, metric: str) -> str:
     """``best so far: wal_compression=lz4: 1.12x (1.08 to 1.16) the default's tps``."""
+    if found.is_ruled_out:
+        return "nothing that keeps the promises was measured yet"
     if found.candidate == DEFAULT:
         return "best so far: the defaults"
     if found.ratio is None:

@@ -2,7 +2,8 @@
 
 Gains are ratios by which the objective is better: 1.2 is 20 % more throughput, or latency divided by 1.2.
 If the chosen conf is not proven to be better than the default, or is beyond the limit of the second metric,
-the defaults are best on this machine.
+the defaults are best on this machine. Where the default breaks a promise, the best of what keeps all of them
+is advised, and its gain may be below 1.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class TuningOutcome:
     """The configuration before lines were dropped."""
     defaults_are_best: bool
     """Whether nothing was shown to be better than the default, or only what is beyond the second metric's
-    limit."""
+    limit; where the default breaks a promise, whether nothing else was measured within that limit."""
     is_final: bool
     """Whether the final step was measured; if not, this is the best so far."""
     gain: float | None
@@ -144,8 +145,13 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
     interval = compared.interval(level) if compared is not None else None
     is_better = (
         short != DEFAULT
-        # While there is more to come the best so far is shown, proven or not.
-        and (is_proven(facts, short, level) or (final is None and not _is_concluded(facts, search)))
+        # While there is more to come the best so far is shown, proven or not; and a default that breaks a
+        # promise is no answer, so that the best of the others is, whatever it gives.
+        and (
+            facts.is_default_ruled_out
+            or is_proven(facts, short, level)
+            or (final is None and not _is_concluded(facts, search))
+        )
         and not is_beyond(facts, ratio(second))
     )
     advised = short if is_better else DEFAULT

@@ -54,9 +54,12 @@ def is_proven(facts: TuningFacts, conf: Candidate, level: float = LEVEL) -> bool
 
 
 def is_advisable(facts: TuningFacts, conf: Candidate) -> bool:
-    """Whether the configuration is proven to be better, and was not seen beyond the second metric's limit."""
+    """Whether the configuration is proven to be better, and was not seen beyond the second metric's limit.
+
+    Where the default breaks a promise nothing has to be better than it.
+    """
     step = compared_with_default(facts, conf)
-    if step is None or not is_proven(facts, conf):
+    if step is None or not (facts.is_default_ruled_out or is_proven(facts, conf)):
         return False
     second = second_against_default(facts, step, conf)
     return not is_beyond(facts, ratio(second))

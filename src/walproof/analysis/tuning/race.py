@@ -59,18 +59,25 @@ class RaceBatch:
 
 
 def replay(facts: TuningFacts) -> Race:
-    """The state of the race, from its steps alone."""
+    """The state of the race, from its steps alone.
+
+    A default that breaks a promise is never the incumbent, unless nothing else was measured.
+    """
     failed = _failed(facts)
     values = searching_values(facts)
     space = Space(facts.plan)
     racing = [candidate for candidate in values.candidates if candidate not in failed]
     beyond = second_limit(facts, searching_steps(facts))
     able = [
-        candidate for candidate in racing if space.holds(candidate) and (beyond(candidate) or 0) <= 0
+        candidate
+        for candidate in racing
+        if space.holds(candidate)
+        and (beyond(candidate) or 0) <= 0
+        and not (candidate == DEFAULT and facts.is_default_ruled_out)
     ] or [DEFAULT]
     means = Model(space, values).guess(able).means.tolist()
     best = max(range(len(able)), key=lambda at: means[at])
-    incumbent = able[best] if means[best] > 0 else DEFAULT
+    incumbent = able[best] if means[best] > 0 or facts.is_default_ruled_out else DEFAULT
     blocks = Blocks(values)
     below = {candidate for candidate in racing if _is_below(blocks.estimate(candidate, incumbent))}
     return Race(incumbent, frozenset(failed | below))

@@ -2,7 +2,8 @@
 
 Every factor's effect is then estimated from all trials and not just from two of its own: with eleven factors,
 twelve trials show each effect as well as seventy would with one factor at a time. What a limit rules out is
-not run: factors go back to their defaults, one at a time, until the row keeps its promises.
+not run: factors go back to their defaults, one at a time, until the row keeps its promises. Where the
+defaults themselves break one, rows have the fewest lines that keep it.
 """
 
 from __future__ import annotations
@@ -47,9 +48,15 @@ def one_at_a_time(
 
 
 def fraction(
-    space: Space, settings: Sequence[str], admits: Callable[[Candidate], bool]
+    space: Space,
+    settings: Sequence[str],
+    admits: Callable[[Candidate], bool],
+    least: Candidate = DEFAULT,
 ) -> Iterator[Candidate]:
-    """The rows of the design as candidates; a factor with several choices takes each of them in turn."""
+    """The rows of the design as candidates; a factor with several choices takes each of them in turn.
+
+    ``least``: lines that rows are given which break a promise without them.
+    """
     turns = dict.fromkeys(settings, 0)
     seen: set[Candidate] = {DEFAULT}
     for row in plackett_burman(len(settings)):
@@ -60,17 +67,26 @@ def fraction(
                 choices = _spread_out([choice for choice in factor.choices if choice != factor.default])
                 values[name] = choices[turns[name] % len(choices)]
                 turns[name] += 1
-        candidate = repaired(space, values, admits)
+        candidate = repaired(space, values, admits, least)
         if candidate not in seen:
             seen.add(candidate)
             yield candidate
 
 
-def repaired(space: Space, values: dict[str, str], admits: Callable[[Candidate], bool]) -> Candidate:
-    """The candidate with those values, of which just enough are given back, one by one, to keep promises."""
+def repaired(
+    space: Space, values: dict[str, str], admits: Callable[[Candidate], bool], least: Candidate = DEFAULT
+) -> Candidate:
+    """The candidate with those values, of which just enough are given back, one by one, to keep promises.
+
+    ``least``: lines that it is given if it breaks a promise without them, and that it keeps then.
+    """
     candidate = space.candidate(values)
-    while candidate != DEFAULT and not admits(candidate):
-        lines = [name for name, _ in candidate.settings]
+    if not admits(candidate):
+        candidate = space.candidate(values | least.conf)
+    while not admits(candidate):
+        lines = [name for name, _ in candidate.settings if name not in least.conf]
+        if not lines:
+            return least
         fewer = [space.without(candidate, name) for name in lines]
         candidate = next((shorter for shorter in fewer if admits(shorter)), fewer[-1])
     return candidate

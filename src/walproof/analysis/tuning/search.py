@@ -77,9 +77,10 @@ class TuneSearch:
         return None
 
     def admits(self, candidate: Candidate) -> bool:
-        """Whether a candidate is predicted to keep every promise; the default is always run."""
-        if candidate == DEFAULT:
-            return True
+        """Whether a candidate is predicted to keep every promise.
+
+        The default is run in any case: others are compared with it.
+        """
         if candidate not in self._broken:
             self._broken[candidate] = bool(self._judge(candidate)[1])
         return not self._broken[candidate]
@@ -146,7 +147,7 @@ class TuneSearch:
         screened = toggled if any(step.number in answered for step in done) else []
         left = [name for name in space.searched if name not in screened][: PRIMES[-1]]
         rows = (
-            [candidate for candidate in fraction(space, left, self.admits) if candidate not in starts]
+            [each for each in fraction(space, left, self.admits, self._least(space)) if each not in starts]
             if left
             else []
         )
@@ -260,7 +261,7 @@ class TuneSearch:
             return None
         short = self.short(facts)
         advised = short if is_advisable(facts, short) else DEFAULT
-        if advised == DEFAULT and self._judge(DEFAULT)[1]:
+        if advised == DEFAULT and not self.admits(DEFAULT):
             return None  # nobody will run the defaults where they break a promise
         trials = BudgetClock.of(facts).trials_until(Purpose.FLUSH)
         devices = DEVICES[: max(0, trials // FLUSH_ROUNDS - 1)]
@@ -276,10 +277,16 @@ class TuneSearch:
             devices=devices,
         )
 
+    def _least(self, space: Space) -> Candidate:
+        """A change of the default that keeps every promise, if the default does not."""
+        admitted = (other for other in space.neighbours(DEFAULT) if self.admits(other))
+        return DEFAULT if self.admits(DEFAULT) else next(admitted, DEFAULT)
+
     def _is_confirmed(self, facts: TuningFacts) -> bool:
-        """Whether the winner was faster than the default when both were measured anew; true before that."""
+        """Whether the winner was faster than the default when both were measured anew; true before that, and
+        where the default cannot be the answer."""
         step = race.latest(facts, Purpose.CONFIRM)
-        if step is None:
+        if step is None or facts.is_default_ruled_out:
             return True
         log = mean_log(objective_values(facts, [step.number]), step.candidates[1], DEFAULT)
         return log is not None and log > 0
@@ -298,7 +305,17 @@ class TuneSearch:
         first, *others = candidates
         if space is not None and others and all(space.is_toggled(other, first) for other in others):
             design = "toggled"
-        return Step(number, purpose, tuple(candidates), rounds, _seed(facts, purpose.value), design, why)
+        return Step(
+            number,
+            purpose,
+            tuple(candidates),
+            rounds,
+            _seed(facts, purpose.value),
+            design,
+            why,
+            # The judge knows nothing before the load was recorded.
+            is_default_ruled_out=purpose is not Purpose.RECORD and not self.admits(DEFAULT),
+        )
 
 
 def _acts_at_checkpoints(candidate: Candidate) -> bool:

@@ -86,6 +86,8 @@ def conf_text(answer: TuneAnswer, facts: TuningFacts, made: Pasted) -> str:
     objective = OBJECTIVES[facts.plan.objective.metric]
     gain = gained(answer.outcome.gain, answer.outcome.interval, answer.outcome.rounds)
     worth = f"{objective}: {gain} as good as with the defaults"
+    if answer.outcome.gain is None and facts.is_default_ruled_out:
+        worth = f"{objective}: the best of what keeps the promises; not compared with the defaults"
     if answer.why_default is not None:
         worth = f"{objective}: the defaults are best; {answer.why_default}"
     rows = [f"# walproof tune: {promises_text(facts.plan.promises)}", f"# {worth}"]

@@ -214,7 +214,9 @@ def standing_table(facts: TuningFacts) -> Table | None:
     rows = []
     for candidate in sorted(seen, key=lambda each: (each != incumbent, each in left)):
         state = left.get(candidate, "racing")
-        if candidate == incumbent:
+        if candidate == DEFAULT and facts.is_default_ruled_out:
+            state = "breaks a promise"
+        elif candidate == incumbent:
             state = "incumbent" if candidate == DEFAULT else f"incumbent since step {since}"
         estimate = blocks.estimate(candidate, DEFAULT)
         mean, interval = (None, None) if estimate is None else (math.exp(estimate.mean), estimate.interval())

@@ -154,10 +154,10 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             where = "the best so far, not yet compared on servers by which nothing was chosen"
         said = "" if not (open_ := unproven_text(answer)) else f", {open_}"
         gain = gained(outcome.gain, outcome.interval, outcome.rounds)
-        found.append(
-            f"{count} {'line' if count == 1 else 'lines'}{said}: {objective} {gain} as good as with the "
-            f"defaults ({where})."
-        )
+        worth = f"{objective} {gain} as good as with the defaults ({where})"
+        if outcome.gain is None and facts.is_default_ruled_out:
+            worth = f"the best {objective} of what keeps the promises, {where}"
+        found.append(f"{count} {'line' if count == 1 else 'lines'}{said}: {worth}.")
         if (text := _own_sentence(facts, answer)) is not None:
             found.append(text)
         if outcome.expected is not None:
@@ -187,7 +187,10 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         )
     found.append(f"Promised: {promises_text(promises)}.")
     if answer.default_broken and answer.conclusion is not Conclusion.NONE_KEEPS:
-        found.append(f"The defaults themselves would not keep that ({_broken(answer.default_broken)}).")
+        is_reference = "" if answer.conf == DEFAULT else ", and are only what it is compared with"
+        found.append(
+            f"The defaults themselves would not keep that ({_broken(answer.default_broken)}){is_reference}."
+        )
     if answer.own_broken:
         broken = _broken(answer.own_broken)
         found.append(f"Your own configuration would not keep it ({broken}), and was not run.")
