@@ -87,6 +87,13 @@ def test_processors() -> None:
     ]
     assert said(FindingKind.CPU, {"host_cpu_busy_share": 0.95}) == ["the CPU is the limit: host busy 95 %"]
     assert said(FindingKind.CPU, facts | {"host_cpu_busy_share": 0.6}) == []
+    assert said(FindingKind.CPU, facts | {"host_cpu_busy_s": 21.0})
+    others = facts | {"host_cpu_busy_s": 195.0}
+    assert said(FindingKind.CPU, others) == []
+    assert said(FindingKind.OTHERS, others) == [
+        "other programs keep the CPU busy: 90 % of the CPU time that the host spent (busy 98 %) is neither "
+        "the server's nor the load generator's; measure on a quiet machine"
+    ]
     assert said(FindingKind.CPU, {"cpu_s.pgbench": 5.0}) == []
 
 

@@ -22,6 +22,8 @@ class FindingKind(Enum):
     """Transactions wait for a row lock, and how much of a gain is due to it."""
     CPU = "cpu"
     """The processors are the limit."""
+    OTHERS = "others"
+    """The processors are busy with other programs."""
     STEAL = "steal"
     """The hypervisor gave the processors to someone else."""
     DISK = "disk"

@@ -19,6 +19,8 @@ NOTABLE = 0.25
 """Share of active-backend samples from which a wait is worth a sentence."""
 BUSY = 0.90
 """Share of the window from which a disk or the processors count as the limit."""
+_OWN_CPU = 0.5
+"""Share of the host's CPU time below which the server and its load are not what keeps it busy."""
 
 # WalWrite belongs here: wal_sync_method=open_datasync flushes with the write itself, and LWLock:WALWrite is
 # held across both, and across the sleep of commit_delay, so backends queue on it for another's flush
@@ -68,12 +70,22 @@ def row_lock(case: Case) -> Finding | None:
 
 
 def processors(case: Case) -> Finding | None:
-    """The host's processors are busy; who uses them."""
+    """The host's processors are busy; who uses them. Without ``host_cpu_busy_s``, which older trials lack, it
+    is not known how much of that is not accounted for."""
     busy = case.mean.get("host_cpu_busy_share")
     if busy is None or busy < BUSY:
         return None
     kinds = {n.removeprefix("cpu_s."): v for n, v in case.mean.items() if n.startswith("cpu_s.")}
     total = sum(kinds.values())
+    busy_s = case.mean.get("host_cpu_busy_s")
+    if busy_s is not None and kinds and total < _OWN_CPU * busy_s:
+        sentence = (
+            f"other programs keep the CPU busy: {say_percent(1 - total / busy_s)} of the CPU time that the "
+            f"host spent (busy {say_percent(busy)}) is neither the server's nor the load generator's; "
+            "measure on a quiet machine"
+        )
+        evidence = {"host_cpu_busy_share": busy, "host_cpu_busy_s": busy_s}
+        return case.find(FindingKind.OTHERS, sentence, evidence)
     sentence = f"the CPU is the limit: host busy {say_percent(busy)}"
     users = sorted(kinds, key=lambda kind: -kinds[kind])[:3]
     spoken = [

@@ -27,7 +27,8 @@ _HOST = Path("/proc/stat")
 
 class CpuProbe:
     """Metrics: ``cpu_s.<kind>`` (seconds; kinds of `process_kind`, ``postmaster`` and ``pgbench``),
-    ``server_cpu_s`` (all kinds but pgbench), and shares of the machine's CPU time over the window:
+    ``server_cpu_s`` (all kinds but pgbench), ``host_cpu_busy_s`` (seconds in which the machine's processors
+    worked, for whatever program), and shares of the machine's CPU time over the window:
     ``host_cpu_busy_share``, ``host_cpu_iowait_share``, ``host_cpu_steal_share``.
 
     CPU that pgbench uses after its last reading, at most 0.5 s before its end, is missed.
@@ -96,8 +97,10 @@ def _host_shares(first: tuple[int, ...], last: tuple[int, ...]) -> dict[str, flo
     total = user + nice + system + idle + iowait + irq + softirq + steal
     if total == 0:
         return {}
+    busy = user + nice + system + irq + softirq
     return {
-        "host_cpu_busy_share": (user + nice + system + irq + softirq) / total,
+        "host_cpu_busy_s": busy * _TICK_S,
+        "host_cpu_busy_share": busy / total,
         "host_cpu_iowait_share": iowait / total,
         "host_cpu_steal_share": steal / total,
     }

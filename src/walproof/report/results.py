@@ -26,6 +26,7 @@ _LIMITS = {
     FindingKind.FLUSH: "WAL flush",
     FindingKind.LOCK: "row lock",
     FindingKind.CPU: "CPU",
+    FindingKind.OTHERS: "other programs",
     FindingKind.DISK: "disk",
     FindingKind.IDLE: "load generator",
     FindingKind.WAIT: "other waits",

@@ -13,8 +13,8 @@ from walproof.facts import Plan, Trial, TrialState
 from walproof.facts.tuning import Candidate, Step
 
 _LIMITS = (
-    FindingKind.FLUSH, FindingKind.LOCK, FindingKind.CPU, FindingKind.DISK, FindingKind.IDLE,
-    FindingKind.WAIT,
+    FindingKind.FLUSH, FindingKind.LOCK, FindingKind.CPU, FindingKind.OTHERS, FindingKind.DISK,
+    FindingKind.IDLE, FindingKind.WAIT,
 )  # fmt: skip
 
 
