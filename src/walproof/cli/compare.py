@@ -332,8 +332,15 @@ def _scripts(texts: Sequence[str] | None) -> list[ScriptTable]:
 
 
 def _script(text: str) -> dict[str, str | int]:
-    """``FILE[@WEIGHT]``, as pgbench's --file has it."""
+    """``FILE[@WEIGHT]``, as pgbench's --file has it. Raises StudyError."""
+    from walproof.errors import StudyError
+
     file, at, weight = text.rpartition("@")
-    if at and weight.isdigit():
+    if at and weight.isdecimal():
+        if int(weight) == 0:
+            raise StudyError(
+                f'the weight of script "{file}" is 0: it would never run',
+                hint="Leave it out, or give it a weight of 1 or more.",
+            )
         return {"file": file, "weight": int(weight)}
     return {"file": text}
