@@ -43,6 +43,25 @@ def test_the_plan_says_on_which_side_of_its_limit_a_second_metric_stays(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert words in done.stdout
+    # An unchanged configuration is at 1.
+    assert ("warning: the defaults themselves break" in done.stderr) == ("0.9 " in words)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("tps=nan", '--no-worse is "tps=nan"'),
+        ("tps=inf", '--no-worse is "tps=inf"'),
+        ("wal_bytes_per_txn=1.1", "--no-worse is about wal_bytes_per_txn, which is the objective"),
+    ],
+)
+def test_a_limit_that_means_nothing_is_refused(tmp_path: Path, given: str, words: str) -> None:
+    done = walproof(
+        "tune", "--load", str(shop(tmp_path)), "--objective", "wal_bytes_per_txn", "--no-worse", given,
+        "--dry-run", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert words in done.stderr
 
 
 def test_a_conf_with_folders_and_alter_system_is_read_as_a_whole(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def objective_of(given: TuneOptions, workload: Mapping[str, object]) -> Objective:
-    """The metric to improve. Raises SettingError, StudyError."""
+    """The metric to improve, with a warning of a limit that only a gain keeps. Raises SettingError,
+    StudyError."""
     for metric in (given.objective, *([given.no_worse.partition("=")[0]] if given.no_worse else [])):
         if metric not in LARGER_IS_BETTER:
             raise SettingError(
@@ -39,10 +42,18 @@ def objective_of(given: TuneOptions, workload: Mapping[str, object]) -> Objectiv
             ratio = float(text.removesuffix("x"))
         except ValueError:
             ratio = 0.0
-        if ratio <= 0:
+        if not 0 < ratio < math.inf:
             raise SettingError(
                 f'--no-worse is "{given.no_worse}"',
                 hint="Write METRIC=RATIO: latency_ms_p99=1.1 or tps=0.95.",
             )
+        if metric == given.objective:
+            raise SettingError(
+                f"--no-worse is about {metric}, which is the objective",
+                hint="Name another metric, or leave --no-worse out: nothing is advised that is not better.",
+            )
         limit = (metric, ratio)
-    return Objective(given.objective, LARGER_IS_BETTER[given.objective], limit)
+    found = Objective(given.objective, LARGER_IS_BETTER[given.objective], limit)
+    if found.beyond(0.0) > 0:
+        sys.stderr.write(f'warning: the defaults themselves break "{given.no_worse}": their ratio is 1\n')
+    return found
