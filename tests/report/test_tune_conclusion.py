@@ -23,6 +23,7 @@ from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TrialAnswer
 from walproof.platforms.registry import platform
 from walproof.report.tune.json import to_json
 from walproof.report.tune.names import gained
+from walproof.report.tune.page import to_html
 from walproof.report.tune.view import tune_view
 
 
@@ -104,6 +105,9 @@ def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: 
         "No configuration keeps the promises, not even the defaults: WAL disk 1.00 GB, allowed 13.3 MB."
     )
     assert "defaults are best" not in " ".join(told.summary)
+    page = to_html(tune_view(facts, found, replace(asked_of(facts), limits=()), platform("conf")))
+    assert "not measured: nothing is advised, and the defaults break a promise." in page
+    assert "Not measured: no step ran the defaults under load on fresh starts." in page
     assert json.loads(to_json(told))["defaults_are_best"] is False
 
 

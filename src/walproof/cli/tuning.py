@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walproof.advise.tune.answer import answer
-from walproof.advise.tune.crashes import CrashCheck, WalCheck, crash_checks, limits_now, wal_checks
+from walproof.advise.tune.crashes import (
+    CrashCheck,
+    WalCheck,
+    crash_checks,
+    limits_now,
+    shows_limits,
+    wal_checks,
+)
 from walproof.advise.tune.judge import LoadRecording, RecordedJudge
 from walproof.advise.tune.memory import allowed_bytes
 from walproof.advise.tune.space import Bounds, Capacity, SearchSpace, search_space
@@ -249,9 +256,7 @@ class Tuning:
     def _limits(self, taken: Sequence[StepTaken], conf: Candidate) -> tuple[tuple[str, str], ...]:
         """What limits the advised configuration in the last fresh step that measured it."""
         for step in reversed(taken):
-            others = (Purpose.CRASH, Purpose.RECORD, Purpose.FLUSH)
-            is_fresh = step.step.purpose not in others and step.step.design == "fresh"
-            if is_fresh and step.run is not None and conf in step.step.candidates:
+            if step.run is not None and shows_limits(step.step, conf):
                 run = self.conductor.store.run(step.run)
                 return limits_now(run.plan, self.conductor.store.trials(run.id), candidate_name(conf))
         return ()

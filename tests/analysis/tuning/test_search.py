@@ -98,6 +98,10 @@ def test_a_replay_goes_through_all_phases(replays: list[Replay]) -> None:
         assert purposes == list(Purpose)
         seeds = [step.seed for step in replay.facts.steps]
         assert len(set(seeds)) == len(seeds), "the final step's seed is its own"
+        (final,) = [step for step in replay.facts.steps if step.purpose is Purpose.FINAL]
+        assert final.why.startswith("what is advised, ")
+        assert ("without a line" in final.why) == (len(final.candidates) > 3)
+        assert "the user's own" not in final.why
 
 
 def test_a_resumed_tuning_asks_for_the_same_steps(table: Table, replays: list[Replay]) -> None:

@@ -10,7 +10,7 @@ from walproof.advise.tune.judge import RecordedJudge
 from walproof.advise.verdict import verdicts
 from walproof.analysis.summary import analyse
 from walproof.facts import Plan, Trial, TrialState
-from walproof.facts.tuning import Candidate, Step
+from walproof.facts.tuning import Candidate, Purpose, Step
 
 _LIMITS = (
     FindingKind.FLUSH, FindingKind.LOCK, FindingKind.CPU, FindingKind.OTHERS, FindingKind.DISK,
@@ -110,6 +110,12 @@ def wal_checks(
             )
         )
     return tuple(found)
+
+
+def shows_limits(step: Step, conf: Candidate) -> bool:
+    """Whether the step's trials show what limits the configuration: load on fresh starts, without a crash."""
+    others = (Purpose.CRASH, Purpose.RECORD, Purpose.FLUSH)
+    return step.purpose not in others and step.design == "fresh" and conf in step.candidates
 
 
 def limits_now(plan: Plan, trials: Sequence[Trial], variant: str) -> tuple[tuple[str, str], ...]:

@@ -231,7 +231,7 @@ class TuneSearch:
             if rounds >= least:
                 return self._step(
                     facts, Purpose.FINAL, candidates, rounds,
-                    "what is advised, with and without each line, on fresh starts that nothing was chosen by",
+                    f"{_compared(candidates, winner, short, own)} on fresh starts that nothing was chosen by",
                 )  # fmt: skip
         return None
 
@@ -316,6 +316,20 @@ class TuneSearch:
             # The judge knows nothing before the load was recorded.
             is_default_ruled_out=purpose is not Purpose.RECORD and not self.admits(DEFAULT),
         )
+
+
+def _compared(
+    candidates: Sequence[Candidate], winner: Candidate, short: Candidate, own: Candidate | None
+) -> str:
+    """What a final step compares, in words."""
+    parts = ["what is advised"]
+    if {*candidates} - {DEFAULT, winner, short, own}:
+        parts.append("the same without a line")
+    if winner in candidates and winner != short:
+        parts.append("the longer winner")
+    if own is not None and own != short:
+        parts.append("the user's own configuration")
+    return ", ".join([*parts, "the defaults"])
 
 
 def _acts_at_checkpoints(candidate: Candidate) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from walproof.advise.tune.answer import TuneAnswer
 from walproof.analysis.tuning.budget import BudgetClock
 from walproof.analysis.tuning.flush import OBJECTIVES, flush_gains
 from walproof.analysis.tuning.race import latest
-from walproof.facts.tuning import Purpose, TuningFacts
+from walproof.analysis.tuning.search import FLUSH_ROUNDS
+from walproof.facts.tuning import DEFAULT, STOPPED, Purpose, TuningFacts
 from walproof.report.blocks import Block, Column, Paragraph, Table, text_cells
 from walproof.report.numbers import UNKNOWN, ratio
 from walproof.report.tune.names import name_of
@@ -17,13 +19,13 @@ _NOTE = (
 )
 
 
-def flush_blocks(facts: TuningFacts, device: str | None) -> list[Block]:
+def flush_blocks(facts: TuningFacts, answer: TuneAnswer, device: str | None) -> list[Block]:
     """The table, or the reason. ``device``: emulated disk of the whole tuning; None for the real disk."""
     if facts.plan.objective.metric not in OBJECTIVES:
         return []
     step = latest(facts, Purpose.FLUSH)
     if step is None:
-        return [Paragraph(_not_measured(facts), terminal=True)]
+        return [Paragraph(_not_measured(facts, answer), terminal=True)]
     known = {gain.device: gain for gain in flush_gains(facts)}
     rows = [
         (
@@ -39,9 +41,14 @@ def flush_blocks(facts: TuningFacts, device: str | None) -> list[Block]:
     return [Table(title, columns, tuple(text_cells(row) for row in rows), _NOTE)]
 
 
-def _not_measured(facts: TuningFacts) -> str:
+def _not_measured(facts: TuningFacts, answer: TuneAnswer) -> str:
     trial = format_duration(BudgetClock.of(facts).trial_s)
+    why = f"the budget had no room for {2 * FLUSH_ROUNDS} more trials of {trial}"
+    if answer.conf == DEFAULT and answer.default_broken:
+        why = "nothing is advised, and the defaults break a promise"
+    elif any(note.startswith(STOPPED) for note in facts.notes):
+        why = "the tuning was stopped before"
     return (
-        f"What a faster flush would give was not measured: the budget had no room for four more trials of "
-        f"{trial}. The same command with --device flush=0.5ms tunes on an emulated disk."
+        f"What a faster flush would give was not measured: {why}. The same command with --device flush=0.5ms "
+        "tunes on an emulated disk."
     )

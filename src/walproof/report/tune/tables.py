@@ -58,8 +58,8 @@ def line_table(answer: TuneAnswer) -> Table:
     note = (
         "Gain: what is advised relative to it without the line (a line that is out: the winner, the longer "
         "configuration that the lines come from), in the same rounds; above 1x is better. WAL and time away, "
-        "with and without the line, are predicted from the recording; a dash means that the recording is "
-        "shorter than a checkpoint cycle."
+        "with and without the line, are predicted from the recording. A dash: the gain was not measured; the "
+        "recording is shorter than a checkpoint cycle, which a prediction needs."
     )
     return Table("Lines", columns, tuple(rows), note=note)
 

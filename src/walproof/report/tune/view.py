@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from walproof.advise.tune.answer import TuneAnswer
 from walproof.advise.tune.conclusion import Conclusion
-from walproof.advise.tune.crashes import CrashCheck, WalCheck
+from walproof.advise.tune.crashes import CrashCheck, WalCheck, shows_limits
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.proof import is_beyond
@@ -338,8 +338,11 @@ def _sections(
     now: list[Block] = [Paragraph(f"{_capital(sentence)}.", terminal=True) for _, sentence in asked.limits]
     if not now:
         nothing = "Nothing that was watched is exhausted: no flush, lock, processor or disk stands out."
+        if not any(shows_limits(step, answer.conf) for step in facts.steps):
+            what = "the defaults" if answer.conf == DEFAULT else "what is advised"
+            nothing = f"Not measured: no step ran {what} under load on fresh starts."
         now.append(Paragraph(nothing, terminal=True))
-    now += flush_blocks(facts, asked.device)
+    now += flush_blocks(facts, answer, asked.device)
     found.append(Section("now", "What limits it now", tuple(now)))
     space: list[Block] = []
     if others := [unmoved for unmoved in asked.not_moved if unmoved.limit is None]:
