@@ -69,6 +69,10 @@ class StoreError(WalproofError):
     """Facts that cannot be written or read."""
 
 
+class StoreMissingError(StoreError):
+    """A place that holds no store, which was to be read."""
+
+
 class StoreAwayError(StoreError):
     """A shared store that does not answer now."""
 

@@ -84,6 +84,12 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("runs",), "holds no results"),
     (("show", "last"), "holds no results"),
     (("report", "last"), "holds no results"),
+    (("runs", "--store", "miss.sqlite"), "there is no store"),
+    (("show", "last", "--store", "miss.sqlite"), "there is no store"),
+    (("runs", "copy", "last", "--store", "miss.sqlite", "--to", "x.sqlite"), "there is no store"),
+    (("runs", "remove", "last", "--store", "miss.sqlite"), "there is no store"),
+    (("web", "--store", "miss.sqlite"), "there is no store"),
+    (("store", "upgrade", "--store", "miss.sqlite"), "there is no store"),
     (("pg", "install", "13.x"), '"13.x" is not a PostgreSQL version'),
     (("pg", "remove", "13.1"), "13.1"),
     (("disk", "absent"), 'folder "absent" does not exist'),
@@ -108,6 +114,7 @@ def test_a_mistake_is_one_clear_error(tmp_path: Path, arguments: tuple[str, ...]
     assert "walproof: error: " in done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (tmp_path / "miss.sqlite").exists()
 
 
 @pytest.mark.parametrize(

@@ -397,6 +397,7 @@ def test_nonsense_is_answered_and_a_file_is_input_too(tmp_path: Path) -> None:
         ({"time_limit": "39s", "server": ["service=shop"]}, "with --server, expected at least 40 s"),
         ({"calibration": Path("nowhere")}, "there is no such file"),
         ({"out": Path("nowhere")}, "holds no results"),
+        ({"store": "nowhere.sqlite"}, "there is no store"),
     ],
 )
 def test_what_the_operator_got_wrong(options: dict[str, Any], said: str) -> None:

@@ -49,9 +49,9 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("recovery --help", set(), set(), 16),
     ("recovery predict --help", set(), set(), 16),
     ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 56),
-    ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 29),
-    ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 182),
-    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 183),
+    ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 30),
+    ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 183),
+    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 184),
 ]
 
 LISTING = """

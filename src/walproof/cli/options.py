@@ -99,15 +99,16 @@ def open_store(out: Path, url: str | None) -> Store:
 
 
 def open_existing_store(out: Path, url: str | None) -> Store:
-    """As ``open_store``, for commands that only read. Raises StoreError when there is nothing yet."""
+    """The same for commands that make none. Raises StoreError when there is nothing yet."""
     from walproof.errors import StoreError
+    from walproof.facts.store import Store
 
     if url is None and not (out / "walproof.sqlite").exists():
         raise StoreError(
             f'folder "{out}" holds no results',
             hint='"walproof run durability --quick" makes some; --out names another folder.',
         )
-    return open_store(out, url)
+    return Store(url if url is not None else out / "walproof.sqlite", must_exist=True)
 
 
 def repeatable_store(url: str) -> str:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from walproof.cli import options
 from walproof.cli.watch_listen import parse_address
-from walproof.errors import ReportError, SettingError
+from walproof.errors import ReportError, SettingError, StoreMissingError
+from walproof.facts.store import Store
 from walproof.web.access import make_access
 from walproof.web.live.board import Board
 from walproof.web.live.past import Past
@@ -22,7 +23,6 @@ from walproof.web.shelf import Shelf
 from walproof.web.site import make_site
 
 if TYPE_CHECKING:
-    from walproof.facts.store import Store
     from walproof.report.watch.view import ServerView
 
 DEFAULT_PORT = 8432
@@ -138,9 +138,10 @@ def shelf_of(out: Path, url: str | None, *, must_exist: bool) -> Shelf:
     path = out / "walproof.sqlite"
 
     def found() -> Store | None:
-        if url is None and not path.exists():
+        try:
+            return Store(url if url is not None else path, must_exist=True)
+        except StoreMissingError:
             return None
-        return options.open_store(out, url)
 
     first = found()
     kept = [] if first is None else [first]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,13 +18,15 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
-from walproof.errors import ConninfoError, StoreAwayError, StoreError
+from walproof.errors import ConninfoError, StoreAwayError, StoreError, StoreMissingError
 from walproof.files import existing_above, make_private, private_folder
 from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown, shown_parts
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
-_PATIENCE_S = 10
+PATIENCE_S = 10
 """How long one waits for another process that writes."""
+_OPENED = {"uri": "true", "mode": "rw"}
+"""How SQLite opens a file: https://sqlite.org/uri.html."""
 _HINT = 'Use the path of an SQLite file, or postgresql://me@host/db, or "postgresql:///?service=facts".'
 
 
@@ -63,21 +63,36 @@ class StorePlace:
 
 
 def find_place(url: str | Path) -> StorePlace:
-    """What ``--store`` says; the folder of a file is made. Raises StoreError without any part of a secret."""
+    """What ``--store`` says; nothing is made. Raises StoreError without any part of a secret."""
     conninfo, file = _read(str(url))
     if conninfo:
         return StorePlace(f"postgresql ({shown(conninfo)})", None, conninfo)
     path = Path(file).absolute()
+    return StorePlace(str(path), path, "")
+
+
+def make_file(place: StorePlace) -> None:
+    """Make the SQLite file, empty, and its folder, where they are missing. Raises StoreError."""
+    if place.path is None:
+        return
     try:
-        private_folder(path.parent)
-        if not path.exists():
-            make_private(path)
+        private_folder(place.path.parent)
+        if not place.path.exists():
+            make_private(place.path)
     except OSError as error:
         raise StoreError(
-            f'could not create store "{path}": {error.strerror}',
+            f'could not create store "{place.path}": {error.strerror}',
             hint="Name a folder that you can write with --out.",
         ) from error
-    return StorePlace(str(path), path, "")
+
+
+def require_there(place: StorePlace) -> None:
+    """Refuse an SQLite file that does not exist; a server is not asked. Raises StoreMissingError."""
+    if place.path is not None and not place.path.exists():
+        raise StoreMissingError(
+            f'there is no store "{place.path}"',
+            hint='"walproof run durability --quick" makes some results; --store names another place.',
+        )
 
 
 def require_writable(url: str | Path) -> None:
@@ -146,7 +161,9 @@ def sqlite_url(path: Path | str) -> sa.URL:
 def open_engine(place: StorePlace) -> sa.Engine:
     """SQLAlchemy's engine for it."""
     if place.path is not None:
-        engine = sa.create_engine(sqlite_url(place.path))
+        # Never made here: a reader must not leave an empty file where a name was mistyped.
+        file = f"file:{quote(str(place.path))}"
+        engine = sa.create_engine(sa.URL.create("sqlite", database=file, query=_OPENED))
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
     # A server that was away and is back has closed the connections that are kept.
@@ -161,24 +178,5 @@ def open_engine(place: StorePlace) -> sa.Engine:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     # FULL: a stored trial survives a power cut.
-    for pragma in (f"busy_timeout={1000 * _PATIENCE_S}", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in (f"busy_timeout={1000 * PATIENCE_S}", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
-    _journal_in_wal(connection)
-
-
-def _journal_in_wal(connection: Any) -> None:
-    """Let readers not block the writer; the file keeps this mode.
-
-    Where two processes open a new file, SQLite refuses one of them at once, whatever busy_timeout says:
-    each would wait for the other's lock (https://sqlite.org/c3ref/busy_handler.html). So it asks again.
-    """
-    until = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-        else:
-            return

@@ -24,7 +24,7 @@ from walproof.errors import StoreError
 from walproof.facts.claim import claim, claimed
 from walproof.facts.codec import from_json, plan_hash, to_json
 from walproof.facts.moving import CopiedRun, delete_rows, free_id, read_rows, same_run, write_rows
-from walproof.facts.place import find_place, open_engine
+from walproof.facts.opening import open_database
 from walproof.facts.plan import Plan
 from walproof.facts.requests import answer, ask, read_requests
 from walproof.facts.run import (
@@ -41,42 +41,29 @@ from walproof.facts.run import (
     TrialState,
 )
 from walproof.facts.tables import (
-    FORMAT,
-    METADATA,
     METRIC,
     POWER_CUT,
-    REQUEST_ANSWER,
     RUN,
     RUN_END,
     SERIES,
     SLICE,
-    STORE_FORMAT,
     TRIAL,
     TRIAL_BEGIN,
-    in_one_transaction,
 )
 
 
 class Store:
     """Open store. One process writes a run; any number may read.
 
-    ``url`` is an address for libpq (``postgresql://user@host/db``) or a path of an SQLite file, whose folder
-    is made. Raises StoreError when it cannot be opened or written; the message never holds a password.
+    ``url`` is an address for libpq (``postgresql://user@host/db``) or a path of an SQLite file. What is
+    missing of it is made, unless it ``must_exist``. Raises StoreError when it cannot be opened or written;
+    the message never holds a password. Raises StoreMissingError where there is none and one must exist.
     """
 
-    def __init__(self, url: str | Path) -> None:
-        self._place = find_place(url)
-        self._engine = open_engine(self._place)
+    def __init__(self, url: str | Path, *, must_exist: bool = False) -> None:
+        self._place, self._engine = open_database(url, must_exist=must_exist)
         # A store that nobody holds any more keeps no connection, whether it was closed or not.
         weakref.finalize(self, self._engine.dispose)
-        with self._place.guarded("opened"):
-            # The newest of the tables: a store of an earlier walproof gets those that it lacks.
-            inspector = sa.inspect(self._engine)
-            if not all(
-                inspector.has_table(table.name) for table in (POWER_CUT, SLICE, REQUEST_ANSWER, TRIAL_BEGIN)
-            ):
-                self._create_tables()
-            self._check_format()
 
     @property
     def shown(self) -> str:
@@ -399,25 +386,6 @@ class Store:
                     requests=requests.get(row.id, ()),
                 )
                 for row in connection.execute(query)
-            )
-
-    def _create_tables(self) -> None:
-        """Make all tables in one transaction that a second process, opening the same store, waits for."""
-        with in_one_transaction(self._engine) as connection:
-            is_new = not sa.inspect(connection).has_table(FORMAT.name)
-            METADATA.create_all(connection)
-            if is_new:
-                connection.execute(FORMAT.insert().values(format=STORE_FORMAT))
-
-    def _check_format(self) -> None:
-        with self._engine.connect() as connection:
-            stored = connection.scalar(sa.select(FORMAT.c.format))
-        if stored != STORE_FORMAT:
-            raise StoreError(
-                f"store {self._place.shown} has format {stored}, expected {STORE_FORMAT}",
-                hint='"walproof store upgrade" converts it, and keeps the old store.'
-                if stored is not None and stored < STORE_FORMAT
-                else "It was written by a newer version of walproof; name another store.",
             )
 
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from walproof.errors import StoreError
 from walproof.facts.codec import from_json, plan_hash, to_json
-from walproof.facts.place import find_place, open_engine
+from walproof.facts.place import find_place, open_engine, require_there
 from walproof.facts.plan import PLAN_FORMAT, Plan
 from walproof.facts.tables import (
     FORMAT,
@@ -48,6 +48,7 @@ def upgrade_store(url: str | Path) -> Upgrade:
     Raises StoreError; then nothing has changed.
     """
     place = find_place(url)
+    require_there(place)
     where, engine = place.shown, open_engine(place)
     try:
         with place.guarded("upgraded"):
