@@ -296,6 +296,35 @@ def test_tables_of_another_program_are_not_taken_for_ours(tmp_path: Path, server
         Store(store_url(server, "among"))
 
 
+def test_a_store_on_a_disk_that_is_read_only_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may write in any folder, so the answer to whether one may is replaced."""
+    path = tmp_path / "a store?.sqlite"
+    store = Store(path)
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    store.close()
+    was = sorted(tmp_path.iterdir())
+    monkeypatch.setattr("walproof.facts.place.os.access", lambda *_: False)
+    reader = Store(path, must_exist=True)
+    assert reader.runs() == (run,)
+    assert reader.claimed([run.id]) == frozenset()
+    assert sorted(tmp_path.iterdir()) == was
+    with pytest.raises(StoreError, match="cannot be written"):
+        reader.finish_run(run.id)
+    reader.close()
+
+
+def test_a_wal_beside_a_store_is_never_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "store.sqlite"
+    writer = Store(path)
+    run = writer.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    assert path.with_name("store.sqlite-wal").stat().st_size > 0
+    monkeypatch.setattr("walproof.facts.place.os.access", lambda *_: False)
+    reader = Store(path, must_exist=True)
+    assert reader.runs() == (run,)
+    reader.close()
+    writer.close()
+
+
 def _of_another_program(path: Path, table: str) -> Path:
     with sqlite3.connect(path) as connection:
         connection.execute(f"CREATE TABLE {table} (y)")

@@ -25,8 +25,6 @@ from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown, 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
 PATIENCE_S = 10
 """How long one waits for another process that writes."""
-_OPENED = {"uri": "true", "mode": "rw"}
-"""How SQLite opens a file: https://sqlite.org/uri.html."""
 _HINT = 'Use the path of an SQLite file, or postgresql://me@host/db, or "postgresql:///?service=facts".'
 
 
@@ -163,7 +161,8 @@ def open_engine(place: StorePlace) -> sa.Engine:
     if place.path is not None:
         # Never made here: a reader must not leave an empty file where a name was mistyped.
         file = f"file:{quote(str(place.path))}"
-        engine = sa.create_engine(sa.URL.create("sqlite", database=file, query=_OPENED))
+        query = {"uri": "true", **_mode(place.path)}
+        engine = sa.create_engine(sa.URL.create("sqlite", database=file, query=query))
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
     # A server that was away and is back has closed the connections that are kept.
@@ -174,6 +173,17 @@ def open_engine(place: StorePlace) -> sa.Engine:
         words[:] = [place.conninfo]
 
     return engine
+
+
+def _mode(path: Path) -> dict[str, str]:
+    """How SQLite opens the file (https://sqlite.org/uri.html).
+
+    Beside a file in WAL mode SQLite makes two others, which a disk that is read only refuses. Such a file is
+    read as it is, unless it has a WAL: without that, trials would be missing.
+    """
+    if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
+        return {"mode": "rw"}
+    return {"mode": "ro", "immutable": "1"}
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
