@@ -53,7 +53,9 @@ def test_a_plan_says_what_it_said(embedded: Install, command: str) -> None:
         same = common[variant.name]
         assert (variant.settings, variant.levels) == (same.settings, same.levels)
         assert variant.conditions == same.conditions
-        assert variant.durability is same.durability
+        # Of a failover the class was that of one server alone: what a standby lacks came later.
+        assert variant.durability is same.durability or now.kind == "failover"
+        assert variant.durability <= same.durability
     kept = {"study", "title", "rounds", "seed", "probes", "baseline"}
     assert {name: old[name] for name in kept} == {
         name: list(value) if isinstance(value := getattr(found, name), tuple) else value for name in kept
