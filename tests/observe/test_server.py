@@ -47,6 +47,9 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
         cluster,
         "CREATE TABLE t (id int PRIMARY KEY, note text)",
         "CREATE INDEX t_note ON t (note)",
+        "CREATE TABLE frozen AS SELECT 1 AS i",
+        "VACUUM (FREEZE) frozen",
+        "CREATE TABLE toasted (note text) WITH (toast.autovacuum_freeze_max_age = 100000)",
         "CREATE UNLOGGED TABLE u AS SELECT 1",
         "SELECT pg_create_physical_replication_slot('idle', true)",
         "ALTER DATABASE postgres SET commit_siblings = 7",
@@ -68,6 +71,12 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     (table,) = (seen for seen in window.tables if seen.name == "public.t")
     assert table.filenode > 0
     assert table.freeze_age is not None
+    assert table.freeze_share == pytest.approx(table.freeze_age / 200_000_000, abs=1e-7)
+    (frozen,) = (seen for seen in window.tables if seen.name == "public.frozen")
+    assert frozen.frozen_bytes == (8192 if window.version_num >= 180000 else None)
+    # The lower limit of its TOAST table counts.
+    (toasted,) = (seen for seen in window.tables if seen.name == "public.toasted")
+    assert toasted.freeze_share == pytest.approx((toasted.freeze_age or 0) / 100_000, abs=1e-4)
     scans = standby_scans(cluster.conninfo, window)
     assert scans["public.t_pkey"] >= 1
     assert scans["public.t_note"] == 0

@@ -109,6 +109,11 @@ class ServerTable:
     """File number; 0 where it is not known."""
     freeze_age: int | None = None
     """Transactions since the oldest one that its rows may name: age(relfrozenxid)."""
+    freeze_share: float | None = None
+    """How far it is on the way to a vacuum against wraparound, which comes at 1: the largest share of
+    transactions and of multixacts, of the table and of its TOAST table, by their own limits."""
+    frozen_bytes: int | None = None
+    """Size of its pages that its last VACUUM or ANALYZE found frozen (18 and newer)."""
 
 
 @dataclass(frozen=True, slots=True)

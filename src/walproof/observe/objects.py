@@ -58,18 +58,33 @@ _TABLE_BYTES = """
                 THEN (SELECT sum(h.relpages) FROM pg_class h WHERE h.oid IN (c.oid, c.reltoastrelid))
                      * current_setting('block_size')::int
                 ELSE pg_table_size(c.oid) END"""
+# A table's own limit counts only where it is lower (table_recheck_autovac, autovacuum.c).
+_FREEZE_SHARE = """
+           (SELECT max(greatest(
+                age(nullif(f.relfrozenxid, '0'))
+                / least(current_setting('autovacuum_freeze_max_age')::float8,
+                        (SELECT option_value::float8 FROM pg_options_to_table(f.reloptions)
+                         WHERE option_name = 'autovacuum_freeze_max_age')),
+                mxid_age(nullif(f.relminmxid, '0'))
+                / least(current_setting('autovacuum_multixact_freeze_max_age')::float8,
+                        (SELECT option_value::float8 FROM pg_options_to_table(f.reloptions)
+                         WHERE option_name = 'autovacuum_multixact_freeze_max_age'))))
+            FROM pg_class f WHERE f.oid IN (c.oid, c.reltoastrelid))"""
+_FROZEN_BYTES = "c.relallfrozen * current_setting('block_size')::int8"
 _TABLES = f"""{_LOCKED}
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), {_TABLE_BYTES},
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
            coalesce((SELECT option_value::int FROM pg_options_to_table(c.reloptions)
                      WHERE option_name = 'fillfactor'), 100), {{moved}},
-           coalesce(pg_relation_filenode(s.relid), 0), age(nullif(c.relfrozenxid, '0'))
+           coalesce(pg_relation_filenode(s.relid), 0), age(nullif(c.relfrozenxid, '0')), {_FREEZE_SHARE},
+           {{frozen}}
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
     ORDER BY s.n_tup_ins + s.n_tup_upd + s.n_tup_del DESC, 1 LIMIT %s) AS found"""
 _UNLOGGED = f"""{_LOCKED}
     SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), {_TABLE_BYTES},
            true, 0, 0, 0, 0, greatest(c.reltuples, 0)::bigint, 100, NULL,
-           coalesce(pg_relation_filenode(c.oid), 0), age(nullif(c.relfrozenxid, '0'))
+           coalesce(pg_relation_filenode(c.oid), 0), age(nullif(c.relfrozenxid, '0')), {_FREEZE_SHARE},
+           {{frozen}}
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relpersistence = 'u' AND c.relkind = 'r'
     ORDER BY 2 DESC LIMIT %s) AS found"""
@@ -77,9 +92,10 @@ _UNLOGGED = f"""{_LOCKED}
 _OLD = f"""{_LOCKED}
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), {_TABLE_BYTES},
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
-           100, NULL, coalesce(pg_relation_filenode(s.relid), 0), age(c.relfrozenxid)
+           100, NULL, coalesce(pg_relation_filenode(s.relid), 0), age(c.relfrozenxid), {_FREEZE_SHARE},
+           {{frozen}}
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
-    WHERE c.relfrozenxid <> '0' ORDER BY age(c.relfrozenxid) DESC, 2 DESC, 1 LIMIT %s) AS found"""
+    WHERE c.relfrozenxid <> '0' ORDER BY 13 DESC, 2 DESC, 1 LIMIT %s) AS found"""
 _OVERRIDES = """
     SELECT quote_ident(r.rolname), quote_ident(d.datname), p.name, split_part(one.setting, '=', 2)
     FROM pg_db_role_setting s
@@ -154,16 +170,18 @@ def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
     """Tables of the database with the most changes, its unlogged ones, and those frozen longest ago."""
     found: dict[str, ServerTable] = {}
     moved = "s.n_tup_newpage_upd" if ask.major >= 16 else "NULL"
-    for query in (_TABLES.format(moved=moved), _UNLOGGED, _OLD):
-        for name, size, unlogged, inserted, updated, hot, deleted, live, fill, gone, node, age in ask.rows(
-            "tables", query, [TABLES_MOST]
-        ):
+    frozen = _FROZEN_BYTES if ask.major >= 18 else "NULL"
+    for query in (_TABLES, _UNLOGGED, _OLD):
+        asked = query.format(moved=moved, frozen=frozen)
+        for row in ask.rows("tables", asked, [TABLES_MOST]):
+            name, size, unlogged, inserted, updated, hot, deleted, live, fill, *others = row
+            gone, node, age, share, kept = others
             found.setdefault(
                 str(name),
                 ServerTable(
                     str(name), int(size or 0), bool(unlogged), int(inserted), int(updated), int(hot),
                     int(deleted), int(live), int(fill), None if gone is None else int(gone),
-                    int(node), _count(age),
+                    int(node), _count(age), None if share is None else float(share), _count(kept),
                 ),
             )  # fmt: skip
     return tuple(found.values())

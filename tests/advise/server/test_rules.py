@@ -193,6 +193,20 @@ def test_checkpoints_need_time_to_flush(target: str, is_fine: bool) -> None:
         assert "no time left to flush" in told.evidence[0]
 
 
+def test_a_table_is_due_by_what_is_nearest_and_costs_what_is_not_frozen() -> None:
+    # Its multixacts, TOAST table or own limit may be nearer than its transactions.
+    due = replace(_aged(1000), freeze_share=0.8, frozen_bytes=15 << 28)
+    told = found("freezing", replace(healthy(), tables=(due,)))
+    assert told is None or isinstance(told, Unseen), "without the limit nothing is known"
+    told = found("freezing", replace(_freezing_at(healthy(), 200_000_000), tables=(due,)))
+    assert isinstance(told, Advice)
+    assert "80 % of the way" in told.evidence[0]
+    assert "up to 1.25 GB of WAL" in told.evidence[1]
+    assert told.unknown == ("other databases than shop",)
+    frozen = replace(due, frozen_bytes=5 << 30)
+    assert isinstance(found("freezing", replace(_freezing_at(healthy(), 10**8), tables=(frozen,))), Fine)
+
+
 @pytest.mark.parametrize(
     ("name", "step"),
     [("fsync", "-- initdb --sync-only -D DATA_DIRECTORY"), ("full_page_writes", "CHECKPOINT;")],

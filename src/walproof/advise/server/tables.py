@@ -12,7 +12,7 @@ from walproof.settings.durability import DurabilityClass
 from walproof.units import format_bytes
 
 NEAR = 0.75
-"""The share of autovacuum_freeze_max_age from which a table will soon be vacuumed as a whole."""
+"""The share of the way to a vacuum against wraparound from which that will soon come."""
 LEAST_STORM_BYTES = 16 << 20
 STORM_HOURS = 1.0
 """What is anyway written within so many hours is not a storm."""
@@ -23,46 +23,58 @@ _NAMED = 3
 
 
 def freezing(case: ServerCase) -> Found | None:
-    """Tables that anti-wraparound vacuums will soon read as a whole, and freeze page by page."""
+    """Tables that vacuums against wraparound will soon read, and freeze page by page."""
     if case.window.is_in_recovery:
         return None
     limit = case.window.base("autovacuum_freeze_max_age")
     aged = [table for table in case.window.tables if table.freeze_age is not None and not table.is_unlogged]
     if limit is None or not aged:
         return Unseen("freezing", "how long ago tables were frozen is not known")
-    near = [table for table in aged if (table.freeze_age or 0) >= NEAR * limit]
-    stake = sum(table.bytes for table in near)
+    near = [table for table in aged if _share(table, limit) >= NEAR]
+    stake = sum(_unfrozen_bytes(table) for table in near)
     usual = (case.wal_per_hour or 0.0) * STORM_HOURS
-    oldest = max(table.freeze_age or 0 for table in aged) / limit
+    oldest = max(_share(table, limit) for table in aged)
     if stake < max(LEAST_STORM_BYTES, usual):
         return Fine(
             "freezing",
-            f"The table that was frozen longest ago is {say_percent(oldest)} of the way to "
-            "autovacuum_freeze_max_age.",
+            f"The table that was frozen longest ago is {say_percent(oldest)} of the way to a vacuum against "
+            "wraparound.",
         )
-    near.sort(key=lambda table: (-table.bytes, table.name))
+    near.sort(key=lambda table: (-_unfrozen_bytes(table), table.name))
     named = say_list([_aged(table, limit) for table in near[:_NAMED]])
+    is_seen = all(table.frozen_bytes is not None for table in near)
     return Advice(
         "freezing",
         Weight.GAIN,
         "VACUUM (FREEZE) the oldest tables one by one, in quiet hours, before all are due at once",
         (
-            f"{say_count(len(near), 'table')} of together {format_bytes(stake)} will soon be vacuumed, "
-            f"whether or not that suits the load: {named}.",
-            "At autovacuum_freeze_max_age a vacuum reads the whole table. Each page that is not frozen yet "
-            f"is changed, and after a checkpoint a changed page is an image: up to {format_bytes(stake)} of "
-            "WAL without compression.",
+            f"{say_count(len(near), 'table')} of together {format_bytes(sum(one.bytes for one in near))} "
+            f"will soon be vacuumed, whether or not that suits the load: {named}.",
+            "A vacuum against wraparound reads each page that is not marked as frozen. What it freezes there "
+            "changes the page, and after a checkpoint a changed page is an image: up to "
+            f"{format_bytes(stake)} of WAL without compression.",
         ),
         steps=tuple(f"VACUUM (FREEZE) {table.name};" for table in near[:_NAMED]),
         costs=("The same WAL, at a time of your choice, and with pauses between tables.",),
         sure=Sure.MEDIUM,
-        unknown=("how many of the pages are frozen already", f"other databases than {case.window.database}"),
+        unknown=(
+            *(() if is_seen else ("how many of the pages are frozen already",)),
+            f"other databases than {case.window.database}",
+        ),
     )
 
 
+def _share(table: ServerTable, limit: float) -> float:
+    """``limit``: autovacuum_freeze_max_age, by which facts without a share of their own are judged."""
+    return (table.freeze_age or 0) / limit if table.freeze_share is None else table.freeze_share
+
+
+def _unfrozen_bytes(table: ServerTable) -> int:
+    return max(0, table.bytes - (table.frozen_bytes or 0))
+
+
 def _aged(table: ServerTable, limit: float) -> str:
-    share = say_percent((table.freeze_age or 0) / limit)
-    return f"{table.name} ({format_bytes(table.bytes)}, {share} of the way)"
+    return f"{table.name} ({format_bytes(table.bytes)}, {say_percent(_share(table, limit))} of the way)"
 
 
 def staging(case: ServerCase) -> Found | None:

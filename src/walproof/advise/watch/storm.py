@@ -66,7 +66,8 @@ def _freezing(cause: WalCause) -> Concern:
         (_written(cause), f"{cause.freeze_share:.0%} of it freezes rows"),
         (
             "It ends when the table is done: pg_stat_progress_vacuum says how far it is.",
-            "vacuum_cost_delay slows it down. VACUUM (FREEZE) in quiet hours comes before it.",
+            "autovacuum_vacuum_cost_delay slows autovacuum down (a manual VACUUM: vacuum_cost_delay, set "
+            "before it). VACUUM (FREEZE) in quiet hours comes before it.",
         ),
     )
 
