@@ -106,6 +106,13 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def folded(identifier: str) -> str:
+    """The name that an identifier in SQL, quoted or bare, has in the catalogs."""
+    if identifier.startswith('"'):
+        return identifier[1:-1].replace('""', '"')
+    return identifier.lower()
+
+
 def literal(text: str) -> str:
     """The text as a literal on one line: escaped (``E''``) where it holds control characters.
 

@@ -96,7 +96,7 @@ def test_mistakes(wal: Path, tmp_path: Path) -> None:
         (["--set", "wal_log_hints=off"], 'whether "data_checksums" is on is not known', "both off"),
         (["--set", "data_checksums=maybe"], "data_checksums", "Boolean"),
         (["--wal-disk", "many"], 'invalid size: "many"', "GB"),
-        (["--wal-disk", "0"], "above zero", ""),
+        (["--wal-disk", "0"], "above zero", "Sizes are written like"),
         (["--start", "x"], 'invalid LSN: "x"', "hexadecimal"),
         (["--start", "7/0"], "could not find WAL segment", "7/0"),
     ]

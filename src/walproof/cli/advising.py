@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from walproof.settings.durability import DurabilityClass
     from walproof.wal.progress import Observe
 
-SERVER_FILE = "server.json"
-"""Beside the segments of a recording that ``--save`` keeps: what was seen of the server."""
 _LEAST_READ_BYTES = 8192
 """A page of WAL: less may not hold a whole record."""
 
@@ -203,7 +201,7 @@ def recorded_window(folder: Path) -> ServerWindow:
     SettingError if the file cannot be read."""
     from walproof.advise.server.recorded import window_of
     from walproof.facts.codec import from_json
-    from walproof.facts.server import ServerWindow
+    from walproof.facts.server import SERVER_FILE, ServerWindow
     from walproof.wal.recording import read_recording
 
     kept = folder / SERVER_FILE
@@ -219,6 +217,7 @@ def keep_window(window: ServerWindow, folder: Path) -> None:
     """Write what was seen beside the recording. Raises StoreError."""
     from walproof.cli.files import write_file
     from walproof.facts.codec import to_json
+    from walproof.facts.server import SERVER_FILE
 
     write_file(folder / SERVER_FILE, to_json(window))
 

@@ -11,7 +11,7 @@ from walproof.analysis.tuning.budget import ENDS
 from walproof.analysis.tuning.flush import OBJECTIVES
 from walproof.facts.codec import to_data
 from walproof.facts.tuning import Purpose
-from walproof.report.tune.names import name_of
+from walproof.facts.tuning_answers import candidate_name
 from walproof.report.tune.words import promises_text
 from walproof.units import format_bytes, format_duration
 
@@ -80,7 +80,7 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
         lines += [f"  {name}={value}" for name, value in sorted(plan.keep.items())]
     if plan.starts:
         lines += ["", "tried first"]
-        lines += [f"  {name_of(start)}{_not_run(tuning, start)}" for start in plan.starts]
+        lines += [f"  {candidate_name(start)}{_not_run(tuning, start)}" for start in plan.starts]
     if tuning.conf is not None and tuning.conf.left_out:
         lines += ["", "lines of your conf that a throw-away server is without"]
         lines += [f"  {text}" for text in tuning.conf.left_out]

@@ -15,7 +15,7 @@ from walproof.cli import options
 from walproof.cli.status import ExitStatus
 from walproof.cli.streams import reader_may_leave
 from walproof.errors import SettingError, WalError
-from walproof.units import Lsn, parse_bytes
+from walproof.units import Lsn
 
 if TYPE_CHECKING:
     from walproof.analysis.whatif import Study
@@ -106,8 +106,10 @@ def whatif(
     order = WhatifOrder(
         sets=options.parse_sets(set_ or []),
         present=options.parse_sets([present] if present is not None else []),
-        wal_disk_bytes=_size("--wal-disk", wal_disk),
-        wal_bytes_per_hour=_size("--wal-per-hour", wal_per_hour),
+        wal_disk_bytes=None if wal_disk is None else options.positive_bytes("--wal-disk", wal_disk),
+        wal_bytes_per_hour=(
+            None if wal_per_hour is None else options.positive_bytes("--wal-per-hour", wal_per_hour)
+        ),
         recovery_s=options.duration_s(recovery_target),
         buffers=None if shared_buffers is None else options.buffers("--shared-buffers", shared_buffers),
         calibration=calibration,
@@ -243,12 +245,3 @@ def _recorded_settings(paths: Sequence[WalPath]) -> dict[str, str] | None:
     # Images are compressed as they were, whatever the setting says.
     names = [name for name in SETTINGS if name in recording.settings and name != "wal_compression"]
     return {name: recording.settings[name] for name in names}
-
-
-def _size(option: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    count = parse_bytes(text)
-    if count <= 0:
-        raise SettingError(f"{option} must be above zero", detail=f'Given: "{text}".')
-    return count

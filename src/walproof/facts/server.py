@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from walproof.facts.transactions import PreparedTransaction, SynchronousWait
 
+SERVER_FILE = "server.json"
+"""The file that ``advise --save`` keeps beside a recording; alone, where the WAL could not be recorded."""
 FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock", "Timeout/CommitDelay")
 """Waits for a flush of WAL, by the session itself or another one, in every version. From 19 on the sleep of
 commit_delay before a flush is a wait, too."""

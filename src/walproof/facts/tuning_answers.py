@@ -14,7 +14,7 @@ from walproof.facts.tuning_journal import Journal, StepTaken
 
 
 def candidate_name(candidate: Candidate) -> str:
-    """The candidate's name in tables: ``wal_compression=lz4, commit_delay=50``."""
+    """The candidate's name in reports: ``commit_delay=50, wal_compression=lz4``, or ``default``."""
     return ", ".join(f"{name}={value}" for name, value in candidate.settings) or "default"
 
 

@@ -149,7 +149,7 @@ def _hosts(ray: ModuleType) -> tuple[Host, ...]:
         except ray.exceptions.RayError as error:
             raise HostError(
                 f"host {at} could not run a task",
-                detail=_last_line(error),
+                detail=last_line(error),
                 hint="It needs the same walproof with the same Python as this machine: "
                 'pip install "walproof[hosts]".',
             ) from None
@@ -160,6 +160,7 @@ def _hosts(ray: ModuleType) -> tuple[Host, ...]:
     return tuple(sorted(found, key=lambda host: (host.address, host.node_id)))
 
 
-def _last_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
+    """The last line of what Ray says of an error: its reason."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from walproof.errors import HostError, WalproofError
+from walproof.hosts.cluster import last_line
 from walproof.lab.follower import Follower
 from walproof.probe.stream import StandbyLook
 from walproof.units import Lsn
@@ -40,18 +41,13 @@ def told(actor: Any, name: str) -> ActorCall:
         except ray.exceptions.RayActorError as error:
             raise HostError(
                 f"host {name}, which has a standby, was lost",
-                detail=_last_line(error),
+                detail=last_line(error),
                 hint="Finished trials are stored, and the same command continues.",
             ) from None
         except ray.exceptions.RayError as error:
-            raise HostError(f"host {name} could not be asked", detail=_last_line(error)) from None
+            raise HostError(f"host {name} could not be asked", detail=last_line(error)) from None
 
     return call
-
-
-def _last_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
 
 
 class FarFollower(Follower):

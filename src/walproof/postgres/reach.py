@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shlex
 import shutil
 import stat
 import subprocess
@@ -102,13 +103,9 @@ def _all_reachable(paths: list[Path], user: ServerUser | None) -> bool:
         except OSError:
             return False
         flags = "rx" if stat.S_ISDIR(mode) or mode & stat.S_IXUSR else "r"
-        checks += "".join(f"test -{flag} {_quoted(path.absolute())} && " for flag in flags)
+        checks += "".join(f"test -{flag} {shlex.quote(str(path.absolute()))} && " for flag in flags)
     command = ["/bin/sh", "-c", checks + "true"]
     return subprocess.run(command, cwd="/", env=child_environment(), **running_as(user)).returncode == 0
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "'\\''") + "'"
 
 
 def _copy_once(source: Path, copy: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from walproof.errors import WalproofError
 from walproof.facts.codec import from_json
-from walproof.facts.server import ServerWindow
+from walproof.facts.server import SERVER_FILE, ServerWindow
 from walproof.wal.recording import RECORDING_FILE, Recording, read_recording
 from walproof.web.pages import page
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-_SERVER_FILE = "server.json"
-"""The file that ``advise --save`` keeps beside a recording; alone, where the WAL could not be recorded."""
 _OURS = '"system_identifier"'
 """What tells it from other programs' files of that name."""
 _DEPTH = 3
@@ -92,7 +90,7 @@ def find_recordings(top: Path) -> list[ListedRecording]:
     """Recordings in the folder and three levels below it, the newest first; links are not followed."""
     found = []
     for folder in _folders(top):
-        has_server = (folder / _SERVER_FILE).is_file()
+        has_server = (folder / SERVER_FILE).is_file()
         if not (folder / RECORDING_FILE).is_file():
             if has_server and (alone := _without_wal(folder)) is not None:
                 found.append(alone)
@@ -107,7 +105,7 @@ def find_recordings(top: Path) -> list[ListedRecording]:
 def _without_wal(folder: Path) -> ListedRecording | None:
     """Facts seen on a server whose WAL was not recorded. None: the file is another program's."""
     try:
-        text = (folder / _SERVER_FILE).read_text(encoding="utf-8")
+        text = (folder / SERVER_FILE).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     # WAL without its recording.json can be asked nothing here.

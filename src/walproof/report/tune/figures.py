@@ -10,11 +10,11 @@ from walproof.analysis.interval import Interval
 from walproof.analysis.tuning.blocks import Blocks
 from walproof.analysis.tuning.values import objective_values
 from walproof.facts.tuning import DEFAULT, TuningFacts
+from walproof.facts.tuning_answers import candidate_name
 from walproof.report.blocks import Column, Table, class_cell, text_cells
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.ratios import RatioPanel, RatioPoint, RatioRow, ratio_data
 from walproof.report.numbers import ratio
-from walproof.report.tune.names import name_of
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
 
@@ -65,10 +65,13 @@ def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
         points = tuple(math.exp(log) for log in blocks.ratios(candidate, DEFAULT).values())
         risk = durability_class(candidate.conf)
         mean, interval = math.exp(found[candidate].mean), found[candidate].interval()
-        rows.append(_row(f"{number}. {name_of(candidate)}", risk, mean, interval, points))
+        rows.append(_row(f"{number}. {candidate_name(candidate)}", risk, mean, interval, points))
         count = str(len(points))
         named.append(
-            (*text_cells((str(number), name_of(candidate), ratio(mean, interval), count)), class_cell(risk))
+            (
+                *text_cells((str(number), candidate_name(candidate), ratio(mean, interval), count)),
+                class_cell(risk),
+            )
         )
     data = ratio_data("relative to the defaults (x, above 1 is better)", [_panel(rows[:_SHOWN_MOST])])
     if data is None:

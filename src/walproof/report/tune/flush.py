@@ -8,9 +8,9 @@ from walproof.analysis.tuning.flush import OBJECTIVES, flush_gains
 from walproof.analysis.tuning.race import latest
 from walproof.analysis.tuning.search import FLUSH_ROUNDS
 from walproof.facts.tuning import DEFAULT, STOPPED, Purpose, TuningFacts
+from walproof.facts.tuning_answers import candidate_name
 from walproof.report.blocks import Block, Column, Paragraph, Table, text_cells
 from walproof.report.numbers import UNKNOWN, ratio
-from walproof.report.tune.names import name_of
 from walproof.units import format_duration
 
 _NOTE = (
@@ -37,7 +37,7 @@ def flush_blocks(facts: TuningFacts, answer: TuneAnswer, device: str | None) -> 
     ]
     against = "this disk" if device is None else device
     columns = (Column("emulated disk"), Column(f"relative to {against}", numeric=True), Column("rounds"))
-    title = f"What another flush would give: {name_of(step.candidates[0])}"
+    title = f"What another flush would give: {candidate_name(step.candidates[0])}"
     return [Table(title, columns, tuple(text_cells(row) for row in rows), _NOTE)]
 
 

@@ -1,16 +1,10 @@
-"""The name of a configuration in reports, and how what it gives is written."""
+"""How what a configuration gives is written in reports."""
 
 from __future__ import annotations
 
 from walproof.advise.wording import is_vague
 from walproof.analysis.interval import Interval
-from walproof.facts.tuning import Candidate
 from walproof.report.numbers import ratio
-
-
-def name_of(candidate: Candidate) -> str:
-    """``commit_delay=100, wal_compression=lz4``, or ``default``."""
-    return ", ".join(f"{name}={value}" for name, value in candidate.settings) or "default"
 
 
 def gained(value: float | None, interval: Interval | None, rounds: int) -> str:

@@ -15,9 +15,10 @@ from walproof.analysis.tuning.lines import LineVerdict
 from walproof.analysis.tuning.race import replay
 from walproof.analysis.tuning.values import objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
+from walproof.facts.tuning_answers import candidate_name
 from walproof.report.blocks import Column, Table, TableCell, class_cell, text_cells
 from walproof.report.numbers import UNKNOWN, percent, ratio, size
-from walproof.report.tune.names import gained, name_of
+from walproof.report.tune.names import gained
 from walproof.units import format_duration
 
 
@@ -118,7 +119,7 @@ def ruled_out_tables(answer: TuneAnswer) -> tuple[Table, ...]:
     found = []
     for ruled_out in answer.ruled_out:
         rows = [
-            text_cells((name_of(candidate), broken.predicted, broken.allowed))
+            text_cells((candidate_name(candidate), broken.predicted, broken.allowed))
             for candidate, broken in ruled_out.candidates
         ]
         columns = (
@@ -221,7 +222,7 @@ def standing_table(facts: TuningFacts) -> Table | None:
         estimate = blocks.estimate(candidate, DEFAULT)
         mean, interval = (None, None) if estimate is None else (math.exp(estimate.mean), estimate.interval())
         against = "the defaults" if candidate == DEFAULT else ratio(mean, interval)
-        rows.append(text_cells((name_of(candidate), state, against, str(rounds[candidate]))))
+        rows.append(text_cells((candidate_name(candidate), state, against, str(rounds[candidate]))))
     columns = (
         Column("configuration", whole_most=60), Column("state"),
         Column("relative to the defaults", numeric=True), Column("rounds", numeric=True),

@@ -15,12 +15,13 @@ from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.proof import is_beyond
 from walproof.analysis.tuning.space import Space
 from walproof.facts.tuning import DEFAULT, STOPPED, RuledOut, TuningFacts
+from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.platform import Platform, PlatformTarget
 from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
 from walproof.report.tune.figures import line_figure, race_blocks
 from walproof.report.tune.flush import flush_blocks
-from walproof.report.tune.names import gained, name_of
+from walproof.report.tune.names import gained
 from walproof.report.tune.over_hosts import host_sentences, hosts_section
 from walproof.report.tune.pasted import Pasted, conf_text, pasted, pasted_section, unproven_text
 from walproof.report.tune.tables import (
@@ -142,7 +143,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         found.append(_HEADLINES[answer.conclusion].format(why=answer.why_default))
         if outcome.gain is not None and outcome.winner != DEFAULT:
             found.append(
-                f"The best configuration tried, {name_of(outcome.short or outcome.winner)}, measured "
+                f"The best configuration tried, {candidate_name(outcome.short or outcome.winner)}, measured "
                 f"{gained(outcome.gain, outcome.interval, outcome.rounds)} as good."
             )
         if answer.conclusion is Conclusion.DEFAULTS and (text := _own_sentence(facts, answer)) is not None:

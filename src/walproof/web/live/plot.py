@@ -163,13 +163,13 @@ class Plot:
             for run in self._runs(line.high):
                 upper = [(self._x(self.at[place]), self._y(line.high[place] or 0.0, top)) for place in run]
                 lower = [(self._x(self.at[place]), self._y(line.low[place] or 0.0, top)) for place in run]
-                yield f'<path class="band c{line.colour}" d="{_path([*upper, *reversed(lower)])}Z"/>'
+                yield f'<path class="band c{line.colour}" d="{path_of([*upper, *reversed(lower)])}Z"/>'
         look = f"line c{line.colour}{' dash' if line.is_limit else ''}"
         for run in self._runs(line.values):
             points = [(self._x(self.at[place]), self._y(line.values[place] or 0.0, top)) for place in run]
             if len(points) == 1:
                 points = [points[0], (points[0][0] + 1.0, points[0][1])]
-            yield f'<path class="{look}" d="{_path(points)}"><title>{escape(line.name)}</title></path>'
+            yield f'<path class="{look}" d="{path_of(points)}"><title>{escape(line.name)}</title></path>'
 
     def _areas(self, top: float) -> Iterator[str]:
         bases = [0.0] * len(self.at)
@@ -181,13 +181,14 @@ class Plot:
                     for place in run
                 ]
                 yield (
-                    f'<path class="area c{line.colour}" d="{_path([*upper, *reversed(lower)])}Z">'
+                    f'<path class="area c{line.colour}" d="{path_of([*upper, *reversed(lower)])}Z">'
                     f"<title>{escape(line.name)}</title></path>"
                 )
             bases = [base + (value or 0.0) for base, value in zip(bases, line.values, strict=True)]
 
 
-def _path(points: Sequence[tuple[float, float]]) -> str:
+def path_of(points: Sequence[tuple[float, float]]) -> str:
+    """The line through the points, for an SVG path's ``d``."""
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 

@@ -12,7 +12,7 @@ from walproof.report.figures.wal_curve import size_label
 from walproof.report.numbers import UNKNOWN
 from walproof.report.watch.panels import clock_time
 from walproof.units import format_bytes, format_duration
-from walproof.web.live.plot import HEIGHT, WIDTH, ceiling
+from walproof.web.live.plot import HEIGHT, WIDTH, ceiling, path_of
 
 _NOW, _ADVISED = "now", "advised"
 _NEAR = 2.0
@@ -138,9 +138,9 @@ class SizePicture:
         xs = [self._x(place) for place in range(len(points))]
         upper = [(x, self._y(point.high)) for x, point in zip(xs, points, strict=True)]
         lower = [(x, self._y(point.low)) for x, point in zip(xs, points, strict=True)]
-        parts.append(f'<path class="band c1" d="{_path([*upper, *reversed(lower)])}Z"/>')
+        parts.append(f'<path class="band c1" d="{path_of([*upper, *reversed(lower)])}Z"/>')
         line = [(x, self._y(point.wal_bytes_per_hour)) for x, point in zip(xs, points, strict=True)]
-        parts.append(f'<path class="line c1" d="{_path(line)}"/>')
+        parts.append(f'<path class="line c1" d="{path_of(line)}"/>')
         for x, point in zip(xs, points, strict=True):
             parts += self._dot(x, point, self._mark(point))
         if self._other is not None:
@@ -199,10 +199,6 @@ class SizePicture:
 
     def _y(self, value: float) -> float:
         return HEIGHT - HEIGHT * min(value, self._top) / self._top
-
-
-def _path(points: list[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
 def _bytes(value: float) -> str:

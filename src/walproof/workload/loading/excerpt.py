@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from walproof.errors import WorkloadError
-from walproof.sqltext import Token, quoted, tokens
+from walproof.sqltext import Token, folded, quoted, tokens
 from walproof.workload.loading.ddl import DdlStatement, statements
 
 _IS_DUMP = re.compile(r"^-- PostgreSQL database (?:cluster )?dump", re.MULTILINE)
@@ -147,7 +147,7 @@ def _own_names(piece: _Piece) -> Iterator[str]:
         yield from (_chain_at(kept, len(made[0].split())) or ())[-1:]
     for at in range(len(words) - 2):
         if words[at : at + 2] == ["ADD", "CONSTRAINT"]:
-            yield _folded(kept[at + 2].text)
+            yield folded(kept[at + 2].text)
 
 
 def _inner(token: Token) -> str:
@@ -164,10 +164,10 @@ def _chains(found: list[Token]) -> Iterator[Chain]:
         if found[at].kind not in ("word", "name"):
             at += 1
             continue
-        parts = [_folded(found[at].text)]
+        parts = [folded(found[at].text)]
         at += 1
         while at + 1 < len(found) and found[at].text == "." and found[at + 1].kind in ("word", "name"):
-            parts.append(_folded(found[at + 1].text))
+            parts.append(folded(found[at + 1].text))
             at += 2
         yield tuple(parts)
 
@@ -194,10 +194,3 @@ def _qualified(name: str) -> Chain:
 
 def _lower(chain: Chain) -> list[str]:
     return [part.lower() for part in chain]
-
-
-def _folded(identifier: str) -> str:
-    """The name as the server folds it."""
-    if identifier.startswith('"'):
-        return identifier[1:-1].replace('""', '"')
-    return identifier.lower()

@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from walproof.errors import WorkloadError
-from walproof.sqltext import tokens, visible
+from walproof.sqltext import folded, tokens, visible
 from walproof.workload.loading.ddl import DdlStatement, statements
 from walproof.workload.loading.table import Session
 
@@ -164,21 +164,14 @@ def _extension(statement: DdlStatement) -> _Extension | None:
         return None
     version = found["version"]
     if version is not None:
-        version = version[1:-1] if version.startswith("'") else _folded(version)
+        version = version[1:-1] if version.startswith("'") else folded(version)
     return _Extension(
-        name=_folded(found["name"]),
-        schema=None if found["schema"] is None else _folded(found["schema"]),
+        name=folded(found["name"]),
+        schema=None if found["schema"] is None else folded(found["schema"]),
         version=version,
         if_not_exists=found["exists"] is not None,
         cascade=found["cascade"] is not None,
     )
-
-
-def _folded(identifier: str) -> str:
-    """The name as the server folds it."""
-    if identifier.startswith('"'):
-        return identifier[1:-1].replace('""', '"')
-    return identifier.lower()
 
 
 @contextmanager
