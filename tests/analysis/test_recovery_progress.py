@@ -193,9 +193,15 @@ def replaying(phase: RecoveryPhase, until_s: int, work: int = 0) -> list[Recover
     return [RecoverySight(float(n), phase, segment, float(n), (n * work,)) for n in range(until_s + 1)]
 
 
+def test_a_hot_standby_is_not_said_to_replay() -> None:
+    """Its replay may be paused, with WAL that waits: nobody has looked."""
+    line = progress_line(recovery_progress(None, replaying(RecoveryPhase.HOT_STANDBY, 1)), None)
+    assert line.startswith("ready: a hot standby, which accepts read-only connections; whether it replays, ")
+
+
 def test_a_recovery_to_a_target_that_stands_still_may_be_paused() -> None:
     progress = recovery_progress(None, replaying(RecoveryPhase.READ_ONLY, 9))
-    said = "recovery to a target for 9 s: the server accepts read-only connections and goes on replaying"
+    said = "recovery to a target for 9 s: the server accepts read-only connections"
     assert progress_line(progress, None) == said
     stuck = recovery_progress(None, replaying(RecoveryPhase.READ_ONLY, 12))
     line = progress_line(stuck, None)

@@ -18,7 +18,7 @@ class RecoveryPhase(Enum):
     CHECKPOINT = "checkpoint"
     """The checkpoint at the end of recovery."""
     HOT_STANDBY = "hot standby"
-    """A standby that accepts read-only connections and goes on replaying until it is promoted."""
+    """A standby that accepts read-only connections until it is promoted; its replay may be paused."""
     WARM_STANDBY = "warm standby"
     """A standby that replays and accepts no connections (hot_standby = off)."""
     OVER = "over"

@@ -37,13 +37,16 @@ def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> s
             said = "ready: the server accepts connections"
             return f"{said}, {running} after its recovery began" if running else said
         case RecoveryPhase.HOT_STANDBY:
-            return "ready: a hot standby, which accepts read-only connections and goes on replaying"
+            return (
+                "ready: a hot standby, which accepts read-only connections; whether it replays, "
+                "walproof replica watch says"
+            )
         case RecoveryPhase.WARM_STANDBY:
             return "a standby that replays WAL and accepts no connections (hot_standby = off)"
         case RecoveryPhase.READ_ONLY:
             said = "recovery to a target"
             said += f" for {running}" if running else ""
-            return f"{said}: the server accepts read-only connections and goes on replaying"
+            return f"{said}: the server accepts read-only connections"
         case RecoveryPhase.BEFORE_REDO:
             return _sync_words(progress, f" for {running}" if running else "")
         case RecoveryPhase.CHECKPOINT:
