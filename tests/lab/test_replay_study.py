@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from walproof.cli.plan import plan_text
 from walproof.errors import StudyError
 from walproof.facts import Install, Plan, Replay, ReplayConditions
 from walproof.lab.asked import Overrides
@@ -114,4 +115,6 @@ def test_the_study_of_auditing_leaves_out_what_is_not_here(
     assert [variant.name for variant in plan.variants] == ["no audit"]
     reasons = {left.variant: left.reason for left in plan.left_out}
     assert 'has no library "pgaudit"' in reasons["pgaudit"]
+    said = plan_text(plan, ["walproof", "run", "replay-audit"])
+    assert f"\nleft out\n  pgaudit: {reasons['pgaudit']}\n" in said
     assert reasons["kernel audit, recording"] == "kernel audit: auditctl is not installed"

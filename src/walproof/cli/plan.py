@@ -49,6 +49,8 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
             complete, plan.installs[0].version_num, has_synchronous_standby=lab.has_synchronous_standby
         )
         lines += [f"      note: {note}" for note in found]
+    if plan.left_out:
+        lines += ["", "left out", *(f"  {left.variant}: {left.reason}" for left in plan.left_out)]
     lines += ["", *plan.notes] if plan.notes else []
     if plan.factors:
         lines += ["", f"design: {plan.fraction} factorial of {', '.join(plan.factors)}"]
