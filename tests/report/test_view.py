@@ -51,6 +51,23 @@ def test_main_table_holds_medians_of_finished_trials() -> None:
     assert "2 of 35 trials failed and are left out" in found.note
 
 
+def test_a_budget_that_ended_the_run_is_named() -> None:
+    """A run for +-5 % ended in its pilot, and nothing said that the budget had ended it."""
+
+    def extent(rounds: int, **stop: float | None) -> str:
+        facts = small_facts(rounds)
+        plan = replace(facts.run.plan, **{"rounds": 50, "budget_s": 40.0, **stop})  # type: ignore[arg-type]
+        return view_of(replace(facts, run=replace(facts.run, plan=plan))).how_sure[0]
+
+    assert extent(1, half_width=0.05) == (
+        "3 trials in 1 round: the budget of 40 s ended them in the pilot of 3, too early to know every ratio "
+        "within ± 5.0 %."
+    )
+    assert extent(2).endswith("in 2 rounds: the budget of 40 s ended them.")
+    assert extent(3, half_width=0.05).endswith("in 3 rounds.")
+    assert extent(2, budget_s=None).endswith("in 2 rounds.")
+
+
 def test_a_ratio_of_which_next_to_nothing_is_known_is_no_absence_of_a_difference() -> None:
     """Tables called 0.01x to 59x "no measurable difference", and the answer of the same page "not known"."""
     facts = small_facts(3)

@@ -94,7 +94,7 @@ Budget = Annotated[
     typer.Option(
         "--budget",
         metavar="TIME",
-        help="Begin no round that would end after this time: 30min. Says what it can tell.",
+        help="As many rounds as end within this time: 30min. Says what it can tell.",
     ),
     Override("budget_s", options.duration_s),
 ]

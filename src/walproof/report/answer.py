@@ -10,6 +10,7 @@ from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.wording import is_unknown, is_vague
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.summary import Analysis
+from walproof.analysis.within import PILOT_ROUNDS, PILOT_STARTS
 from walproof.facts import Cell, Plan, Run, Trial, TrialState
 from walproof.facts.metrics import metric
 from walproof.report.cells import Cells
@@ -234,12 +235,29 @@ def _extent(run: Run, analysis: Analysis) -> str:
             f"Stopped on request: {done}, of at most {planned} trials. Stopping a run because its figures "
             "look good shows false differences more often than the intervals say."
         )
+    if (by_budget := _by_budget(run.plan, analysis)) is not None:
+        return f"{done[:1].upper()}{done[1:]}: {by_budget}."
     if run.rounds_more:
         return (
             f"{done[:1].upper()}{done[1:]}, of which {counted(run.rounds_more, 'round')} were asked for "
             "while it ran."
         )
     return f"{done[:1].upper()}{done[1:]}."
+
+
+def _by_budget(plan: Plan, analysis: Analysis) -> str | None:
+    """That the budget ended the rounds, where nothing else can have; None otherwise."""
+    if plan.budget_s is None or plan.gate is not None or analysis.failed == analysis.trials:
+        return None
+    budget = f"the budget of {format_duration(plan.budget_s)} ended them"
+    if plan.half_width is None:
+        return budget if analysis.rounds < plan.rounds else None
+    pilot = min(PILOT_STARTS if plan.toggles_all else PILOT_ROUNDS, plan.rounds)
+    if analysis.rounds >= pilot:
+        return None  # what the width still lacked was said while it ran
+    return (
+        f"{budget} in the pilot of {pilot}, too early to know every ratio within ± {percent(plan.half_width)}"
+    )
 
 
 def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> tuple[str, ...]:
