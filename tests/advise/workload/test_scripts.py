@@ -129,6 +129,43 @@ def test_a_range_beside_a_key_holds_its_row() -> None:
         assert only_script(made(query.format(where), tables=(PARENTS,))).endswith(f"{ends}\n")
 
 
+def test_rows_that_point_to_rows_of_their_own_table_make_no_circle() -> None:
+    """WITH RECURSIVE would never end."""
+    scattered = column("id", "bigint", not_null=True, is_identity=False)
+    for key in (ID, scattered):
+        for size in (1.0, 250.0, -1.0):
+            tree = table(
+                "tree", key, column("parent", "bigint", distinct=size, correlation=1.0), rows=500,
+                keys=(primary("id"), foreign("parent", "public.tree")),
+            )  # fmt: skip
+            found = made("SELECT * FROM tree WHERE id = $1", tables=(tree,))
+            spaces = found.tables[0].spaces
+            own, parent = spaces["id"], spaces["parent"]
+            numbers = [
+                (_at(own.number, i), None if _at(parent.is_root, i) else _at(parent.number, i))
+                for i in range(1, 501)
+            ]
+            assert all(above is None or 1 <= above < number for number, above in numbers)
+            assert sum(above is None for _, above in numbers) == 1
+            assert f"CASE WHEN NOT {parent.is_root} THEN" in found.files["schema.sql"]
+
+
+def test_a_row_that_has_to_have_a_parent_is_its_own() -> None:
+    tree = table(
+        "tree", ID, column("parent", "bigint", not_null=True, distinct=250.0, correlation=1.0), rows=500,
+        keys=(primary("id"), foreign("parent", "public.tree")),
+    )  # fmt: skip
+    found = made("SELECT * FROM tree WHERE id = $1", tables=(tree,))
+    assert "public.tree.parent points to the row itself in the first row." in found.notes
+    assert "CASE" not in found.files["schema.sql"]
+
+
+def _at(sql: str, i: int) -> int:
+    """What the server makes of the SQL in row ``i``: whole numbers are divided toward zero."""
+    text = re.sub(r"\bi\b", str(i), sql).replace(" = ", " == ").replace("greatest", "max").replace("/", "//")
+    return int(eval(text))
+
+
 def test_a_boolean_with_one_value_has_its_default() -> None:
     jobs = table(
         "jobs", ID, column("done", "boolean", not_null=True, default="false", distinct=1.0),

@@ -111,6 +111,7 @@ def schema_sql(made: Sequence[MadeTable], deleted: frozenset[str], head: str) ->
     for each in made:
         lines += _keys(each, own, notes)
     for each in made:
+        notes += _own_parents(each)
         lines += _foreign_keys(each, by_name, deleted, notes)
     lines += [
         "",
@@ -193,10 +194,10 @@ def _is_generated(column: AppColumn, own: frozenset[str]) -> bool:
 
 def _row_value(column: AppColumn, space: Space) -> str:
     made = typed(column, space, space.number)
+    has_value = [f"NOT {space.is_root}"] if space.is_root else []
     if column.null_share > 0 and not column.not_null and not space.is_unique:
-        per_mille = round(1000 * column.null_share)
-        return f"CASE WHEN (i * 7919) % 1000 >= {per_mille} THEN {made} END"
-    return made
+        has_value.append(f"(i * 7919) % 1000 >= {round(1000 * column.null_share)}")
+    return f"CASE WHEN {' AND '.join(has_value)} THEN {made} END" if has_value else made
 
 
 def typed(column: AppColumn, space: Space, e: str) -> str:
@@ -239,6 +240,13 @@ def _foreign_keys(
             yield f"ALTER TABLE {made.table.name} ADD {key.definition};"
         else:
             notes.append(f"{made.table.name}: its foreign key to {key.other} is not here: {reason}.")
+
+
+def _own_parents(made: MadeTable) -> Iterator[str]:
+    for key in made.table.keys:
+        column = next((each for each in made.table.columns if key.columns == (each.name,)), None)
+        if key.kind == "f" and key.other == made.table.name and column is not None and column.not_null:
+            yield f"{made.table.name}.{column.name} points to the row itself in the first row."
 
 
 def _why_not(key: AppKey, other: MadeTable, deleted: frozenset[str]) -> str | None:

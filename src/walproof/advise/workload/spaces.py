@@ -46,6 +46,9 @@ class Space:
     """Whether two numbers must not have the same value: the column is part of a unique key."""
     first: int = 0
     """What is added to numbers: 1 for a boolean that is false in all rows."""
+    is_root: str = ""
+    """SQL that is true for the row without a value: of rows that point to rows of their own table, the first
+    one. Empty where there is none."""
 
     def value(self, e: str) -> str | None:
         """SQL of the e-th value; None for a type that is not known."""
@@ -135,9 +138,12 @@ def _space(
         size = there if column.distinct is None else min(size, there)
     is_foreign = at_column is not column
     is_key = alone or is_foreign
+    number, is_root = _number(column, size, rows, place, is_unique=alone), ""
+    if is_foreign and at_table is table and not (alone and column.not_null):
+        number, is_root = _earlier(_number(at_column, rows, rows, 0, is_unique=True), size, rows)
     return Space(
         size=size,
-        number=_number(column, size, rows, place, is_unique=alone),
+        number=number,
         is_unique=alone,
         is_foreign=is_foreign,
         of=at_table.name if is_key or _is_indexed(table, column) else "",
@@ -145,6 +151,7 @@ def _space(
         root=at_column,
         is_root_unique=any(at_column.name in key for key in unique_keys(at_table)),
         first=int(size == 1 and column.type == "boolean" and column.default == "false"),
+        is_root="" if column.not_null else is_root,
     )
 
 
@@ -193,6 +200,14 @@ def _number(column: AppColumn, size: int, rows: int, place: int, *, is_unique: b
     if is_ordered and rows > size:
         return f"1 + (i - 1) * {size} / {rows}"
     return scattered("i", size, place)
+
+
+def _earlier(own: str, size: int, rows: int) -> tuple[str, str]:
+    """(SQL of the number of a row before the row with number ``own``, whether it is the first row).
+
+    A row that pointed to itself or to a later one would close a circle, which WITH RECURSIVE never leaves.
+    """
+    return f"greatest(1, 1 + ({own} - 2) * {size} / {rows})", f"{own} = 1"
 
 
 def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int) -> bool:
