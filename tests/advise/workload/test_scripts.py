@@ -177,6 +177,50 @@ def test_a_boolean_with_one_value_has_its_default() -> None:
     assert "SET done = (((2) + 1) % 2 = 1)" in only_script(found)
 
 
+@pytest.mark.parametrize(
+    ("type_", "default", "labels", "first", "other"),
+    [
+        ("smallint", "0", None, "(((1) + -1) % 32767)::smallint", "(((2) + -1) % 32767)::smallint"),
+        ("integer", "'-1'::integer", None, "((1) + -2)::integer", "((2) + -2)::integer"),
+        ("integer", "1", None, "1::integer", "2::integer"),
+        ("state", "'new'::state", ("old", "new"), "(((1) + 1) - 1) % 2]", "(((2) + 1) - 1) % 2]"),
+        ("text", "'it''s'::text", None, "CASE WHEN 1 = 1 THEN 'it''s' ELSE", "CASE WHEN 2 = 1 THEN"),
+        ("integer", "nextval('s'::regclass)", None, "1::integer", "1::integer"),
+        ("timestamp with time zone", "now()", None, "timestamptz", "timestamptz"),
+    ],
+)
+def test_a_column_with_one_value_has_its_default(
+    type_: str, default: str, labels: tuple[str, ...] | None, first: str, other: str
+) -> None:
+    """Partial indexes and queues are as full as the application's."""
+    queue = table(
+        "queue", ID, column("state", type_, not_null=True, default=default, distinct=1.0, labels=labels),
+        keys=(primary("id"),),
+    )  # fmt: skip
+    found = made("UPDATE queue SET state = $1 WHERE id = $2", tables=(queue,))
+    assert first in (found.tables[0].spaces["state"].value("1") or "")
+    assert other in only_script(found).partition("WHERE")[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "number"),
+    [
+        ("DELETE FROM queue WHERE state = $1", 1000, "2"),
+        ("DELETE FROM queue WHERE state = $1", 10_000 * 1000, "1"),
+        ("DELETE FROM queue WHERE state = $1 AND at < now()", 1000, "1"),
+        ("SELECT * FROM queue WHERE state = $1", 1000, "1"),
+    ],
+)
+def test_a_queue_is_not_emptied_by_its_first_call(query: str, rows: int, number: str) -> None:
+    """A DELETE that took a row a call took those that had been set to another value."""
+    queue = table(
+        "queue", ID, column("state", "integer", not_null=True, default="0", distinct=1.0),
+        column("at", "date"), keys=(primary("id"),),
+    )  # fmt: skip
+    found = draft(application((queue,), statement(query, rows=rows)), ORDER)
+    assert f"state = (({number}) + -1)::integer" in only_script(found)
+
+
 def test_rows_that_are_deleted_and_made_again_are_told() -> None:
     insert, delete = "INSERT INTO parents (name) VALUES ($1)", "DELETE FROM parents WHERE id = $1"
     note = "public.parents: DELETE draws from the rows of the start"

@@ -7,11 +7,13 @@ that keys are unique, foreign keys point to rows that are there, and values come
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from walproof.advise.workload.values import base_of, value
+from walproof.advise.workload.values import NUMBERS, TEXTS, base_of, value
 from walproof.facts.application import AppColumn, AppTable
+from walproof.sqltext import literal
 
 _ROWS_WHOLE = 1000
 """Tables up to so many rows are not made smaller."""
@@ -21,6 +23,11 @@ _DISTINCT_LEAST = 1000
 ORDERED = 0.8
 """Correlation above which a column's values rise with the rows on disk."""
 _DEPTH_MOST = 20
+_CONSTANT = re.compile(
+    r"(?:'(?P<text>(?:[^']|'')*)'|\(?(?P<bare>-?[0-9]+|true|false)\)?)(?:::[^():]+(?:\([0-9,]+\))?)?"
+)
+"""A default as pg_get_expr writes it: ``0``, ``'-1'::integer``, ``'new'::public.state``."""
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -45,16 +52,23 @@ class Space:
     is_root_unique: bool
     """Whether two numbers must not have the same value: the column is part of a unique key."""
     first: int = 0
-    """What is added to numbers: 1 for a boolean that is false in all rows."""
+    """What is added to numbers, so that the first value is the column's default."""
     is_root: str = ""
     """SQL that is true for the row without a value: of rows that point to rows of their own table, the first
     one. Empty where there is none."""
+    default: str | None = None
+    """The text that is the first value."""
+    has_default: bool = False
+    """Whether all rows have the column's default."""
 
     def value(self, e: str) -> str | None:
         """SQL of the e-th value; None for a type that is not known."""
         root = self.root
-        e = f"({e}) + {self.first}" if self.first else e
-        return value(root.type, e, root.width_bytes, root.labels, is_unique=self.is_root_unique)
+        shifted = f"({e}) + {self.first}" if self.first else e
+        made = value(root.type, shifted, root.width_bytes, root.labels, is_unique=self.is_root_unique)
+        if self.default is None or made is None:
+            return made
+        return f"CASE WHEN {e} = 1 THEN {literal(self.default)} ELSE {made} END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +152,7 @@ def _space(
         size = there if column.distinct is None else min(size, there)
     is_foreign = at_column is not column
     is_key = alone or is_foreign
+    first = _first_of_default(column) if size == 1 and not is_key else None
     number, is_root = _number(column, size, rows, place, is_unique=alone), ""
     if is_foreign and at_table is table and not (alone and column.not_null):
         number, is_root = _earlier(_number(at_column, rows, rows, 0, is_unique=True), size, rows)
@@ -150,9 +165,28 @@ def _space(
         keys=rows_of(at_table, share) if is_key else size,
         root=at_column,
         is_root_unique=any(at_column.name in key for key in unique_keys(at_table)),
-        first=int(size == 1 and column.type == "boolean" and column.default == "false"),
+        first=first if isinstance(first, int) else 0,
         is_root="" if column.not_null else is_root,
+        default=first if isinstance(first, str) else None,
+        has_default=first is not None,
     )
+
+
+def _first_of_default(column: AppColumn) -> int | str | None:
+    """What is added to numbers so that value 1 is the default, or the default's text; None where the default
+    is no constant of a known type."""
+    match = _CONSTANT.fullmatch(column.default or "")
+    if match is None:
+        return None
+    text = (match["text"] or match["bare"] or "").replace("''", "'")
+    if column.labels is not None:
+        return column.labels.index(text) if text in column.labels else None
+    kind = base_of(column.type)[0]
+    if kind == "boolean":
+        return {"true": 0, "false": 1}.get(text)
+    if kind in NUMBERS:
+        return int(text) - 1 if _WHOLE.fullmatch(text) else None
+    return text if kind in TEXTS and match["text"] is not None else None
 
 
 def _has_room(space: Space) -> bool:

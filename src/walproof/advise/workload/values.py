@@ -49,7 +49,7 @@ _FIXED = {
     "tstzrange": "tstzrange(timestamptz '2020-01-01 00:00+00' + {e} * interval '1 second', NULL)",
     "tsrange": "tsrange(timestamp '2020-01-01' + {e} * interval '1 second', NULL)",
 }  # fmt: skip
-_TEXTS = ("text", "character varying", "character", "name", "citext")
+TEXTS = ("text", "character varying", "character", "name", "citext")
 NUMBERS = ("smallint", "integer", "bigint", "real", "double precision", "numeric", "money")
 """Types to which a number can be added."""
 
@@ -88,7 +88,7 @@ def value(
     e = e if _SIMPLE.fullmatch(e) else f"({e})"
     if labels is not None:
         names = ", ".join(map(literal, labels))
-        return f"(ARRAY[{names}])[1 + {e} % {len(labels)}]::{type_}" if labels else None
+        return f"(ARRAY[{names}])[1 + ({e} - 1) % {len(labels)}]::{type_}" if labels else None
     if type_.endswith(_ARRAY):
         return _array(type_.removesuffix(_ARRAY), e, width_bytes)
     name, modifier, scale = base_of(type_)
@@ -97,7 +97,7 @@ def value(
     if name == "numeric":
         digits = 15 if modifier is None else max(1, modifier - (scale or 0))
         return f"({e} % 1{'0' * min(digits, 18)})::{type_}"
-    if name in _TEXTS:
+    if name in TEXTS:
         most = 63 if name == "name" else modifier if name != "character" else (modifier or 1)
         made = _text(e, _content_bytes(width_bytes, 16), most, is_unique=is_unique)
         return f"{made}::{name}" if name in ("name", "citext") else made
