@@ -47,6 +47,15 @@ def test_the_plan_says_on_which_side_of_its_limit_a_second_metric_stays(
     assert ("warning: the defaults themselves break" in done.stderr) == ("0.9 " in words)
 
 
+def test_a_time_away_that_no_trial_can_show_is_warned_of(tmp_path: Path) -> None:
+    options = ("--only", "max_wal_size,wal_compression", "--objective", "recovery_s", "--dry-run")
+    done = walproof("tune", "--load", str(shop(tmp_path)), *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "its recovery_s does not show what max_wal_size does; --recovery-target" in done.stderr
+    assert "recovery_s is that of crashes after windows" in done.stdout
+    assert "throughput comes from windows" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

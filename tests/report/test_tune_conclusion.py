@@ -19,7 +19,7 @@ from walproof.advise.tune.judge import RecordedJudge
 from walproof.analysis.interval import Interval
 from walproof.analysis.tuning.lines import LineVerdict
 from walproof.analysis.tuning.search import TuneSearch
-from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TrialAnswer, TuningFacts
+from walproof.facts.tuning import DEFAULT, Candidate, Objective, Purpose, Step, TrialAnswer, TuningFacts
 from walproof.platforms.registry import platform
 from walproof.report.tune.json import to_json
 from walproof.report.tune.names import gained
@@ -89,6 +89,21 @@ def test_a_screen_does_not_say_that_the_defaults_are_best(
     assert_valid("tune", data)
     assert (data["conclusion"], data["defaults_are_best"]) == ("not decided", False)
     assert told.pasted.lines is None
+
+
+def test_crashes_that_cannot_show_a_setting_need_no_more_rounds(own_judge: RecordedJudge) -> None:
+    conf = Candidate.of({"max_wal_size": "4GB"})
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.SCREEN, (DEFAULT, conf), 1, 2))
+    measured = (
+        TrialAnswer(1, 1, DEFAULT, 0.4, seconds=20.0),
+        TrialAnswer(2, 1, DEFAULT, 0.4, seconds=20.0),
+        TrialAnswer(2, 1, conf, 2.1, seconds=20.0),
+    )
+    plan = plan_of(FACTORS, trials=3, seed=1, objective=Objective("recovery_s", False))
+    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), own_judge, own_judge)
+    assert found.conclusion is Conclusion.UNDECIDED
+    assert found.why_default is not None
+    assert "too soon after a checkpoint to show what max_wal_size gives" in found.why_default
 
 
 def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: Path) -> None:

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from walproof.advise.tune.shown_by import OF_DISTANCE
 from walproof.errors import SettingError, StudyError
-from walproof.facts.tuning import LARGER_IS_BETTER, Objective
+from walproof.facts.tuning import LARGER_IS_BETTER, Factor, Objective
+from walproof.lab.tune.steps import TIME_AWAY
+from walproof.sentences import say_list
+from walproof.units import format_duration
 
 if TYPE_CHECKING:
     from walproof.cli.tune import TuneOptions
+
+
+def warn_of_distance(objective: Objective, factors: Sequence[Factor], window_s: float) -> None:
+    """Warn where trials end in a crash too soon to show what settings of the checkpoints' distance do."""
+    unseen = [factor.setting for factor in factors if factor.setting in OF_DISTANCE]
+    if objective.metric == TIME_AWAY and unseen:
+        sys.stderr.write(
+            f"warning: each trial ends in a crash after {format_duration(window_s)} of load, less than a "
+            f"checkpoint cycle: its recovery_s does not show what {say_list(unseen)} "
+            f"{'does' if len(unseen) == 1 else 'do'}; --recovery-target keeps a time away by simulation\n"
+        )
 
 
 def objective_of(given: TuneOptions, workload: Mapping[str, object]) -> Objective:

@@ -12,6 +12,7 @@ from walproof.analysis.tuning.flush import OBJECTIVES
 from walproof.facts.codec import to_data
 from walproof.facts.tuning import Purpose
 from walproof.facts.tuning_answers import candidate_name
+from walproof.lab.tune.steps import TIME_AWAY
 from walproof.report.tune.words import promises_text
 from walproof.units import format_bytes, format_duration
 
@@ -137,9 +138,15 @@ def _at_checkpoints(tuning: Tuning) -> list[str]:
             else f"; checked in a run as long as the recording ({format_duration(length)}) only if earlier "
             "steps leave time for it: its own share of the budget is too small"
         )
+        measured = "throughput comes from windows, which have no whole cycle"
+        if plan.objective.metric == TIME_AWAY:
+            measured = (
+                "recovery_s is that of crashes after windows, which have no whole cycle: --recovery-target "
+                "keeps a time away by simulation"
+            )
         found.append(
             "  * acts at checkpoints: WAL, size of pg_wal and time away are simulated on the recording, over "
-            f"whole cycles{check}; throughput comes from windows, which have no whole cycle"
+            f"whole cycles{check}; {measured}"
         )
     if ShownBy.NOTHING in kinds:
         found.append(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from walproof.advise.tune.shown_by import OF_DISTANCE
 from walproof.advise.wording import is_vague
 from walproof.analysis.tuning.blocks import Blocks
 from walproof.analysis.tuning.lines import TuningOutcome
@@ -15,6 +16,7 @@ from walproof.analysis.tuning.proof import is_beyond
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, RuledOut, TuningFacts
+from walproof.sentences import say_list
 
 
 class Conclusion(Enum):
@@ -98,6 +100,12 @@ def _lacking(facts: TuningFacts, tried: Sequence[Candidate]) -> str | None:
     estimates = [found for each in tried if (found := blocks.estimate(each, DEFAULT)) is not None]
     if not estimates:
         return "nothing that was tried could be measured beside the defaults"
+    moved = {name for each in tried for name, _ in each.settings}
+    if facts.plan.objective.metric == "recovery_s" and moved <= OF_DISTANCE:
+        return (
+            "the crashes of the trials came too soon after a checkpoint to show what "
+            f"{say_list(sorted(moved))} gives; --recovery-target keeps a time away by simulation"
+        )
     interval = max(estimates, key=lambda found: found.mean).interval()
     if interval is None or is_vague(interval):
         return "what was tried ran in too few rounds to compare it with the defaults"

@@ -7,6 +7,10 @@ from enum import Enum
 from walproof.settings.tuning import movables
 from walproof.wal.whatif_target import SETTINGS
 
+OF_DISTANCE = frozenset({"max_wal_size", "checkpoint_timeout", "checkpoint_completion_target"})
+"""Settings of how far checkpoints are apart. A crash shows what they do to the time away only after a whole
+checkpoint cycle, which the window of a trial is not."""
+
 
 class ShownBy(Enum):
     """What shows all that a setting does."""
