@@ -150,6 +150,16 @@ def test_own_lines_that_nothing_was_measured_with_are_taken_out(
     assert "wal_buffers = -1 is left out" in " ".join(_terminal(told).split())
 
 
+def test_memory_that_a_line_costs_is_said_everywhere(view: TuneView) -> None:
+    assert "memory" not in view.conf_text
+    first, *others = view.answer.lines
+    larger = replace(first, memory_bytes=(10 << 30, 205 << 20))
+    found = replace(view.answer, lines=(larger, *others))
+    told = tune_view(view.facts, found, view.asked, platform("conf"))
+    assert "# memory 10.0 GB, without it 205 MB" in told.conf_text
+    assert "205 MB -> 10.0 GB" in " ".join(_terminal(told).split())
+
+
 def test_a_platform_that_takes_no_line_says_so(view: TuneView) -> None:
     before = {name: Before("1", False, True) for name in view.answer.conf.conf}
     told = tune_view(view.facts, view.answer, replace(view.asked, before=before), platform("conf"))

@@ -17,7 +17,7 @@ from walproof.report.tune.words import CLASS_WORDS, OBJECTIVES, promises_text
 from walproof.sentences import say_list
 from walproof.settings.change import Change
 from walproof.settings.conf import quoted
-from walproof.units import format_duration
+from walproof.units import format_bytes, format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,9 @@ def line_words(costs: LineCosts, winner: Candidate) -> list[str]:
     had, without = costs.had.recovery_s, costs.without.recovery_s
     if had is not None and without is not None and abs(had - without) >= 0.1:
         found.append(f"longest time away {format_duration(had)}, without it {format_duration(without)}")
+    memory, less = costs.memory_bytes
+    if memory != less:
+        found.append(f"memory {format_bytes(memory)}, without it {format_bytes(less)}")
     if costs.breaks:
         found.append(
             "without it: " + "; ".join(f"{each.limit.value} {each.predicted}" for each in costs.breaks)

@@ -27,6 +27,7 @@ def line_table(answer: TuneAnswer) -> Table:
 
     Where the advised lines were not measured one by one, their gains are those within the winner, too.
     """
+    takes_memory = any(costs.memory_bytes[0] != costs.memory_bytes[1] for costs in answer.lines)
     columns = (
         Column("line", whole_most=44),
         Column("verdict"),
@@ -34,7 +35,7 @@ def line_table(answer: TuneAnswer) -> Table:
         Column("alone", numeric=True, terminal=False),
         Column("WAL per transaction", numeric=True),
         Column("longest time away", numeric=True),
-        Column("memory", numeric=True, terminal=False),
+        Column("memory", numeric=True, terminal=takes_memory),
         Column("a crash may cost"),
     )
     rows = []
