@@ -295,3 +295,11 @@ def test_every_managed_platform_says_whether_it_tells_its_wal() -> None:
             assert access.walinspect in {"offered", "not offered", "not found"}
             assert re.fullmatch(r"\d{4}-\d\d-\d\d", access.looked_up)
             assert access.source in access.cited
+
+
+def test_azure_goes_back_to_its_own_default_where_the_value_before_is_not_known() -> None:
+    lines = platform("azure").write([Change("max_wal_size", "4GB")], PlatformTarget(180006, {}))
+    assert lines.apply.endswith("--name max_wal_size --value 4096")
+    assert "parameter set" in lines.undo
+    assert '--name max_wal_size --value "$(az postgres flexible-server parameter show' in lines.undo
+    assert lines.undo.endswith('--query defaultValue -o tsv)"')

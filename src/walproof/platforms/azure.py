@@ -10,6 +10,9 @@ from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.platforms.rules import boolean_rule, refuse_by_rules
 from walproof.settings.change import Change
 
+_SERVER = "--resource-group GROUP --server-name SERVER"
+_SET = f"az postgres flexible-server parameter set {_SERVER}"
+
 
 class Azure:
     """``az postgres flexible-server parameter set``, a call for each setting."""
@@ -21,13 +24,17 @@ class Azure:
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
     def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
-        """Write whole numbers in the base unit; undoing sets the values from before."""
-        old = [
-            Change(change.name, was.value) for change in changes if (was := target.before.get(change.name))
+        """Write whole numbers in the base unit; undoing sets the values from before, or the platform's
+        default where these are not known."""
+        undo = [
+            _reset(change.name)
+            if (was := target.before.get(change.name)) is None
+            else _call(Change(change.name, was.value), target)
+            for change in changes
         ]
         return Lines(
             "\n".join(_call(change, target) for change in changes),
-            "\n".join(_call(change, target) for change in old),
+            "\n".join(undo),
             (*_notes(changes, target), *restart_note(changes, target)),
         )
 
@@ -36,10 +43,15 @@ def _call(change: Change, target: PlatformTarget) -> str:
     value = in_base_unit(change.name, change.value, target.version_num)
     if boolean_rule(Azure.name, change.name, target.version_num) is not None:
         value = "off" if value == "off" else "on"
-    return (
-        "az postgres flexible-server parameter set --resource-group GROUP --server-name SERVER "
-        f"--name {change.name} --value {value}"
+    return f"{_SET} --name {change.name} --value {value}"
+
+
+def _reset(name: str) -> str:
+    """A call that sets what the platform itself says is its default, which is not always PostgreSQL's."""
+    default = (
+        f"az postgres flexible-server parameter show {_SERVER} --name {name} --query defaultValue -o tsv"
     )
+    return f'{_SET} --name {name} --value "$({default})"'
 
 
 def _notes(changes: Sequence[Change], target: PlatformTarget) -> list[str]:
