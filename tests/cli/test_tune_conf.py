@@ -131,6 +131,14 @@ def test_what_is_kept_has_to_keep_the_promises(
     assert "Leave it out, or promise less" in done.stderr or "Keep" in done.stderr
 
 
+def test_the_time_is_said_once(tmp_path: Path) -> None:
+    options = ("tune", "--load", str(shop(tmp_path)), "--quick")
+    done = walproof(*options, "--budget", "3min", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--quick and --budget both say how long the tuning takes" in done.stderr
+    assert "steps within 10 min 00 s" in walproof(*options, "--dry-run", cwd=tmp_path).stdout
+
+
 def test_what_is_kept_and_allowed_is_planned(tmp_path: Path) -> None:
     options = (
         "--keep",

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from walproof.cli.tuning import Tuning
     from walproof.report.tune.view import TuneView
 
-_BUDGET = "45min"
-
 
 @dataclass(frozen=True, slots=True)
 class TuneOptions:
@@ -51,8 +49,9 @@ class TuneOptions:
         ),
     ] = None
     budget: Annotated[
-        str, typer.Option("--budget", metavar="TIME", help="Wall time of the whole tuning.")
-    ] = _BUDGET
+        str | None,
+        typer.Option("--budget", metavar="TIME", help="Wall time of the whole tuning. Default: 45min."),
+    ] = None
     quick: Annotated[bool, typer.Option("--quick", help="Take 10 minutes: finds only large gains.")] = False
     objective: Annotated[
         str,

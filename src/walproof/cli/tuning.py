@@ -72,7 +72,8 @@ if TYPE_CHECKING:
     from walproof.cli.tune_hosts import RayHosts
     from walproof.facts import Install
 
-QUICK_BUDGET_S = 600.0
+_BUDGET = "45min"
+_QUICK_BUDGET = "10min"
 _WINDOWS = 120
 """Number of windows in a budget if neither load nor options say how long a window is."""
 _WINDOW_S = (2.0, 60.0)
@@ -285,7 +286,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     tables = with_workload(tables, rate=given.rate)
     (workload,) = tables["workload"]
     objective = objective_of(given, workload)
-    budget_s = QUICK_BUDGET_S if given.quick else parse_duration_s(given.budget)
+    budget_s = _budget_s(given)
     window_s, warmup_s = _window(given, workload, budget_s)
     folder = options.work_folder(given.on, of_hosts=given.ray is not None)
     load = TuningLoad(
@@ -364,6 +365,16 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         calibration=given.calibration,
         trial_s=trial_s,
     )
+
+
+def _budget_s(given: TuneOptions) -> float:
+    """Wall time of the whole tuning. Raises UnitError, StudyError."""
+    if given.quick and given.budget is not None:
+        raise StudyError(
+            "--quick and --budget both say how long the tuning takes",
+            hint=f"Leave one of them out: --quick is --budget {_QUICK_BUDGET}.",
+        )
+    return parse_duration_s(given.budget or (_QUICK_BUDGET if given.quick else _BUDGET))
 
 
 def _window(
