@@ -185,6 +185,16 @@ def test_what_to_know_before_applying_the_lines_is_in_the_json(name: str, case: 
         assert told["lines_notes"] == ([] if item.lines is None else list(item.lines.notes))
 
 
+@pytest.mark.parametrize("name", ["patroni", "azure", "cloudsql", "alter-system"])
+def test_lines_of_a_terminal_can_be_pasted(name: str) -> None:
+    """A here-document ends at the first column alone, and a line end inside a command ends it."""
+    view = advice_view(_advised(log_checkpoints="off", max_wal_size="64MB"), platform(name))
+    assert view.all_lines is not None
+    out = StringIO()
+    print_advice(view, Console(width=40, file=out))
+    assert f"\nTo apply:\n{view.all_lines.apply}\nTo undo:\n{view.all_lines.undo}\n" in out.getvalue()
+
+
 def test_rules_with_nothing_to_look_at_are_named_with_the_reason() -> None:
     view = advice_view(_advised(archive_mode="off"), platform("conf"))
     said = "archiver (archive_mode is off)"

@@ -51,8 +51,12 @@ WIDTHS = (40, 60, 80, 100, 120)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_lines_fit(make: Callable[[], Facts], width: int) -> None:
-    for line in printed(make(), width).splitlines():
+    text, found, commands = printed(make(), width).partition("\nNext\n")
+    assert found
+    for line in text.splitlines():
         assert cell_len(line) <= width, line
+    # They are to be copied: the terminal breaks them.
+    assert all(line.startswith("  walproof ") for line in commands.splitlines() if line), commands
 
 
 def _ratios(label: str, text: str) -> RatioData:
@@ -124,7 +128,7 @@ print_terminal(build_view(facts.run, facts.trials, facts.series), result_console
 def test_a_terminal_is_filled_and_no_more(columns: int) -> None:
     """A pseudo-terminal of that size; what styles the text is taken out before lines are measured."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", in_terminal(_SHOW, columns))
-    lines = text.splitlines()
+    lines = text.partition("\nNext")[0].splitlines()
     assert max(map(cell_len, lines)) <= columns
     assert max(map(cell_len, lines)) > columns - 5
     for ratio in ("5.9x (5.8 to 5.9), n = 5", "0.94x (0.79 to 1.12), n = 5"):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from walproof.report.blocks import Paragraph, Section, Table, TableCell, Verdicts
+from walproof.report.blocks import Listing, Paragraph, Section, Table, TableCell, Verdicts
 from walproof.report.dotplot import dot_plot
 from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.ratios import RatioData
@@ -232,13 +232,32 @@ def _print_verdicts(group: Verdicts, console: Console) -> None:
     console.print()
 
 
+def print_listing(listing: Listing, console: Console) -> None:
+    """Print lines to paste: whole, and from the first column, where a here-document has to end."""
+    from rich.text import Text
+
+    console.print(Text(f"{listing.title}:", style="dim"))
+    _print_whole(printable(listing.text), console)
+
+
+def _print_whole(text: str, console: Console) -> None:
+    """Print text that is to be copied: the terminal breaks its lines, and no line end is inserted."""
+    from rich.text import Text
+
+    console.print(Text(text), soft_wrap=True)
+
+
 def _print_end(view: ReportView, console: Console) -> None:
+    from rich.text import Text
+
     _print_part("How sure", view.how_sure, console)
     _print_part("What would make it surer", view.what_would_help, console)
     console.print()
     _print_part("What was found", _found(view), console)
-    commands = [f"{one_line(next_.command)}   # {next_.purpose}" for next_ in view.next_commands]
-    _print_part("Next", commands, console)
+    if view.next_commands:
+        console.print(Text("Next", style="bold"))
+    for next_ in view.next_commands:
+        _print_whole(f"  {one_line(next_.command)}   # {next_.purpose}", console)
 
 
 def _found(view: ReportView) -> list[str]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from walproof.report.advice.view import AdviceView
 from walproof.report.blocks import Listing, Paragraph, Section
-from walproof.report.plaintext import one_line, printable
-from walproof.report.terminal import print_sections
+from walproof.report.plaintext import one_line
+from walproof.report.terminal import print_listing, print_sections
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,8 +29,7 @@ def print_advice(view: AdviceView, console: Console) -> None:
         for block in section.blocks:
             if isinstance(block, Listing):
                 if section.id == "lines" or block.title == "Steps":
-                    console.print(Text(f"{block.title}:", style="dim"))
-                    console.print(Padding(Text(printable(block.text)), (0, 0, 0, 2)))
+                    print_listing(block, console)
             elif isinstance(block, Paragraph) and (block.terminal or section.id == "lines"):
                 console.print(
                     Padding(Text(one_line(block.text)), (0, 0, 0, 2 if section.id != "answer" else 0))

@@ -8,8 +8,8 @@ from walproof.report.blocks import Listing, Paragraph, Section
 from walproof.report.dotplot import dot_plot
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.ratios import RatioData
-from walproof.report.plaintext import one_line, printable
-from walproof.report.terminal import print_sections
+from walproof.report.plaintext import one_line
+from walproof.report.terminal import print_listing, print_sections
 from walproof.report.tune.view import TuneView
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ _SHOWN = ("answer", "lines", "limits", "race", "crashes", "hosts", "now")
 
 def print_tuning(view: TuneView, console: Console) -> None:
     """Print everything but long lists, which are in the page and in JSON."""
-    from rich.padding import Padding
     from rich.text import Text
 
     console.print(Text(view.question, style="bold"))
@@ -33,8 +32,7 @@ def print_tuning(view: TuneView, console: Console) -> None:
             console.print(Text(one_line(section.title), style="bold"))
         for block in section.blocks:
             if isinstance(block, Listing):
-                console.print(Text(f"{block.title}:", style="dim"))
-                console.print(Padding(Text(printable(block.text)), (0, 0, 0, 2)))
+                print_listing(block, console)
             elif isinstance(block, Figure):
                 if isinstance(block.data, RatioData):
                     console.print(Text(dot_plot(block.data, console.width)))
