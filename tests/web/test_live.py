@@ -15,7 +15,7 @@ from tests.watching import Server, clock, size_curve, view
 from tests.web.conftest import AT, unanswering, watched
 from tests.web.reading import Reader
 from walproof.facts.watch import RmgrWal, Span, SyncForecast, WalCauses
-from walproof.units import format_bytes
+from walproof.units import format_bytes, format_duration
 from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, ServerMoments
 from walproof.web.live.moment import IMAGES, Moment, moment_of
 from walproof.web.live.plot import Plot, PlotLine, ceiling
@@ -28,6 +28,18 @@ TROUBLED = 'db2 "<i>" #2'
 
 def address(path: str, **asked: object) -> str:
     return f"{path}?{urlencode(asked)}"
+
+
+def test_a_band_that_is_cut_off_says_how_far_it_goes() -> None:
+    def plot(high: float) -> Plot:
+        line = PlotLine("now", 1, (4.0, 4.1), low=(0.2, 0.2), high=(high, 4.5))
+        return Plot("p", "P", "A band.", 0, 10, (0.0, 10.0), frozenset(), (line,), format_duration,
+                    is_seconds=True)  # fmt: skip
+
+    assert plot(16.0).top == 5.0
+    assert plot(16.0).caption == "A band. It continues above the plot, to 16 s."
+    assert plot(5.0).caption == "A band."
+    assert "range at the end 200 ms to 4.5 s" in plot(5.0).describe()
 
 
 def test_each_server_has_a_card_and_a_page(site: Reader) -> None:

@@ -70,6 +70,13 @@ class Plot:
             most = max(most, limit if limit <= _NEAR * most else 0.0)
         return ceiling(most, is_seconds=self.is_seconds, is_bytes=self.is_bytes)
 
+    @property
+    def caption(self) -> str:
+        """The note, and how far a band goes on where it is cut off."""
+        most = max((value for line in self.lines for value in line.high if value is not None), default=0.0)
+        cut = f" It continues above the plot, to {self.shown(most)}." if most > self.top else ""
+        return self.note + cut
+
     def describe(self) -> str:
         """What the plot shows, for a reader who cannot see it."""
         said = []
@@ -81,6 +88,8 @@ class Plot:
             last = line.values[-1]
             now = "not known now" if last is None else f"{self.shown(last)} at the end"
             said.append(f"{line.name} {now}, {self.shown(min(known))} to {self.shown(max(known))}")
+            if line.low and line.high and (low := line.low[-1]) is not None and line.high[-1] is not None:
+                said[-1] += f", range at the end {self.shown(low)} to {self.shown(line.high[-1])}"
         gaps = f"; {len(self.breaks)} gaps" if self.breaks else ""
         marks = f"; {len(self.marks)} marks" if self.marks else ""
         since, *_, until = self.x_labels
