@@ -121,6 +121,13 @@ def test_an_archiver_whose_backlog_may_not_be_seen_is_not_fine() -> None:
     assert "archiver" in {rule.rule for rule in advised.unseen}
 
 
+def test_addresses_of_sources_are_links_in_markdown() -> None:
+    said = to_markdown(advice_view(_advised(log_checkpoints="off", fsync="off"), platform("aurora")))
+    assert "Source: <https://www.postgresql.org/docs/" in said
+    assert "is left out: " in said
+    assert "\u2060" not in said
+
+
 def _plain(view: AdviceView) -> str:
     return to_markdown(view).replace("\\_", "_")
 

@@ -57,6 +57,8 @@ class Paragraph:
 
     text: str
     terminal: bool = False
+    links: tuple[str, ...] = ()
+    """Addresses in the text that are walproof's own. Others, from names on a server, never become links."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,13 @@ def escape(text: str) -> str:
     return _URL.sub(lambda match: match[0][:1] + "\u2060" + match[0][1:], shown)
 
 
+def _linked(paragraph: Paragraph) -> str:
+    shown = escape(paragraph.text)
+    for link in dict.fromkeys(paragraph.links):
+        shown = shown.replace(escape(link), f"<{link}>")
+    return shown
+
+
 def _list(title: str, lines: tuple[str, ...]) -> str:
     return "\n".join([title, "", *(f"- {escape(line)}" for line in lines)])
 
@@ -68,7 +75,7 @@ def _block(block: Block) -> list[str]:
         case Table():
             return _table(block)
         case Paragraph():
-            return [escape(block.text)]
+            return [_linked(block)]
         case Listing():
             return [f"**{escape(block.title)}**", fenced(block.text)]
         case Verdicts():

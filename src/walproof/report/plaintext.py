@@ -6,6 +6,8 @@ import re
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
+_ADDRESS = re.compile(r"https?://[^\s()<>]+(?<![.,;:])")
+
 
 def printable(text: str) -> str:
     """The text with ``?`` for what a terminal obeys or XML forbids; line ends and tabs stay."""
@@ -15,6 +17,11 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """The same, on one line."""
     return " ".join(printable(text).split())
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """Web addresses in a text that is walproof's own."""
+    return tuple(_ADDRESS.findall(text))
 
 
 def text_width(text: str) -> int:

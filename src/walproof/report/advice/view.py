@@ -27,6 +27,7 @@ from walproof.report.blocks import (
     text_cells,
 )
 from walproof.report.numbers import UNKNOWN, number, percent
+from walproof.report.plaintext import addresses
 from walproof.sentences import say_list
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.change import Before, Change
@@ -103,7 +104,9 @@ class AdviceView:
             found.append(Section("lines", f"Lines to paste ({self.platform})", tuple(_lines(self.all_lines))))
         found.append(Section("fine", "What is fine", (_list("Rule", "What was seen", self.fine),)))
         if self.unseen or self.absent or self.notes:
-            blocks: list[Block] = [Paragraph(note) for note in self.notes]
+            access = wal_access(self.platform)
+            links = () if access is None else addresses(access.source)
+            blocks: list[Block] = [Paragraph(note, links=links) for note in self.notes]
             if self.unseen:
                 blocks.append(_list("Rule", "Why", self.unseen))
             if self.absent:
@@ -304,12 +307,14 @@ def _blocks(item: Item) -> list[Block]:
     ]  # fmt: skip
     if item.surer is not None:
         told.append(item.surer)
-    blocks += [Paragraph(text, terminal=True) for text in told]
+    links = tuple(link for refusal in item.refusals for link in addresses(refusal.source))
+    blocks += [Paragraph(text, terminal=True, links=links) for text in told]
     if advice.steps:
         blocks.append(Listing("Steps", "\n".join(advice.steps)))
     if item.lines is not None:
         blocks += _lines(item.lines)
-    blocks.append(Paragraph(f"Source: {rule_texts()[advice.rule].source}"))
+    source = rule_texts()[advice.rule].source
+    blocks.append(Paragraph(f"Source: {source}", links=addresses(source)))
     return blocks
 
 
