@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -63,6 +64,18 @@ def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
     assert 'folder "nowhere" holds no results' in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "127.0.0.1:0", "localhost:0"])
+def test_the_page_answers_under_the_link_that_is_printed(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """Nothing is bound: tests listen on loopback alone."""
+    monkeypatch.setattr("walproof.cli.web_serve.socket.gethostname", lambda: "Db-1")
+    site = Site(address, [], None, None)
+    with socket.socket() as site._socket:
+        host = urllib.parse.urlsplit(site.url).netloc
+    assert site._access.is_host(host), host
 
 
 @pytest.mark.parametrize(

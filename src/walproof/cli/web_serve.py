@@ -49,7 +49,9 @@ class Site:
         """``address``: HOST:PORT; port 0 takes a free port. ``option``: the option that gave it."""
         self._host, self._port = parse_address(address, option, DEFAULT_PORT)
         self._option = option
-        self._access = make_access(os.environ.get(TOKEN), [*names, self._host])
+        # On all addresses of the machine the link has its name, under which the page has to answer.
+        self._linked = socket.gethostname() if self._host in ("0.0.0.0", "::") else self._host
+        self._access = make_access(os.environ.get(TOKEN), [*names, self._linked])
         self._board = board
         self._app = make_site(
             self._access, shelf, board, recordings, tunings, None if history is None else Past(history)
@@ -87,8 +89,7 @@ class Site:
     @property
     def url(self) -> str:
         """The link, with its token."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        host = {"0.0.0.0": socket.gethostname(), "[::]": socket.gethostname()}.get(host, host)
+        host = f"[{self._linked}]" if ":" in self._linked else self._linked
         return f"http://{host}:{self._socket.getsockname()[1]}/?token={self._access.token}"
 
     def announce(self, *, open_: bool = False) -> None:
