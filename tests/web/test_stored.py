@@ -89,6 +89,7 @@ def test_a_report_opens_in_place_and_as_a_file(site: Reader, stored: Stored) -> 
 def test_several_runs_are_in_one_plot_with_their_classes(site: Reader, stored: Stored) -> None:
     chosen = urlencode([("run", name) for name in (*stored[1][:2], "none")])
     text = unescape(site.get(f"/compare?{chosen}").text)
+    assert "<h1>Several runs in one plot</h1>" in text
     assert text.count('<svg class="chart"') == 1
     description = re.search(r"<desc[^>]*>([^<]*)</desc>", text)
     assert description is not None
