@@ -214,3 +214,22 @@ def test_what_is_no_setting_is_no_mistake(embedded: Install, tmp_path: Path) -> 
 )
 def test_a_number_in_quotes_is_none(tmp_path: Path, old: str, new: str) -> None:
     assert "should be a number, without quotes" in _read(tmp_path, GOOD.replace(old, new))
+
+
+def test_conditions_of_pairs_are_read_with_everything_else(tmp_path: Path) -> None:
+    """They were looked at one after the other, without a line."""
+    (tmp_path / "m.toml").write_text(
+        'name = "m"\ntitle = "?"\n[streaming]\n[[workload]]\nname = "w"\n'
+        '[[variant]]\nname = "a"\nsettings = { distance = "5", bandwidth = "10MBps" }\n'
+        '[[variant]]\nname = "b"\nsettings = { replay_cpu = "0.5", cache = "cold" }\n'
+    )
+    with pytest.raises(StudyError, match="has 4 mistakes") as caught:
+        read_study_file(tmp_path / "m.toml")
+    lines = str(caught.value.detail).splitlines()
+    assert [line.removeprefix(f"{tmp_path}/").split(": ")[:2] for line in lines] == [
+        ["m.toml:8", "variant[1].settings.distance"],
+        ["m.toml:8", "variant[1].settings.bandwidth"],
+        ["m.toml:11", "variant[2].settings.replay_cpu"],
+        ["m.toml:11", "variant[2].settings.cache"],
+    ]
+    assert 'replay_cpu cannot be "0.5". A share of one core, from 1% to 100%' in lines[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
@@ -36,8 +36,9 @@ class LabKind(ABC, Generic[K]):
     """Name -> table of the study file that it brings along."""
     variant_tables: ClassVar[Mapping[str, type[StudyTable]]] = {}
     """Name -> table of ``[[variant]]``."""
-    conditions_among_settings: ClassVar[Collection[str]] = ()
-    """Names that are typed among a variant's settings or as factors, and are conditions of its trials."""
+    conditions_among_settings: ClassVar[Mapping[str, Callable[[str], object]]] = {}
+    """What is typed among a variant's settings or as factors, and is a condition of its trials: its name, and
+    what reads a value. That raises StudyError or DiskError for one that cannot be."""
     works_in_memory: ClassVar[bool] = False
     """Whether its clusters live in memory if the user names no folder, because their disk is simulated
     anyway."""

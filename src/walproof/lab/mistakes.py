@@ -7,11 +7,11 @@ mistakes, too, is told of all at once. What is not of the right type here, the t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from walproof.errors import InstallError, SettingError, StudyError
+from walproof.errors import InstallError, SettingError, StudyError, WalproofError
 from walproof.facts import Install
 from walproof.lab.asked import text_of
 from walproof.lab.kinds.registry import KINDS
@@ -28,7 +28,7 @@ Mistake: TypeAlias = tuple[Place, str]
 def mistakes_in(data: Mapping[str, Any], folder: Path, pg: Sequence[str] | None) -> list[Mistake]:
     """The mistakes in what was typed. ``folder`` has the study's files; ``pg`` are installs that were typed
     in place of the study's own; None: no server is asked for, and settings are not looked at."""
-    found = [*_of_names(data), *_of_files(data, folder)]
+    found = [*_of_names(data), *_of_files(data, folder), *_of_conditions(data)]
     return found if pg is None else [*found, *_of_settings(data, _installs(pg or data.get("pg")))]
 
 
@@ -96,9 +96,27 @@ def _installs(pg: object) -> list[Install]:
         return []
 
 
-def _of_settings(data: Mapping[str, Any], chosen: Sequence[Install]) -> Iterator[Mistake]:
+def _conditions(data: Mapping[str, Any]) -> dict[str, Callable[[str], object]]:
+    """Name -> what reads its values, for the kinds whose tables the file has."""
     kinds = [kind for kind in KINDS if any(table in data for table in kind.tables)]
-    conditions = {name for kind in kinds for name in kind.conditions_among_settings}
+    return {name: read for kind in kinds for name, read in kind.conditions_among_settings.items()}
+
+
+def _of_conditions(data: Mapping[str, Any]) -> Iterator[Mistake]:
+    conditions = _conditions(data)
+    for place, name, value in _settings(data):
+        if name not in conditions:
+            continue
+        try:
+            conditions[name](value_text(value))
+        except ValueError:
+            continue
+        except WalproofError as error:
+            yield place, in_one_line(error)
+
+
+def _of_settings(data: Mapping[str, Any], chosen: Sequence[Install]) -> Iterator[Mistake]:
+    conditions = _conditions(data)
     for place, name, value in _settings(data):
         if name in conditions:
             continue

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from walproof.errors import SettingError, StudyError
+from walproof.errors import SettingError, StudyError, WalproofError
 from walproof.facts import Install, Kind, LeftOut, Variant, Workload
 from walproof.lab.asked import Asked
 from walproof.lab.design import factorial_design
@@ -170,7 +170,7 @@ def check_settings(base: Mapping[str, str], cells: Sequence[Variant], chosen: Se
         )
 
 
-def in_one_line(error: SettingError) -> str:
+def in_one_line(error: WalproofError) -> str:
     """Message, detail and hint."""
     parts = (error.message, error.detail, error.hint)
     return ". ".join(part.rstrip(".") for part in parts if part)

@@ -31,7 +31,7 @@ class FailoverLab(LabKind[Failover]):
 
     kind = Failover
     tables: ClassVar = {"failover": FailoverTable}
-    conditions_among_settings = frozenset(READERS)
+    conditions_among_settings = READERS
     has_standbys: ClassVar = True
     has_synchronous_standby: ClassVar = True
 

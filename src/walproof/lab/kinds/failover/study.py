@@ -17,7 +17,7 @@ from walproof.facts import Failover, FailoverConditions, StandbysLayout, Variant
 from walproof.lab.asked import Asked
 from walproof.lab.between import DISTANCE, HOSTS
 from walproof.lab.standby_settings import OF_STANDBYS, OF_STREAMS, Refused, refuse_settings
-from walproof.lab.studyfile import Duration, StudyFile, StudyTable, Whole
+from walproof.lab.studyfile import Duration, StudyTable, Whole
 from walproof.units import parse_bytes, parse_duration_s
 
 BANDWIDTH, STANDBY_DEVICE = "bandwidth", "standby_device"
@@ -48,29 +48,20 @@ _SILENT = Refused(
 
 
 def check_failover(asked: Asked) -> None:
-    """Refuse what has no meaning in a study of failover. Raises StudyError or DiskError."""
+    """Refuse what has no meaning in a study of failover. Raises StudyError."""
     study = asked.study
     if len(study.workload) != 1 or study.workload[0].script or study.workload[0].builtin:
         raise StudyError(
             "a study of failover has one workload, without scripts",
             detail="Its load is the ledger, which knows each commit that was acknowledged.",
         )
-    check_pair(study)
     layouts = {*study.factors.get(STANDBYS, ()), *(v.settings.get(STANDBYS) for v in study.variant)}
     of_choice = (_SILENT,) if "any 2 of 3" in layouts else ()
     refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS, _OWN_NAMES, *of_choice))
 
 
-def check_pair(study: StudyFile) -> None:
-    """Refuse a way or a disk that cannot be. Raises StudyError or DiskError."""
-    for name, read in READERS.items():
-        typed = [variant.settings[name] for variant in study.variant if name in variant.settings]
-        for value in (*study.factors.get(name, ()), *typed):
-            read(value)
-
-
 def conditions_of(settings: Mapping[str, str]) -> FailoverConditions:
-    """The part of what was typed that concerns the pair. Raises StudyError."""
+    """The part of what was typed that concerns the pair. Raises StudyError or DiskError."""
     between_hosts = settings.get(DISTANCE) == HOSTS
     emulated = [name for name in (BANDWIDTH, STANDBY_DEVICE) if settings.get(name, NOTHING) != NOTHING]
     if between_hosts and emulated:

@@ -12,7 +12,7 @@ from walproof.lab.kind import LabKind
 from walproof.lab.kinds.replay.recording import ReplayRecording, prepare_recordings, recording_key
 from walproof.lab.kinds.replay.run import ReplayRun
 from walproof.lab.kinds.replay.study import (
-    LEVELS,
+    READERS,
     ReplayTable,
     check_replay,
     replay_of,
@@ -37,7 +37,7 @@ class ReplayLab(LabKind[Replay]):
 
     kind = Replay
     tables: ClassVar = {"replay": ReplayTable}
-    conditions_among_settings = frozenset(LEVELS)
+    conditions_among_settings = READERS
     hint_when_missing = (
         "Kernel audit needs root (CAP_AUDIT_CONTROL) and the audit tools, and nobody else may be using it."
     )

@@ -6,15 +6,16 @@ those that mean something to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import cast, get_args
 
 from walproof.errors import StudyError
 from walproof.facts import KernelAuditLevel, Replay, ReplayConditions, Variant, Workload
 from walproof.lab.asked import Asked
 from walproof.lab.standby_settings import OF_STANDBYS, Refused, refuse_settings
-from walproof.lab.studyfile import Count, StudyFile, StudyTable
+from walproof.lab.studyfile import Count, StudyTable
 
 CHECKSUMS, CACHE, KERNEL_AUDIT = "data_checksums", "cache", "kernel_audit"
 LEVELS: Mapping[str, tuple[str, ...]] = {
@@ -22,6 +23,15 @@ LEVELS: Mapping[str, tuple[str, ...]] = {
     CACHE: ("warm", "cold"),
     KERNEL_AUDIT: get_args(KernelAuditLevel),
 }
+
+
+def _level(name: str, value: str) -> str:
+    if value not in LEVELS[name]:
+        raise StudyError(f'{name} cannot be "{value}"', hint=f"It is one of {', '.join(LEVELS[name])}.")
+    return value
+
+
+READERS: Mapping[str, Callable[[str], str]] = {name: partial(_level, name) for name in LEVELS}
 
 
 class ReplayTable(StudyTable):
@@ -46,26 +56,16 @@ def check_replay(asked: Asked) -> None:
             "a study of replay has one workload, without scripts",
             detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
         )
-    check_conditions(study)
     refuse_settings(asked, (*OF_STANDBYS, _DELAY))
 
 
-def check_conditions(study: StudyFile) -> list[tuple[str, str]]:
-    """Every value that a setting or a condition takes. Raises StudyError for an impossible one."""
-    values = [(name, value) for name, levels in study.factors.items() for value in levels]
-    values += [(name, value) for variant in study.variant for name, value in variant.settings.items()]
-    for name, value in values:
-        if name in LEVELS and value not in LEVELS[name]:
-            raise StudyError(f'{name} cannot be "{value}"', hint=f"It is one of {', '.join(LEVELS[name])}.")
-    return values
-
-
 def conditions_of(settings: Mapping[str, str]) -> ReplayConditions:
-    """The part of what was typed that is not a setting."""
+    """The part of what was typed that is not a setting. Raises StudyError."""
+    typed = {name: read(settings[name]) for name, read in READERS.items() if name in settings}
     return ReplayConditions(
-        checksums=settings.get(CHECKSUMS) == "on",
-        is_cold=settings.get(CACHE) == "cold",
-        kernel_audit=cast("KernelAuditLevel", settings.get(KERNEL_AUDIT, "off")),
+        checksums=typed.get(CHECKSUMS) == "on",
+        is_cold=typed.get(CACHE) == "cold",
+        kernel_audit=cast("KernelAuditLevel", typed.get(KERNEL_AUDIT, "off")),
     )
 
 

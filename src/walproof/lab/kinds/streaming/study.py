@@ -7,7 +7,9 @@ the most of one core that the standby's startup process gets."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -21,8 +23,6 @@ from walproof.lab.standby_settings import OF_STANDBYS, OF_STREAMS, refuse_settin
 from walproof.lab.studyfile import Count, StudyTable, Whole
 
 REPLAY_CPU = "replay_cpu"
-CONDITIONS = frozenset({REPLAY_CPU, *replay.LEVELS, *failover.READERS})
-"""What is typed among settings, and is none."""
 _LEAST_SHARE = 0.01
 _PIPELINES_SINCE = 140000
 """pgbench's \\startpipeline."""
@@ -49,13 +49,6 @@ def check_streaming(asked: Asked) -> None:
                 f'workload "{workload.name}" of a study of a live stream has no fixed length',
                 detail="Its trials have a duration, and no warm-up, so that every standby begins alike.",
             )
-    values = replay.check_conditions(study)
-    for name, value in values:
-        if name in (replay.CACHE, replay.KERNEL_AUDIT, failover.STANDBY_DEVICE, failover.STANDBYS):
-            raise StudyError(f"{name} has no meaning in a study of a live stream")
-        if name == REPLAY_CPU:
-            _share(value)
-    failover.check_pair(study)
     refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS))
     if driver.version_num < _PIPELINES_SINCE:
         raise StudyError(
@@ -66,7 +59,10 @@ def check_streaming(asked: Asked) -> None:
 
 
 def with_stream(variant: Variant) -> Variant:
-    """The variant, with what is not a setting taken out of its settings."""
+    """The variant, with what is not a setting taken out of its settings. Raises StudyError."""
+    for name, read in CONDITIONS.items():
+        if name in variant.settings:
+            read(variant.settings[name])
     pair = failover.conditions_of(variant.settings)
     return replace(
         variant,
@@ -89,6 +85,22 @@ def _share(text: str) -> float:
             f'{REPLAY_CPU} cannot be "{text}"', hint=f"A share of one core, from {_LEAST_SHARE:.0%} to 100%."
         )
     return share
+
+
+def _meaningless(name: str, value: str) -> object:
+    raise StudyError(f"{name} has no meaning in a study of a live stream")
+
+
+CONDITIONS: Mapping[str, Callable[[str], object]] = {
+    **replay.READERS,
+    **failover.READERS,
+    **{
+        name: partial(_meaningless, name)
+        for name in (replay.CACHE, replay.KERNEL_AUDIT, failover.STANDBY_DEVICE, failover.STANDBYS)
+    },
+    REPLAY_CPU: _share,
+}
+"""What is typed among settings, and is none."""
 
 
 def streaming_workload(workload: Workload) -> Workload:
