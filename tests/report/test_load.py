@@ -194,6 +194,17 @@ def test_the_json_describes_the_recipe_and_names_what_was_measured() -> None:
     assert_valid("load-advice", told)
 
 
+def test_a_table_that_is_unlogged_is_not_called_durable() -> None:
+    every = Variant("every step", {}, conditions=LoadMethod())
+    advice = LoadAdvice("18.3", every, (), (), True, (), (), ())
+    recipe = Recipe("t", "x", (), (), (), False, ())
+    assert "what is committed is durable" in load_script(advice, recipe, [], None)
+    told = json.loads(load_json("run", advice, replace(recipe, is_unlogged=True), (), None))
+    assert told["durability_class"] == "may lose table"
+    said = "-- During the load: may lose table; after it a crash empties the table, which is unlogged.\n"
+    assert said in told["script"]
+
+
 def test_what_is_said_to_be_higher_is_what_was_compared() -> None:
     """It said "throughput is" of whatever a kind compares: of the CPU of a replay, too."""
     (certainty,) = [section for section in build_view(*load_facts()).sections if section.id == "certainty"]

@@ -291,6 +291,7 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
         is_filled=load.filled > 0,
         steps=steps,
         parents=_parents(table),
+        is_unlogged=table.is_unlogged,
     )
     if json:
         from walproof.report.kinds.loading.advice_json import load_json

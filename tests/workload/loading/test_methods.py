@@ -481,6 +481,21 @@ def test_triggers_are_enabled_as_they_were(embedded: Install, workspace: Workspa
         assert read_table(session, "noted") != table
 
 
+def test_a_table_that_is_unlogged_stays_so(embedded: Install, workspace: Workspace) -> None:
+    ddl = "CREATE UNLOGGED TABLE s (id int PRIMARY KEY, v text);"
+    methods = _variants({"late": {"steps": ["late indexes"]}, "unlogged": {"steps": ["unlogged"]}})
+    with pytest.raises(WorkloadError) as raised:
+        prepare_loads(bench_of(load_plan(embedded, ddl, "s", methods, 100), embedded, workspace))
+    assert raised.value.detail == "unlogged: the table is unlogged already"
+    plan = load_plan(embedded, ddl, "s", methods[:1], 100)
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
+        load = TableLoad(cluster, prepared, plan.kind_as(Load), plan.variants[0].conditions_as(LoadMethod))
+        load.measure(())
+        _empty(cluster, "s")
+        # Its primary key is away, and nothing else.
+        assert load.break_off({}).metrics["crash_lacks"] == 1
+
+
 def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Workspace) -> None:
     """What would take or endanger them is refused; what is loaded is checked together with them."""
     methods: dict[str, dict[str, Any]] = {

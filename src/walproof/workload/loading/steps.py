@@ -122,6 +122,8 @@ def obstacle(
         return "COPY FREEZE and UNLOGGED are not for partitioned tables"
     if table.is_referenced and any(step in steps for step in ("truncate", "unlogged", "late indexes")):
         return "another table has a foreign key to it"
+    if table.is_unlogged and "unlogged" in steps:
+        return "the table is unlogged already"
     if "late indexes" in steps and not (table.indexes or table.key_constraints):
         return "the table has no indexes"
     if "late foreign keys" in steps and not table.foreign_keys:

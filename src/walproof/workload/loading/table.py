@@ -80,6 +80,7 @@ class LoadedTable:
     is_partitioned: bool
     is_referenced: bool
     """Another table has a foreign key to it."""
+    is_unlogged: bool = False
 
     @property
     def column_list(self) -> str:
@@ -90,7 +91,7 @@ class LoadedTable:
 _RELATION = """
 SELECT c.oid, c.oid::regclass::text, c.relkind::text,
        EXISTS (SELECT FROM pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'
-                 AND k.conrelid <> c.oid)
+                 AND k.conrelid <> c.oid), c.relpersistence = 'u'
   FROM pg_class c WHERE c.oid = to_regclass(%s)
 """
 _NEAR = """
@@ -211,7 +212,7 @@ def read_table(session: Session, name: str) -> LoadedTable:
             if near is None
             else f"Capitals need quotes: {visible(near[0])}.",
         )
-    oid, full, kind, is_referenced = found
+    oid, full, kind, is_referenced, is_unlogged = found
     if kind not in ("r", "p"):
         raise WorkloadError(
             f'"{name}" is not a table', detail=f"pg_class.relkind is {kind}; expected r or p."
@@ -232,6 +233,7 @@ def read_table(session: Session, name: str) -> LoadedTable:
         triggers=tuple(LoadedTrigger(*row) for row in session.execute(_TRIGGERS, (oid,))),
         is_partitioned=kind == "p",
         is_referenced=bool(is_referenced),
+        is_unlogged=bool(is_unlogged),
     )
     _check(table)
     return table

@@ -12,7 +12,7 @@ from walproof.advise.wording import NOT_KNOWN
 from walproof.analysis.effect import Effect
 from walproof.facts import LoadMethod
 from walproof.facts.codec import to_data
-from walproof.report.kinds.loading.script import Recipe, load_script
+from walproof.report.kinds.loading.script import Recipe, load_script, risk_of
 from walproof.sentences import say_list
 
 
@@ -32,7 +32,7 @@ def load_json(
         "table": recipe.table,
         "postgresql": advice.install,
         "variant": f"{variant.name}{left_out}",
-        "durability_class": variant.durability.value,
+        "durability_class": risk_of(advice, recipe).value,
         "load": _method(replace(method, steps=recipe.steps)),
         "settings": dict(settings),
         "measured": {"variant": variant.name, "load": _method(method)},

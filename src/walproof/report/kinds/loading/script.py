@@ -40,6 +40,8 @@ class Recipe:
     """The chosen steps by name."""
     parents: tuple[str, ...] = ()
     """Other tables whose keys the rows name."""
+    is_unlogged: bool = False
+    """Whether the table is unlogged by its definition."""
 
 
 def load_script(
@@ -54,7 +56,7 @@ def load_script(
     names, columns = sqltext.names(recipe.table), sqltext.names(recipe.columns)
     header = [
         f"Load of {recipe.table} on PostgreSQL {advice.install}, measured on a clone of its definition.",
-        f"During the load: {_risk(advice.variant.durability)}",
+        f"During the load: {_risk(risk_of(advice, recipe), recipe)}",
         "For psql, into a table that holds rows already."
         if recipe.is_filled
         else "For psql. It stops where the table is not empty.",
@@ -238,7 +240,14 @@ def _word(found: StepGain | Effect) -> str:
     }[found.conclusion]
 
 
-def _risk(risk: DurabilityClass) -> str:
+def risk_of(advice: LoadAdvice, recipe: Recipe) -> DurabilityClass:
+    """What a crash can take during the load."""
+    of_table = DurabilityClass.TABLE if recipe.is_unlogged else DurabilityClass.NONE
+    return max(advice.variant.durability, of_table, key=lambda risk: risk.rank)
+
+
+def _risk(risk: DurabilityClass, recipe: Recipe) -> str:
     if risk is DurabilityClass.NONE:
         return "what is committed is durable; begin again when it is interrupted."
-    return f"{risk.value}; after it nothing of the kind."
+    after = "a crash empties the table, which is unlogged" if recipe.is_unlogged else "nothing of the kind"
+    return f"{risk.value}; after it {after}."
