@@ -35,6 +35,11 @@ def test_pages_name_options_that_there_are(page: str) -> None:
         (("compare", "--setup-against", "a.sql"), "compared by a gate only"),
         (("compare", "--set", "commit_delay=1", "--junit", "a.xml"), "there is none"),
         ((*GATE, "--set", "commit_delay=1", "--junit", "absent/a.xml"), "folder that does not exist"),
+        (("compare", "--set", "commit_delay=1", "--undecided", "ok"), "--undecided is for a gate"),
+        (
+            ("compare", "--set", "commit_delay=1", "--duration", "3s", "--transactions", "100"),
+            "--duration and --transactions both say when a window ends",
+        ),
         (("compare", "--set", "commit_delay=1", "--script", "a@0"), 'the weight of script "a" is 0'),
         ((*GATE, "--script", "a", "--script-against", "b@00"), 'the weight of script "b" is 0'),
         ((*GATE, "--set", "commit_delay=1", "--within", "3%"), "--within and --fail-if"),

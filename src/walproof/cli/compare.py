@@ -239,6 +239,11 @@ def _check(given: CompareOptions) -> None:
                 f"--load and {typed[0]} both say what the load is",
                 hint=f"Leave out {say_list(typed)}, or change the load's file.",
             )
+    if given.duration is not None and given.transactions is not None:
+        raise StudyError(
+            "--duration and --transactions both say when a window ends",
+            hint="Leave one of them out.",
+        )
     versions = given.script_against or given.setup_against is not None
     if versions and not given.fail_if:
         raise StudyError(

@@ -100,6 +100,11 @@ def check(given: GateOptions) -> None:
         if path.is_dir() or not path.absolute().parent.is_dir():
             what = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
             raise ReportError(f'{flag} "{path}" {what}', hint="Name a file in an existing folder.")
+    if given.undecided is Undecided.ok and not given.fail_if:
+        raise StudyError(
+            "--undecided is for a gate, and there is none",
+            hint='Say what must not happen: --fail-if "tps < 0.97x".',
+        )
     for promise in read_promises(given.fail_if or []):
         if promise.is_broken_by_no_change:
             sys.stderr.write(
