@@ -9,8 +9,10 @@ from rich.console import Console
 
 from walproof.advise.tune.standing import say_standing, standing
 from walproof.facts import Cell, Plan, Request, Run, Trial
+from walproof.facts.metrics import metric as metric_named
 from walproof.facts.tuning import Purpose, Step, TuningFacts
 from walproof.report.kinds.registry import report_kind
+from walproof.report.numbers import shown
 from walproof.report.requests import say_request
 from walproof.units import format_duration
 
@@ -32,6 +34,7 @@ class TuningProgress:
     def __init__(self, note: Callable[[Step | None], None] = lambda _: None) -> None:
         """``note`` is called with each step that has ended, and with None when the tuning is over."""
         self._note = note
+        self._metric: str | None = None
         self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def choosing(self) -> None:
@@ -40,6 +43,7 @@ class TuningProgress:
 
     def step_began(self, facts: TuningFacts, step: Step, is_resumed: bool) -> None:
         """Say what is done and why."""
+        self._metric = facts.plan.objective.metric
         left = format_duration(max(0.0, facts.plan.budget_s - facts.spent_s))
         what = f"step {step.number}: {_NOUNS[step.purpose]}"
         if is_resumed:
@@ -74,7 +78,7 @@ class TuningProgress:
 
     def trials(self, plan: Plan) -> TrialLines:
         """Progress that prints one line per trial."""
-        return TrialLines(plan, self._console)
+        return TrialLines(plan, self._console, self._metric)
 
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False)
@@ -83,8 +87,10 @@ class TuningProgress:
 class TrialLines:
     """The ``Progress`` of one step: its trials, indented below it."""
 
-    def __init__(self, plan: Plan, console: Console) -> None:
+    def __init__(self, plan: Plan, console: Console, metric: str | None = None) -> None:
+        """``metric``: the tuning's objective, of which each trial's value is shown; None: throughput."""
         self._words = report_kind(plan.kind)
+        self._metric = metric
         self._console = console
         self._most = self._ended = 0
 
@@ -104,11 +110,18 @@ class TrialLines:
     def trial_ended(self, trial: Trial) -> None:
         """Print a line with the trial's outcome."""
         self._ended += 1
-        outcome = (
-            f"FAILED: {trial.reason}" if trial.reason is not None else self._words.outcome(trial).strip()
-        )
+        outcome = f"FAILED: {trial.reason}" if trial.reason is not None else self._outcome(trial)
         name = "all of them, in turns" if trial.slices else trial.variant
         self._say(f"  [{self._ended}/{self._most}] {outcome:>10}  {name}")
+
+    def _outcome(self, trial: Trial) -> str:
+        said = self._words.outcome(trial).strip()
+        value = None if self._metric is None else trial.metrics.get(self._metric)
+        # A server whose configurations take turns has a value for all of them together.
+        if self._metric is None or self._metric == "tps" or value is None or trial.slices:
+            return said
+        unit = metric_named(self._metric).unit
+        return f"{self._metric} {shown(self._metric, value)}{f' {unit}' if unit else ''}, {said}"
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
         """Print nothing: the step's end says where the tuning stands."""
