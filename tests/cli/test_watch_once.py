@@ -37,6 +37,18 @@ def test_what_was_never_seen_is_not_said_to_be_seen_later() -> None:
     assert "Is it running?" in text
 
 
+def test_a_service_that_is_not_defined_is_no_outage(tmp_path: Path) -> None:
+    """No server was asked, so nobody is to be paged, and no later look will find it."""
+    checked = walproof("watch", "service=walproof_nowhere", "--check", cwd=tmp_path)
+    assert checked.returncode == 3
+    assert checked.stdout.startswith("WALPROOF UNKNOWN - ")
+    assert "not found" in checked.stdout
+    watched = walproof("watch", "service=walproof_nowhere", "--plain", "--for", "600s", cwd=tmp_path)
+    assert watched.returncode == 2
+    assert watched.stdout == ""
+    assert "not found" in watched.stderr
+
+
 def test_the_command_ends_with_2(tmp_path: Path) -> None:
     service = ("watch", "service=walproof_nowhere", "--once", "--every", "0.5s")
     done = walproof(*service, cwd=tmp_path)
@@ -46,6 +58,6 @@ def test_the_command_ends_with_2(tmp_path: Path) -> None:
         'definition of service "walproof_nowhere" not found' in done.stderr or "service file" in done.stderr
     )
     assert "~/.pg_service.conf" in done.stderr
-    told = walproof(*service, "--json", cwd=tmp_path)
+    told = walproof("watch", "host=/nonexistent", *service[2:], "--json", cwd=tmp_path)
     assert told.returncode == 2
     assert json.loads(told.stdout)["no_answer"]["reason"]

@@ -161,10 +161,13 @@ def _watch(
     from walproof.cli.watch_loop import Showing, answer, check_once, watch_live
     from walproof.cli.watch_order import Typed, duration, watch_order
     from walproof.cli.watched import Fleet
+    from walproof.probe.connection import require_service
 
     assert isinstance(typed, Typed)
     try:
         order = watch_order(typed, None if config is None else read_watch_file(config))
+        for server in order.servers:
+            require_service(server.conninfo)
         for_s = None if for_ is None else duration("--for", for_)
         if check:
             with Fleet(order) as fleet:

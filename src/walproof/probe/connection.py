@@ -10,11 +10,12 @@ from __future__ import annotations
 import psycopg
 from psycopg import conninfo as conninfos
 from psycopg import pq
+from psycopg.pq.abc import PGconn
 from psycopg.rows import TupleRow
 
 from walproof.errors import ConninfoError, ProbeError
 from walproof.settings.conninfo import ADVICE, concealed, parse
-from walproof.settings.refusal import hint_for
+from walproof.settings.refusal import hint_for, is_undefined
 from walproof.settings.session import APPLICATION, PATIENCE_S, READ_ONLY, add_options, streaming
 
 OWN_APPLICATION = "walproof probe"
@@ -117,15 +118,8 @@ def streaming_parameters(
 
 
 def resolve(conninfo: str) -> dict[str, str]:
-    """What libpq makes of a connection string, the environment and service files. Raises ConninfoError. libpq
-    tells this only for a connection (PQconninfo), so one is begun, to a socket that cannot exist."""
-    parse(conninfo)
-    try:
-        nowhere = conninfos.make_conninfo(conninfo, host="/dev/null", hostaddr="")
-    except psycopg.Error:
-        # The text is not repeated: it may hold a password.
-        raise ConninfoError("invalid connection string", hint=ADVICE) from None
-    connection = pq.PGconn.connect_start(nowhere.encode())
+    """What libpq makes of a connection string, the environment and service files. Raises ConninfoError."""
+    connection = _begun(conninfo)
     try:
         return {
             option.keyword.decode(): option.val.decode()
@@ -134,6 +128,29 @@ def resolve(conninfo: str) -> dict[str, str]:
         }
     finally:
         connection.finish()
+
+
+def require_service(conninfo: str) -> None:
+    """Refuse a service that is not defined, without asking a server. Raises ConninfoError, ProbeError."""
+    connection = _begun(conninfo)
+    try:
+        said = " ".join(connection.error_message.decode(errors="replace").split())
+    finally:
+        connection.finish()
+    if is_undefined(said):
+        raise ProbeError(concealed(said, conninfo), hint=hint_for(said, ""))
+
+
+def _begun(conninfo: str) -> PGconn:
+    """A connection that fails: libpq tells what it reads only for one (PQconninfo), so one is begun, to a
+    socket that cannot exist. Raises ConninfoError."""
+    parse(conninfo)
+    try:
+        nowhere = conninfos.make_conninfo(conninfo, host="/dev/null", hostaddr="")
+    except psycopg.Error:
+        # The text is not repeated: it may hold a password.
+        raise ConninfoError("invalid connection string", hint=ADVICE) from None
+    return pq.PGconn.connect_start(nowhere.encode())
 
 
 def one_line(error: Exception) -> str:

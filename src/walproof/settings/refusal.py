@@ -11,6 +11,7 @@ import re
 
 _UNENCRYPTED = re.compile(r"\bno encryption\b|\bSSL off\b")
 _ENCRYPTED = re.compile(r"\bSSL encryption\b|\bSSL on\b")
+_UNDEFINED = re.compile(r'definition of service "[^"]*" not found|service file "[^"]*" not found')
 
 _HINTS = (
     (
@@ -53,7 +54,7 @@ _HINTS = (
         'Add the role: "user=NAME". Without it libpq takes PGUSER, then the name of the system\'s user.',
     ),
     (
-        re.compile(r'definition of service "[^"]*" not found|service file "[^"]*" not found'),
+        _UNDEFINED,
         "Services are read from ~/.pg_service.conf, or from the file that PGSERVICEFILE names; "
         "docs/connections.md.",
     ),
@@ -69,6 +70,11 @@ _TURNED_AWAY = re.compile(
 def is_turned_away(said: str) -> bool:
     """Whether the server answered, and did not let in who asked: that says nothing of its health."""
     return _TURNED_AWAY.search(said) is not None
+
+
+def is_undefined(said: str) -> bool:
+    """Whether libpq found no such service, so that no server was asked."""
+    return _UNDEFINED.search(said) is not None
 
 
 def hint_for(said: str, sslmode: str) -> str | None:
