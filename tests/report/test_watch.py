@@ -145,6 +145,20 @@ def test_the_worst_concern_comes_first_whichever_server_it_is_of() -> None:
     assert '"etl"' in done.text
 
 
+def test_what_is_not_known_hides_no_warning() -> None:
+    warned = assessed(Server(slots=[slot("etl")]))
+    stream = StreamState(StreamPhase.BROKEN, "must be replication role")
+    unknown = ServerView(assessed(Server()), (), stream, target_s=60.0)
+    found = assessor()
+    found.see([replace(gone(), reason='FATAL: password authentication failed for user "monitor"')])
+    refused = found.assess(1.0, BEGAN)
+    for other in (unknown, ServerView(refused, concerns(refused))):
+        done = check([other, ServerView(warned, concerns(warned))], LIMITS)
+        assert done.status is Nagios.WARNING
+        assert '"etl"' in done.text
+        assert " known" in done.text
+
+
 def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:
     seen = assessed(Server())
     broken = ServerView(seen, (), StreamState(StreamPhase.BROKEN, "must be replication role"), target_s=60.0)
@@ -157,6 +171,9 @@ def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:
     assert "not seen" not in check([CALM], LIMITS).text
     blind = ServerView(assessed(Server(lists_files=False), room_bytes=64 << 30), ())
     assert check([blind], Thresholds()).status is Nagios.UNKNOWN
+    off = check([replace(broken, stream=StreamState(StreamPhase.OFF))], LIMITS)
+    assert off.status is Nagios.OK  # the operator has turned it off
+    assert "no concern; db1: not seen: how long recovery takes" in off.text
     assert failed("no | such").text == "WALPROOF UNKNOWN - no / such"
 
 

@@ -34,11 +34,11 @@ class Checked:
 
 
 def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
-    """The worst of all servers. An unknown answer to what was asked is UNKNOWN, unless something is worse."""
+    """The worst of all servers. An unknown answer to what was asked is UNKNOWN, and hides no concern about
+    what is seen."""
     unknown = [line for view in views for line in _unknown(view)]
-    worst = max((view.severity for view in views), default=0)
-    status = Nagios(worst)
-    if unknown and status is not Nagios.CRITICAL:
+    status = Nagios(max((view.severity for view in views if not _is_turned_away(view)), default=0))
+    if unknown and status is Nagios.OK:
         status = Nagios.UNKNOWN
     # The worst first, whichever server it is of.
     concerns = sorted(
@@ -64,12 +64,18 @@ def _sentence(concern: Concern) -> str:
     return f"{concern.sentence.removesuffix('.')}: {'; '.join(concern.evidence)}"
 
 
+def _is_turned_away(view: ServerView) -> bool:
+    """Whether the server lets nobody in, so that its only concern is about what is not known."""
+    return view.seen.no_answer is not None and is_turned_away(view.seen.no_answer.reason)
+
+
 def _unknown(view: ServerView) -> Iterator[str]:
-    if view.seen.no_answer is not None and is_turned_away(view.seen.no_answer.reason):
+    if _is_turned_away(view):
         yield f"{view.name}: nothing of it is known"
     if view.seen.no_answer is not None or view.seen.look is None or view.seen.look.is_in_recovery:
         return
-    if view.target_s is not None and view.clock is None:
+    # Who has turned the stream of a server off asks for no crash clock there, whatever target all have.
+    if view.target_s is not None and view.clock is None and view.stream.phase is not StreamPhase.OFF:
         stream = view.stream
         why = stream.reason if stream.phase is StreamPhase.BROKEN else f"the stream of WAL is {stream.phase}"
         yield f"{view.name}: how long recovery takes is not known: {why}"
@@ -86,12 +92,17 @@ def _unseen(view: ServerView) -> str:
     missing = [
         what
         for what, is_missing in (
-            ("how long recovery takes", view.clock is None and view.stream.phase is StreamPhase.BROKEN),
+            ("how long recovery takes", view.clock is None and _is_missed(view)),
             ("the size of pg_wal", disk is not None and disk.pg_wal_bytes is None),
         )
         if is_missing
     ]
     return f"{view.name}: not seen: {', '.join(missing)}" if missing else ""
+
+
+def _is_missed(view: ServerView) -> bool:
+    phase = view.stream.phase
+    return phase is StreamPhase.BROKEN or (phase is StreamPhase.OFF and view.target_s is not None)
 
 
 def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
