@@ -10,6 +10,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from typer.main import get_command
 
+from walproof.advise.watch.concern import Severity
 from walproof.cli.app import app
 from walproof.report.watch.prometheus import METRICS
 
@@ -36,6 +37,13 @@ def test_alert_rules_are_about_metrics_that_exist() -> None:
         assert rule["labels"]["severity"] in ("info", "warning", "critical")
         used = re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])
         assert set(used) <= LABELS, rule
+
+
+def test_there_is_an_alert_of_concerns_of_every_severity() -> None:
+    """Commits that hang, a replay that is paused, a prepared transaction: other metrics do not tell them."""
+    text = (FOLDER / "alerts.yml").read_text()
+    for severity in Severity:
+        assert f'walproof_concerns{{severity="{severity.name.lower()}"}} > 0' in text
 
 
 def test_the_dashboard_shows_metrics_that_exist() -> None:
