@@ -81,6 +81,8 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*DRY, "--store", "mysql://h/d"), "store"),
     ((*COMPARE, "--set", "fsync=off", "--store", "mysql://h/d"), "store"),
     (("compare", "--pg", "embedded", "--pg", "embedded"), "an install is named twice"),
+    ((*DRY, "--budget", "0s"), "--budget must be above zero"),
+    ((*DRY, "--budget", "-5s"), "--budget must be above zero"),
     (("runs",), "holds no results"),
     (("show", "last"), "holds no results"),
     (("report", "last"), "holds no results"),

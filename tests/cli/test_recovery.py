@@ -88,6 +88,7 @@ def test_the_table_names_what_most_time_goes_into(wal: Path, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     for text in ("How long would recovery", "checkpoint", "largest part of warm redo", "128MB", "9 of 10 in"):
         assert text in done.stdout
+    assert "Both totals have 80 ms more for the start of the server" in " ".join(done.stdout.split())
 
 
 def test_a_slow_disk_is_felt_when_cold(wal: Path, tmp_path: Path) -> None:

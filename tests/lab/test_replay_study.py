@@ -116,5 +116,6 @@ def test_the_study_of_auditing_leaves_out_what_is_not_here(
     reasons = {left.variant: left.reason for left in plan.left_out}
     assert 'has no library "pgaudit"' in reasons["pgaudit"]
     said = plan_text(plan, ["walproof", "run", "replay-audit"])
+    assert "transactions" not in said  # its trials are as long as replay takes
     assert f"\nleft out\n  pgaudit: {reasons['pgaudit']}\n" in said
     assert reasons["kernel audit, recording"] == "kernel audit: auditctl is not installed"

@@ -162,6 +162,18 @@ def duration_s(text: str | None) -> float | None:
     return None if text is None else parse_duration_s(text)
 
 
+def budget_s(text: str | None) -> float | None:
+    """Seconds of ``--budget``. Raises SettingError when there are none, UnitError."""
+    seconds = None if text is None else duration_s(text.strip().removeprefix("-"))
+    if text is not None and (not seconds or text.strip().startswith("-")):
+        raise SettingError(
+            "--budget must be above zero",
+            detail=f'Given: "{text}".',
+            hint="Times are written like 30min or 2h.",
+        )
+    return seconds
+
+
 def positive_bytes(option: str, text: str) -> int:
     """The bytes of an option. Raises SettingError when there are none, UnitError."""
     from walproof.units import parse_bytes

@@ -88,7 +88,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
             + f", {needs.trials_most} trials"
         ]
     else:
-        lines += [f"length: {needs.trials_most} trials at most; it depends on how fast transactions run"]
+        lines += [f"length: {needs.trials_most} trials at most; how long they take depends on the machine"]
     lines += [
         f"needs: {format_bytes(needs.disk_bytes)} of disk in {plan.folder}, "
         f"{format_bytes(needs.memory_bytes)} of memory",

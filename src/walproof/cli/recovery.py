@@ -82,8 +82,8 @@ def calibrate(
     numbers, begun = itertools.count(1), time.monotonic()
 
     def say_step(what: str) -> None:
-        passed = format_duration(round(time.monotonic() - begun))
-        _say(f"{next(numbers)} of {steps()}, after {passed}: {what}")
+        after = f", after {format_duration(s)}" if (s := round(time.monotonic() - begun)) else ""
+        _say(f"{next(numbers)} of {steps()}{after}: {what}")
 
     with Workspace(options.work_folder(on), user) as workspace:
         found = measure(reachable, workspace, say_step)

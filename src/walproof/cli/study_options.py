@@ -96,7 +96,7 @@ Budget = Annotated[
         metavar="TIME",
         help="As many rounds as end within this time: 30min. Says what it can tell.",
     ),
-    Override("budget_s", options.duration_s),
+    Override("budget_s", options.budget_s),
 ]
 Warmup = Annotated[
     str | None,

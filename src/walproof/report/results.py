@@ -68,7 +68,9 @@ def result_tables(
         speed = _without_unknown(_with_design(speed, cells)) if cells.plan.has_slices else speed
         of_group = [cut for cut in cuts if (cut.install, cut.workload) == (install, workload)]
         blocks.append(_with_survival(speed, of_group) if of_group else speed)
-        blocks.append(_cost_table(cells, findings, (install, workload)))
+        cost = _cost_table(cells, findings, (install, workload))
+        if any(cell.text != UNKNOWN for row in cost.rows for cell in row[len(VARIANT_COLUMNS) :]):
+            blocks.append(cost)  # a failover has none of it
     return blocks
 
 

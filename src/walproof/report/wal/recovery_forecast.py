@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walproof.analysis.forecast import Forecast
-from walproof.analysis.recovery_costs import TERMS, RecoveryPrediction
+from walproof.analysis.recovery_costs import START_S, TERMS, RecoveryPrediction
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent
 from walproof.report.wal.view import WalView
@@ -74,7 +74,8 @@ def _times(forecast: Forecast) -> Table:
         tuple(rows),
         "Warm: the kernel still has the data, as after a crash of the server alone. Cold: it has nothing, as "
         "after a reboot, on another host or from a snapshot; with recovery_prefetch=try, or off. The cold "
-        "total has the checkpoint of a cold cache, which takes longer than the one shown.",
+        "total has the checkpoint of a cold cache, which takes longer than the one shown. Both totals have "
+        f"{format_duration(START_S)} more for the start of the server.",
     )
 
 
