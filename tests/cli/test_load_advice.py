@@ -30,7 +30,7 @@ from walproof.report.kinds.loading.script import Recipe, load_script
 from walproof.settings.durability import DurabilityClass
 from walproof.workload.loading.owner import apply_ddl
 from walproof.workload.loading.steps import around
-from walproof.workload.loading.table import Definition, LoadedColumn, LoadedTable, read_table
+from walproof.workload.loading.table import Definition, ForeignKey, LoadedColumn, LoadedTable, read_table
 
 pytestmark = pytest.mark.live
 
@@ -253,6 +253,26 @@ def test_the_recipe_of_a_finished_run_is_printed_again(folder: Path, embedded: I
     assert late["conclusion"] == "higher"
     assert late["interval"][0] < late["ratio"] < late["interval"][1]
     assert (told["table"], told["durability_class"]) == ("t", "none")
+
+
+def test_indexes_and_foreign_keys_are_one_step_where_the_table_points_to_itself(embedded: Install) -> None:
+    """Its key can only be dropped together with the foreign key."""
+    key = Definition("t_pkey", "PRIMARY KEY (id)")
+    up = Definition("t_up", "FOREIGN KEY (up) REFERENCES t(id)")
+    column = LoadedColumn("id", "bigint", "int8", "b", -1, True)
+    names = {}
+    for target in ("t", "others"):
+        table = LoadedTable(
+            "t", (column, replace(column, name="up")), (("id",),), (), (key,),
+            (ForeignKey(up, ("up",), target, ("id",)),), (), False, False,
+        )  # fmt: skip
+        study = advice_study(Wanted("t", "", 500, None, None, DurabilityClass.NONE), table, embedded)
+        names[target] = [variant.name for variant in study.variant if "late" in variant.name]
+        assert method_table(study.variant[0]).steps[-2:] == ("late indexes", "late foreign keys")
+    assert names == {
+        "t": ["without late indexes and foreign keys"],
+        "others": ["without late indexes", "without late foreign keys"],
+    }
 
 
 def test_psql_takes_the_recipe(folder: Path, embedded: Install, workspace: Workspace) -> None:

@@ -481,6 +481,26 @@ def test_triggers_are_enabled_as_they_were(embedded: Install, workspace: Workspa
         assert read_table(session, "noted") != table
 
 
+def test_a_table_that_points_to_itself(embedded: Install, workspace: Workspace) -> None:
+    """Its key cannot be dropped without its foreign key; generated rows point to rows that are there."""
+    ddl = "CREATE TABLE node (id int PRIMARY KEY, up int NOT NULL REFERENCES node, too int REFERENCES node);"
+    methods: dict[str, dict[str, Any]] = {
+        "plain": {"sessions": 2, "batch_rows": 30},
+        "late": {"sessions": 2, "steps": ["late indexes", "late foreign keys"]},
+        "late indexes": {"steps": ["late indexes"]},
+    }
+    refused = load_plan(embedded, ddl, "node", _variants(methods), 100)
+    with pytest.raises(WorkloadError, match="1 of 3 methods") as raised:
+        prepare_loads(bench_of(refused, embedded, workspace))
+    assert "late indexes: a foreign key of its own" in str(raised.value.detail)
+    plan = load_plan(embedded, ddl, "node", _variants(methods)[:2], 100)
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
+        for variant in plan.variants:
+            method = variant.conditions_as(LoadMethod)
+            TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
+            _empty(cluster, "node")
+
+
 def test_a_table_that_is_unlogged_stays_so(embedded: Install, workspace: Workspace) -> None:
     ddl = "CREATE UNLOGGED TABLE s (id int PRIMARY KEY, v text);"
     methods = _variants({"late": {"steps": ["late indexes"]}, "unlogged": {"steps": ["unlogged"]}})

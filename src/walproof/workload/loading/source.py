@@ -190,12 +190,20 @@ def _fill(
         if key.target != table.name
         for position, name in enumerate(key.columns)
     }
+    # Each row points to itself, which is there whatever the batches and sessions are.
+    own = {
+        name: theirs
+        for key in table.foreign_keys
+        if key.target == table.name
+        for name, theirs in zip(key.columns, key.target_columns, strict=True)
+    }
+    known = {column.name: column for column in table.columns}
     partitions = _partition_values(session, table) if table.is_partitioned else {}
     values, joins = [], {}
     if keys is not None:
         numbered = f"SELECT *, row_number() OVER () - 1 AS {NUMBER} FROM ({keys.sql}) named"
         joins["named"] = f"JOIN ({numbered}) named ON named.{NUMBER} = i"
-    for column in table.columns:
+    for column in (known.get(own.get(column.name, ""), column) for column in table.columns):
         if keys is not None and column.name in keys.columns:
             values.append(f"named.{column.name}")
         elif column.name in partitions:

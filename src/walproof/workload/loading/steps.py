@@ -126,6 +126,8 @@ def obstacle(
         return "the table is unlogged already"
     if "late indexes" in steps and not (table.indexes or table.key_constraints):
         return "the table has no indexes"
+    if table.points_to_itself and "late indexes" in steps and "late foreign keys" not in steps:
+        return "a foreign key of its own points at its key: late foreign keys has to come along"
     if "late foreign keys" in steps and not table.foreign_keys:
         return "the table has no foreign keys"
     if "triggers off" in steps and not table.triggers:

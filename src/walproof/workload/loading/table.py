@@ -83,6 +83,11 @@ class LoadedTable:
     is_unlogged: bool = False
 
     @property
+    def points_to_itself(self) -> bool:
+        """Whether a foreign key of the table has the table as its target."""
+        return any(key.target == self.name for key in self.foreign_keys)
+
+    @property
     def column_list(self) -> str:
         """``a, b, c``."""
         return ", ".join(column.name for column in self.columns)

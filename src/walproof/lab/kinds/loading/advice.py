@@ -22,13 +22,16 @@ from walproof.workload.loading.table import LoadedTable
 
 EVERY_STEP = "every step"
 _SETTINGS = {"max_wal_size": "16GB", "maintenance_work_mem": "512MB"}
+_TOGETHER = "late indexes and foreign keys"
 STEPS: Mapping[str, tuple[LoadStep, ...]] = {
     "COPY FREEZE": ("truncate", "freeze"),
     "late indexes": ("late indexes",),
     "late foreign keys": ("late foreign keys",),
+    _TOGETHER: ("late indexes", "late foreign keys"),
     "triggers off": ("triggers off",),
 }
-"""The names of steps in the recipe, and what they are."""
+"""The names of steps in the recipe, and what they are. Late indexes and late foreign keys are one step where
+a foreign key of the table points at its own key."""
 _SLOW_ROWS, _BATCH_ROWS_MOST = 2_000, 20_000
 _BATCHES = (100, 1_000, 10_000, 100_000)
 _SESSIONS = (2, 4, 8, 16)
@@ -73,21 +76,12 @@ def only_table(ddl: str) -> str:
 
 def advice_study(wanted: Wanted, table: LoadedTable, install: Install) -> StudyFile:
     """The study for ``table``, whose definition ``install`` has read. Raises StudyError."""
-    possible = {
-        name: steps
-        for name, steps in STEPS.items()
-        if obstacle(
-            table,
-            table.columns,
-            LoadMethod(steps=steps),
-            install.version_num,
-            wanted.replay,
-            is_filled=wanted.filled > 0,
-        )
-        is None
-    }
-    settings = dict(_SETTINGS if "late indexes" in possible else {"max_wal_size": _SETTINGS["max_wal_size"]})
+    possible = {name: steps for name, steps in STEPS.items() if _allows(table, install, steps, wanted)}
+    is_together = table.points_to_itself and _TOGETHER in possible
+    for name in ("late indexes", "late foreign keys") if is_together else (_TOGETHER,):
+        possible.pop(name, None)
     every = tuple(step for steps in possible.values() for step in steps)
+    settings = dict(_SETTINGS if "late indexes" in every else {"max_wal_size": _SETTINGS["max_wal_size"]})
     variants = [_variant(EVERY_STEP, settings, every)]
     for name, steps in possible.items():
         variants.append(_variant(f"without {name}", settings, tuple(s for s in every if s not in steps)))
