@@ -45,6 +45,21 @@ def test_nothing_of_the_address_is_a_word(program: Path) -> None:
     assert not Path(file).exists()
 
 
+def test_definitions_are_read_in_utf8(program: Path) -> None:
+    """Whatever the encoding of the database, and of the user's terminal."""
+    assert "--encoding=UTF8" in _told(program, "host=db1")[0].split()
+    program.write_bytes(b'#!/bin/sh\nprintf "CREATE TABLE gr\\303\\266sse"\n')
+    assert dump_schema("host=db1", program) == "CREATE TABLE gr\u00f6sse"
+    program.write_bytes(b'#!/bin/sh\nprintf "CREATE TABLE gr\\366sse"\n')
+    with pytest.raises(ClusterError, match="not in UTF-8") as caught:
+        dump_schema("host=db1", program)
+    assert caught.value.detail == "Byte 15 of pg_dump's output is 0xf6."
+    program.write_bytes(b'#!/bin/sh\nprintf "keine gr\\366sse" >&2\nexit 1\n')
+    with pytest.raises(ClusterError) as caught:
+        dump_schema("host=db1", program)
+    assert caught.value.detail == "keine gr\ufffdsse"
+
+
 def test_service_files_and_the_environment_are_told_too(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

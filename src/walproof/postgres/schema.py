@@ -32,25 +32,33 @@ def dump_schema(dsn: str, program: Path) -> str:
     Raises ConninfoError; ClusterError, with pg_dump's own words.
     """
     given = _given(dsn)
-    command = [str(program), "--schema-only", *(f"--no-{what}" for what in _LEFT_OUT)]
+    # Of a database in SQL_ASCII nobody knows the encoding; pg_dump hands over its bytes as they are.
+    command = [str(program), "--schema-only", "--encoding=UTF8", *(f"--no-{what}" for what in _LEFT_OUT)]
     command.append(f"--lock-wait-timeout={LOCK_PATIENCE_S}s")
     try:
         with _out_of_sight(given) as variables:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=False,
                 timeout=_PATIENCE_S, env=foreign_environment(variables),
             )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"pg_dump did not end within {_PATIENCE_S:.0f} s") from error
     if done.returncode != 0:
-        said = concealed(done.stderr.strip(), dsn)
+        said = concealed(done.stderr.decode(errors="replace").strip(), dsn)
         raise ClusterError(
             "pg_dump could not read the definitions",
             detail=said or None,
             hint=hint_for(said, given.get("sslmode", "prefer"))
             or "pg_dump has to be as new as the server, and --table FILE.sql:NAME takes its output too.",
         )
-    return done.stdout
+    try:
+        return done.stdout.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ClusterError(
+            "the definitions are not in UTF-8",
+            detail=f"Byte {error.start} of pg_dump's output is 0x{done.stdout[error.start]:02x}.",
+            hint="The database is in SQL_ASCII: dump it, and give iconv's output to --table FILE.sql:NAME.",
+        ) from error
 
 
 def _given(dsn: str) -> dict[str, str]:
