@@ -154,6 +154,7 @@ def test_what_conflicts_is_changed_or_passed_over() -> None:
         ("DELETE FROM t WHERE now() - at > interval $1", "what $1 is compared with was not understood"),
         ("SELECT * FROM t WHERE $1 = ANY(tags)", "what $1 is compared with was not understood"),
         ("SELECT $1", "it has no table"),
+        ("SELECT audit($1, $2)", "it calls audit, a function of the database"),
         ("TRUNCATE t", "it is no SELECT, INSERT, UPDATE, DELETE or MERGE"),
         ("SELECT * FROM nothing WHERE id = $1", "nothing is no table that was read"),
         ("SELECT * FROM best b WHERE id = $1", "best is a view, which a load has none of"),

@@ -93,6 +93,8 @@ class Names:
             self._by_alias[folded(node.args["alias"].this) if node.alias else table.relation] = table
             found.append(table)
         if not found:
+            # SELECT place($1): what its function does is the better reason.
+            catalog.check_calls(tree)
             raise Unreadable("it has no table")
         self.tables = tuple(dict.fromkeys(found))
 
