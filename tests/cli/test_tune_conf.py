@@ -131,6 +131,21 @@ def test_what_is_kept_has_to_keep_the_promises(
     assert "Leave it out, or promise less" in done.stderr or "Keep" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--memory", "100MB"), "no configuration keeps memory within 100 MB"),
+        (("--wal-disk", "10MB"), "no configuration keeps --wal-disk 10.0 MB"),
+    ],
+)
+def test_what_no_configuration_keeps_is_refused_before_anything_runs(
+    tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    done = walproof("tune", "--load", str(shop(tmp_path)), *options, "--dry-run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
 def test_the_time_is_said_once(tmp_path: Path) -> None:
     options = ("tune", "--load", str(shop(tmp_path)), "--quick")
     done = walproof(*options, "--budget", "3min", "--dry-run", cwd=tmp_path)

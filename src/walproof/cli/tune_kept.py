@@ -1,13 +1,14 @@
-"""Do settings that every configuration of a tuning has keep what is promised? Asked before anything runs."""
+"""Can the promises be kept, given the settings that every configuration has? Asked before anything runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
-from walproof.advise.tune.space import Bounds, usable_wal_bytes
+from walproof.advise.tune.space import Bounds, usable_wal_bytes, without_line
 from walproof.cli.promises import CLASSES
 from walproof.errors import SettingError
+from walproof.facts.tuning import Candidate, Factor
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.risk import risk_of
 from walproof.settings.value import parse
@@ -25,6 +26,39 @@ def require_kept(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> No
     _require_class(bounds, sources)
     _require_disk(bounds, sources)
     _require_memory(bounds, sources)
+
+
+def require_possible(bounds: Bounds, factors: Sequence[Factor], starts: Sequence[Candidate]) -> None:
+    """Raise SettingError for a promise of memory or disk that no value of any setting that may move keeps."""
+    catalogue = Catalogue.for_version(bounds.version_num)
+
+    def values(name: str) -> list[str]:
+        if name in bounds.keep:
+            return [bounds.keep[name]]
+        moved = [choice for factor in factors if factor.setting == name for choice in factor.choices]
+        return [without_line(name, catalogue), *moved, *(s.conf[name] for s in starts if name in s.conf)]
+
+    memory = min(
+        memory_of({"shared_buffers": buffers, "wal_buffers": of_wal}, catalogue, bounds.clients)
+        for buffers in values("shared_buffers")
+        for of_wal in values("wal_buffers")
+    )
+    allowed = allowed_bytes(bounds.promises, bounds.machine.memory_bytes)
+    if memory > allowed:
+        raise SettingError(
+            f"no configuration keeps memory within {format_bytes(allowed)}",
+            detail=f"The least that a server takes, sessions included, is {format_bytes(memory)}.",
+            hint="Allow more with --memory, or give the load fewer clients.",
+        )
+    disk, usable = bounds.promises.wal_disk_bytes, usable_wal_bytes(bounds.promises)
+    size = min(int(parse(catalogue.get("max_wal_size"), value)) << 20 for value in values("max_wal_size"))
+    if disk is not None and usable is not None and size > usable:
+        raise SettingError(
+            f"no configuration keeps --wal-disk {format_bytes(disk)}",
+            detail=f"pg_wal grows to {format_bytes(size)}, the smallest max_wal_size that may be tried, and may "
+            f"take {format_bytes(usable)} of that room.",
+            hint="Give --wal-disk more room.",
+        )
 
 
 def _require_class(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> None:

@@ -31,7 +31,7 @@ from walproof.cli.costs import find_costs
 from walproof.cli.promises import may_lose
 from walproof.cli.study_options import one_configuration, parse_names
 from walproof.cli.tune_hosts import host_study
-from walproof.cli.tune_kept import require_kept
+from walproof.cli.tune_kept import require_kept, require_possible
 from walproof.cli.tune_objective import objective_of, warn_of_distance
 from walproof.cli.tune_progress import TuningProgress
 from walproof.errors import StoreError, StudyError
@@ -326,6 +326,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     warn_of_distance(objective, space.factors, window_s)
     own = DEFAULT if conf is None else _own_start(conf, space, install)
     starts = _starts(own, space, bounds)
+    require_possible(bounds, space.factors, starts)
     plan = TuningPlan(
         factors=space.factors,
         keep=keep,

@@ -70,6 +70,13 @@ def test_every_setting_that_moves_is_tried(only: tuple[str, ...] | None) -> None
     assert tried == {factor.setting for factor in factors}
 
 
+def test_a_neighbour_that_a_cap_makes_of_several_values_comes_once() -> None:
+    """min_wal_size acts up to max_wal_size: above it every value is the same server."""
+    space = Space(TuningPlan(_space().factors, {}, (), SAFE, Objective("tps", True), 600.0, 1))
+    near = list(space.neighbours(Candidate.of({})))
+    assert len(near) == len(set(near))
+
+
 def test_what_may_be_lost_brings_its_settings() -> None:
     found = _choices(_space(promises=LOSING))
     assert found["synchronous_commit"] == ("off", "on")

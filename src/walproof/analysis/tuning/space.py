@@ -72,13 +72,16 @@ class Space:
         return self.candidate({name: value for name, value in candidate.settings if name != setting})
 
     def neighbours(self, candidate: Candidate) -> Iterator[Candidate]:
-        """Every candidate that differs in the value of one searched factor or gives back a start's line."""
+        """Every candidate, once, that differs in the value of one searched factor or gives back a start's
+        line."""
         values = self.values(candidate)
+        seen = {candidate}
         for name, factor in self.factors.items():
             for choice in factor.choices if name in self.searched else (factor.default,):
                 if choice != values[name]:
                     other = self.candidate({**values, name: choice})
-                    if other != candidate:
+                    if other not in seen:
+                        seen.add(other)
                         yield other
 
     def everything(self) -> Iterator[Candidate]:
