@@ -230,7 +230,15 @@ def _lines(
     first = next((taken for taken in facts.steps if taken.purpose is Purpose.LINES), None)
     final = race.latest(facts, Purpose.FINAL)
     untested = tuple(
-        ablation.LineTest(name, value, None, None, None, False) for name, value in winner.settings
+        ablation.LineTest(
+            name,
+            value,
+            None,
+            None,
+            None,
+            search.admits(winner) and not search.admits(space.without(winner, name)),
+        )
+        for name, value in winner.settings
     )
     in_winner = ablation.line_tests(facts, space, first, winner, search.admits) if first else untested
     in_short = ablation.line_tests(facts, space, final, short, search.admits) if final else ()
