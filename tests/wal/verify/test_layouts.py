@@ -126,6 +126,11 @@ def test_backups_elsewhere_and_labels_alone(layer: Layer) -> None:
     (nothing,) = verify([laid.root], backups=[empty]).archives
     assert [problem.message for problem in nothing.problems] == [f"there is no base backup in {empty}"]
     assert verdict(nothing) == "broken, 1 problem: no base backup was found"
+    segments = sorted(path for path in laid.root.iterdir() if re.match("[0-9A-F]{24}", path.name))
+    segments[len(segments) // 2].unlink()
+    (gap,) = verify([laid.root]).archives
+    (problem,) = gap.faults
+    assert verdict(gap).startswith(f"broken, 1 problem: {problem.message}; no base backup was found")
 
 
 def test_what_retention_leaves_of_an_older_backup_is_no_gap(layer: Layer) -> None:

@@ -128,7 +128,9 @@ def verdict(archive: VerifiedArchive) -> str:
     if all(problem.kind != "no backup" for problem in archive.problems):
         found += " (--backups names where they are)"
     if not archive.is_whole:
-        return f"{head}: {lost}{found}{unread}"
+        # That there is no backup is a problem only where one was looked for.
+        first = next((f"{fault.message}; " for fault in archive.faults if fault.kind != "no backup"), "")
+        return f"{head}: {lost}{first}{found}{unread}"
     if not archive.ranges:
         return f"nothing to restore: there is no whole segment; {found}{unread}"
     start, end = min(range_.start for range_ in archive.ranges), max(range_.end for range_ in archive.ranges)

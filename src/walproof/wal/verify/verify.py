@@ -214,6 +214,8 @@ def _not_there(archive: Archive, reading: ArchiveReading, known: Sequence[Proble
         (first, first_name), (last, last_name) = names[0], names[-1]
         yield Problem(
             "not there",
-            f"the catalogue names {len(names)} segments that are not there, {first_name} to {last_name}",
+            f"the catalogue names segment {first_name}, which is not there"
+            if len(names) == 1
+            else f"the catalogue names {len(names)} segments that are not there, {first_name} to {last_name}",
             None, first_name, last_name, len(names), timeline, Lsn(first * size), Lsn((last + 1) * size),
         )  # fmt: skip
