@@ -1,4 +1,4 @@
-"""A store is opened where it was named; who only reads makes none, and tables of others are not taken for ours."""
+"""A store is opened where it was named; who only reads makes none; tables of others are not ours."""
 
 from __future__ import annotations
 

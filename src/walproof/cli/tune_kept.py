@@ -55,8 +55,8 @@ def require_possible(bounds: Bounds, factors: Sequence[Factor], starts: Sequence
     if disk is not None and usable is not None and size > usable:
         raise SettingError(
             f"no configuration keeps --wal-disk {format_bytes(disk)}",
-            detail=f"pg_wal grows to {format_bytes(size)}, the smallest max_wal_size that may be tried, and may "
-            f"take {format_bytes(usable)} of that room.",
+            detail=f"pg_wal grows to {format_bytes(size)}, the smallest max_wal_size that may be tried, and "
+            f"may take {format_bytes(usable)} of that room.",
             hint="Give --wal-disk more room.",
         )
 
