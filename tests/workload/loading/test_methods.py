@@ -29,7 +29,7 @@ from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 from walproof.workload.loading.contents import Contents
-from walproof.workload.loading.table import LoadedTable, read_table
+from walproof.workload.loading.table import LoadedTable
 
 pytestmark = pytest.mark.live
 
@@ -57,12 +57,12 @@ MAJORS = sorted({server.version_num // 10000: server for server in discover()}.i
 CHOSEN = ends([server for major, server in MAJORS if major in (13, 16, 18)])
 
 
-def _empty(cluster: Cluster, table: str) -> None:
+def empty(cluster: Cluster, table: str) -> None:
     with connect(cluster) as session:
         session.execute(f"TRUNCATE {table}".encode())
 
 
-def _variants(methods: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def variants(methods: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"name": name, "optional": True, "load": method} for name, method in methods.items()]
 
 
@@ -70,7 +70,7 @@ def _variants(methods: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
 def test_every_method_ends_with_the_same_rows(chosen: Install, workspace: Workspace) -> None:
     """The clone runs with wal_level=minimal, so that loads after a TRUNCATE skip WAL as well."""
     install = reachable_install(chosen, server_user())
-    plan = load_plan(install, SHOP, '"Orders"', _variants(METHODS), ROWS, replay=REPLAY)
+    plan = load_plan(install, SHOP, '"Orders"', variants(METHODS), ROWS, replay=REPLAY)
     settings = {"wal_level": "minimal", "max_wal_senders": "0", "autovacuum": "off"}
     assert ("merge" in [left.variant for left in plan.left_out]) == (install.version_num < 150000)
     with loaded_cluster(plan, install, workspace, settings) as (cluster, prepared):
@@ -85,7 +85,7 @@ def test_every_method_ends_with_the_same_rows(chosen: Install, workspace: Worksp
             assert seen["rows"] == prepared.rows_of(variant.conditions_as(LoadMethod)), variant.name
             assert seen["complete_rows_per_s"] <= seen["finished_rows_per_s"] <= seen["rows_per_s"]
             assert seen["client_cpu_s"] > 0
-            _empty(cluster, '"Orders", audit')
+            empty(cluster, '"Orders", audit')
 
 
 def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -> None:
@@ -94,7 +94,7 @@ def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -
         "frozen binary": {"feed": "copy binary", "steps": ["truncate", "freeze"]},
         "adbc": {"feed": "adbc"},
     }
-    plan = load_plan(embedded, NARROW, "public.narrow", _variants(methods), ROWS)
+    plan = load_plan(embedded, NARROW, "public.narrow", variants(methods), ROWS)
     assert "adbc" in [left.name for left in plan.variants]
     with loaded_cluster(plan, embedded, workspace, {"autovacuum": "off"}) as (cluster, prepared):
         probed = (
@@ -103,10 +103,10 @@ def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -
             .metrics
         )
         assert "server_busy" in probed
-        _empty(cluster, "narrow")
+        empty(cluster, "narrow")
         for variant in plan.variants[1:]:
             TableLoad(cluster, prepared, plan.kind_as(Load), variant.conditions_as(LoadMethod)).measure(())
-            _empty(cluster, "narrow")
+            empty(cluster, "narrow")
         other = {
             count: ExpectedTable(Contents(wanted.contents.rows, "1"), wanted.elsewhere)
             for count, wanted in prepared.expected.items()
@@ -120,7 +120,7 @@ def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -
 
 def test_clients_run_as_the_user_of_the_servers(embedded: Install, workspace: Workspace) -> None:
     """Also those that have Python values, which they read by themselves."""
-    plan = load_plan(embedded, NARROW, "narrow", _variants({"values": {"feed": "executemany"}}), ROWS)
+    plan = load_plan(embedded, NARROW, "narrow", variants({"values": {"feed": "executemany"}}), ROWS)
     user = server_user()
     with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
         load = TableLoad(cluster, prepared, plan.kind_as(Load), plan.variants[0].conditions_as(LoadMethod))
@@ -148,7 +148,7 @@ def test_what_a_crash_in_the_middle_leaves(embedded: Install, workspace: Workspa
         "one batch": {"feed": "copy", "batch_rows": 10 * ROWS},
         "a batch a session": {"feed": "stage", "batch_rows": ROWS // 3, "sessions": 3},
     }
-    plan = load_plan(embedded, NARROW, "narrow", _variants(methods), ROWS)
+    plan = load_plan(embedded, NARROW, "narrow", variants(methods), ROWS)
     settings = {"autovacuum": "off"}
     for variant in plan.variants:
         with loaded_cluster(plan, embedded, workspace, settings) as (cluster, prepared):
@@ -175,7 +175,7 @@ def test_what_a_power_cut_in_the_middle_leaves(embedded: Install, workspace: Wor
         "values": {"feed": "values", "batch_rows": 200, "sessions": 2},
         "unlogged": {"feed": "copy", "batch_rows": 100, "steps": ["unlogged"]},
     }
-    plan = load_plan(embedded, NARROW, "narrow", _variants(methods), ROWS, power_cut=1)
+    plan = load_plan(embedded, NARROW, "narrow", variants(methods), ROWS, power_cut=1)
     (prepared,) = prepare_loads(bench_of(plan, embedded, workspace)).values()
     lab = LoadCutLab(workspace, embedded, prepared, plan.kind_as(Load))
     left = {
@@ -230,7 +230,7 @@ def test_why_an_image_is_broken_is_told(
 def test_ddl_that_does_not_do(
     embedded: Install, workspace: Workspace, ddl: str, table: str, says: str
 ) -> None:
-    plan = load_plan(embedded, ddl, table, _variants({"copy": {}}), 10)
+    plan = load_plan(embedded, ddl, table, variants({"copy": {}}), 10)
     with (
         pytest.raises(WorkloadError, match="(?s)" + says),
         loaded_cluster(plan, embedded, workspace, {}),
@@ -257,7 +257,7 @@ def test_a_file_that_does_not_match(
 ) -> None:
     file = tmp_path / "rows.csv"
     file.write_text(text)
-    plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+    plan = load_plan(embedded, NARROW, "narrow", variants({"copy": {}}), 10, file=str(file))
     with (
         pytest.raises(WorkloadError) as raised,
         loaded_cluster(plan, embedded, workspace, {}),
@@ -290,7 +290,7 @@ def test_a_row_that_the_table_does_not_take(
 ) -> None:
     file = tmp_path / "rows.csv"
     file.write_text(GOOD + end)
-    plan = load_plan(embedded, KEPT, "kept", _variants({"copy": {}}), 10, file=str(file))
+    plan = load_plan(embedded, KEPT, "kept", variants({"copy": {}}), 10, file=str(file))
     with pytest.raises(WorkloadError) as raised, loaded_cluster(plan, embedded, workspace, {}):
         pass
     assert says in f"{raised.value.message} {raised.value.detail}"
@@ -311,7 +311,7 @@ def test_the_keys_that_a_file_names_are_in_the_other_tables(
     """
     file = tmp_path / "rows.csv"
     file.write_text("id,called,caller,by\n1,70000,50000,80000\n2,,70000,\n3,60000,50000,50000\n")
-    plan = load_plan(embedded, ddl, "calls", _variants({"copy": {}}), 10, file=str(file))
+    plan = load_plan(embedded, ddl, "calls", variants({"copy": {}}), 10, file=str(file))
     with loaded_cluster(plan, embedded, workspace, {}) as (cluster, _), connect(cluster) as session:
         found = {
             name: session.execute(f"SELECT array_agg(id ORDER BY id) FROM {name}".encode()).fetchone()
@@ -327,7 +327,7 @@ def test_a_file_of_another_encoding(
     file = tmp_path / "rows.csv"
     lines = ["id,kind", *(f"{number},x" for number in range(20_000 * is_long)), "-1,J\xe4ger", ""]
     file.write_bytes("\n".join(lines).encode("latin-1"))
-    plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+    plan = load_plan(embedded, NARROW, "narrow", variants({"copy": {}}), 10, file=str(file))
     with pytest.raises(WorkloadError) as raised, loaded_cluster(plan, embedded, workspace, {}):
         pass
     where = f"line {len(lines) - 1}, byte 5 is 0xe4"
@@ -342,7 +342,7 @@ def test_a_parquet_file_arrives_with_its_nulls(
     file = tmp_path / "rows.parquet"
     columns = {"id": [1, 2], "account": [7, None], "kind": ["a,b", None], "amount": [0.5, 2.0]}
     importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), file)
-    plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+    plan = load_plan(embedded, NARROW, "narrow", variants({"copy": {}}), 10, file=str(file))
     with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
         TableLoad(cluster, prepared, plan.kind_as(Load), LoadMethod()).measure(())
         with connect(cluster) as session:
@@ -350,14 +350,14 @@ def test_a_parquet_file_arrives_with_its_nulls(
     assert found == [(1, 7, "a,b", 0.5), (2, None, None, 2.0)]
     file.write_bytes(b"PAR1 and nothing else")
     with pytest.raises(WorkloadError, match="could not read Parquet file"):
-        load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+        load_plan(embedded, NARROW, "narrow", variants({"copy": {}}), 10, file=str(file))
 
 
 def test_a_file_without_rows_is_refused_before_any_server(embedded: Install, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     file.write_text("id,account\n")
     with pytest.raises(WorkloadError, match="has no rows"):
-        load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+        load_plan(embedded, NARROW, "narrow", variants({"copy": {}}), 10, file=str(file))
 
 
 def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspace, tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspa
         "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM ('2026-01-01') TO ('2026-01-02');"
         "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM ('2026-01-02') TO ('2026-02-01');"
     )
-    generated = load_plan(embedded, ddl, "p", _variants({"copy": {}}), 10)
+    generated = load_plan(embedded, ddl, "p", variants({"copy": {}}), 10)
     with loaded_cluster(generated, embedded, workspace, {}) as (cluster, prepared):
         TableLoad(cluster, prepared, generated.kind_as(Load), LoadMethod()).measure(())
         with connect(cluster) as session:
@@ -377,143 +377,12 @@ def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspa
     file = tmp_path / "rows.csv"
     file.write_text("day\n2026-01-01\n2026-01-05\n2026-01-07\n")
     given = load_plan(
-        embedded, ddl, "p", _variants({"copy": {}, "late": {"steps": ["late indexes"]}}), 10, file=str(file)
+        embedded, ddl, "p", variants({"copy": {}, "late": {"steps": ["late indexes"]}}), 10, file=str(file)
     )
     with loaded_cluster(given, embedded, workspace, {}) as (cluster, prepared):
         assert (prepared.rows, prepared.differing) == (3, ("id",))
         seen = TableLoad(cluster, prepared, given.kind_as(Load), LoadMethod()).measure(())
         assert "values of id differ" in seen.warnings[-1]
-
-
-PARTITIONED = """
-CREATE TABLE m (id bigint, at date, v text, CONSTRAINT m_key PRIMARY KEY (id, at)) PARTITION BY RANGE (at);
-CREATE TABLE m_1 PARTITION OF m FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
-CREATE TABLE m_2 PARTITION OF m FOR VALUES FROM ('2026-02-01') TO ('2026-03-01') PARTITION BY HASH (id);
-CREATE TABLE m_2_all PARTITION OF m_2 FOR VALUES WITH (MODULUS 1, REMAINDER 0);
-CREATE INDEX "m ON ONLY v" ON m (v);
-ALTER INDEX m_1_v_idx RENAME TO "Of the first";
-CREATE INDEX m_1_only ON m_1 (v, id);
-"""
-INDEXES = "SELECT indexrelid::regclass::text, indisvalid FROM pg_index WHERE indrelid::regclass::text ~ '^m'"
-
-
-@pytest.mark.parametrize("chosen", CHOSEN, ids=[server.version for server in CHOSEN])
-def test_late_indexes_of_partitions_are_there_again(chosen: Install, workspace: Workspace) -> None:
-    """Each under its name, attached and valid; the trial's comparison sees one that is gone."""
-    install = reachable_install(chosen, server_user())
-    plan = load_plan(install, PARTITIONED, "m", _variants({"late": {"steps": ["late indexes"]}}), 300)
-    with loaded_cluster(plan, install, workspace, {}) as (cluster, prepared), connect(cluster) as session:
-        before, table = set(session.execute(INDEXES).fetchall()), read_table(session, "m")
-        method = plan.variants[0].conditions_as(LoadMethod)
-        TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
-        assert set(session.execute(INDEXES).fetchall()) == before
-        assert all(is_valid for _, is_valid in before)
-        assert read_table(session, "m") == table
-        session.execute('DROP INDEX "m ON ONLY v"')
-        session.execute('CREATE INDEX "m ON ONLY v" ON ONLY m (v)')
-        assert read_table(session, "m").indexes != table.indexes
-
-
-MARKED = r"""
-CREATE TABLE others (id int PRIMARY KEY);
-CREATE TABLE r (id int CONSTRAINT r_key PRIMARY KEY WITH (fillfactor = 70) DEFERRABLE INITIALLY DEFERRED,
-                code text NOT NULL, x int, other int CONSTRAINT r_other REFERENCES others);
-CREATE UNIQUE INDEX r_code ON r (code);
-CREATE INDEX r_x ON r ((x + 1));
-ALTER TABLE r REPLICA IDENTITY USING INDEX r_code;
-ALTER TABLE r CLUSTER ON r_key;
-ALTER INDEX r_x ALTER COLUMN 1 SET STATISTICS 500;
-COMMENT ON INDEX r_x IS E'it''s for the \\ report\nof Monday';
-COMMENT ON CONSTRAINT r_key ON r IS 'the key';
-COMMENT ON CONSTRAINT r_other ON r IS 'the other';
-"""
-MARKS = """
-SELECT count(*) FILTER (WHERE i.indisreplident), count(*) FILTER (WHERE i.indisclustered),
-       max(a.attstattarget), string_agg(c.reloptions::text, ''), max(obj_description(c.oid, 'pg_class')),
-       (SELECT array_agg(obj_description(oid, 'pg_constraint') ORDER BY conname) FROM pg_constraint
-         WHERE conrelid = 'r'::regclass AND contype IN ('p', 'f'))
-  FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_attribute a ON a.attrelid = c.oid
- WHERE i.indrelid = 'r'::regclass
-"""
-
-
-@pytest.mark.parametrize("chosen", CHOSEN, ids=[server.version for server in CHOSEN])
-def test_what_goes_with_an_index_is_there_again(chosen: Install, workspace: Workspace) -> None:
-    """Without its replica identity, UPDATE of a published table fails."""
-    install = reachable_install(chosen, server_user())
-    steps = {"late": {"steps": ["late indexes", "late foreign keys"]}}
-    plan = load_plan(install, MARKED, "r", _variants(steps), 300)
-    with loaded_cluster(plan, install, workspace, {}) as (cluster, prepared), connect(cluster) as session:
-        before, table = session.execute(MARKS).fetchone(), read_table(session, "r")
-        assert before == (
-            1, 1, 500, "{fillfactor=70}", "it's for the \\ report\nof Monday", ["the key", "the other"]
-        )  # fmt: skip
-        method = plan.variants[0].conditions_as(LoadMethod)
-        TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
-        assert session.execute(MARKS).fetchone() == before
-        session.execute("ALTER TABLE r REPLICA IDENTITY DEFAULT")
-        assert read_table(session, "r") != table
-
-
-TRIGGERS = """
-CREATE TABLE noted (id int PRIMARY KEY);
-CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
-CREATE TRIGGER "Always" BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION f();
-CREATE TRIGGER replica BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION f();
-CREATE TRIGGER usual BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION f();
-CREATE TRIGGER old BEFORE INSERT ON noted FOR EACH ROW EXECUTE FUNCTION f();
-ALTER TABLE noted ENABLE ALWAYS TRIGGER "Always", ENABLE REPLICA TRIGGER replica, DISABLE TRIGGER old;
-"""
-
-
-def test_triggers_are_enabled_as_they_were(embedded: Install, workspace: Workspace) -> None:
-    """One that was disabled stays so."""
-    off = _variants({"off": {"steps": ["triggers off"]}})
-    plan = load_plan(embedded, TRIGGERS, "noted", off, 100, replay="SELECT 1")
-    query = "SELECT tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY tgname"
-    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared), connect(cluster) as session:
-        before, table = session.execute(query).fetchall(), read_table(session, "noted")
-        assert {enabled for _, enabled in before} == {"A", "R", "O", "D"}
-        method = plan.variants[0].conditions_as(LoadMethod)
-        TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
-        assert session.execute(query).fetchall() == before
-        session.execute('ALTER TABLE noted ENABLE TRIGGER "Always"')
-        assert read_table(session, "noted") != table
-
-
-def test_a_table_that_points_to_itself(embedded: Install, workspace: Workspace) -> None:
-    """Its key cannot be dropped without its foreign key; generated rows point to rows that are there."""
-    ddl = "CREATE TABLE node (id int PRIMARY KEY, up int NOT NULL REFERENCES node, too int REFERENCES node);"
-    methods: dict[str, dict[str, Any]] = {
-        "plain": {"sessions": 2, "batch_rows": 30},
-        "late": {"sessions": 2, "steps": ["late indexes", "late foreign keys"]},
-        "late indexes": {"steps": ["late indexes"]},
-    }
-    refused = load_plan(embedded, ddl, "node", _variants(methods), 100)
-    with pytest.raises(WorkloadError, match="1 of 3 methods") as raised:
-        prepare_loads(bench_of(refused, embedded, workspace))
-    assert "late indexes: a foreign key of its own" in str(raised.value.detail)
-    plan = load_plan(embedded, ddl, "node", _variants(methods)[:2], 100)
-    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
-        for variant in plan.variants:
-            method = variant.conditions_as(LoadMethod)
-            TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
-            _empty(cluster, "node")
-
-
-def test_a_table_that_is_unlogged_stays_so(embedded: Install, workspace: Workspace) -> None:
-    ddl = "CREATE UNLOGGED TABLE s (id int PRIMARY KEY, v text);"
-    methods = _variants({"late": {"steps": ["late indexes"]}, "unlogged": {"steps": ["unlogged"]}})
-    with pytest.raises(WorkloadError) as raised:
-        prepare_loads(bench_of(load_plan(embedded, ddl, "s", methods, 100), embedded, workspace))
-    assert raised.value.detail == "unlogged: the table is unlogged already"
-    plan = load_plan(embedded, ddl, "s", methods[:1], 100)
-    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
-        load = TableLoad(cluster, prepared, plan.kind_as(Load), plan.variants[0].conditions_as(LoadMethod))
-        load.measure(())
-        _empty(cluster, "s")
-        # Its primary key is away, and nothing else.
-        assert load.break_off({}).metrics["crash_lacks"] == 1
 
 
 def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Workspace) -> None:
@@ -523,13 +392,13 @@ def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Worksp
         "late": {"feed": "values", "steps": ["late indexes"]},
         "freeze": {"feed": "copy", "steps": ["truncate", "freeze"]},
     }
-    refused = load_plan(embedded, NARROW, "narrow", _variants(methods), 300, filled=200)
+    refused = load_plan(embedded, NARROW, "narrow", variants(methods), 300, filled=200)
     with pytest.raises(WorkloadError, match="1 of 3 methods") as raised:
         prepare_loads(bench_of(refused, embedded, workspace))
     assert "the table holds rows, which TRUNCATE would remove" in str(raised.value.detail)
     with pytest.raises(StudyError, match="holds generated rows"):
-        load_plan(embedded, NARROW, "narrow", _variants({"a": {}}), 300, filled=200, file="rows.csv")
-    allowed = load_plan(embedded, NARROW, "narrow", _variants(methods)[:2], 300, filled=200)
+        load_plan(embedded, NARROW, "narrow", variants({"a": {}}), 300, filled=200, file="rows.csv")
+    allowed = load_plan(embedded, NARROW, "narrow", variants(methods)[:2], 300, filled=200)
     settings = {"autovacuum": "off"}
     with loaded_cluster(allowed, embedded, workspace, settings) as (cluster, prepared):
         seen = (
