@@ -205,7 +205,7 @@ def test_why_an_image_is_broken_is_told(
         raise AssertionError
 
     monkeypatch.setattr(TableLoad, "left_in", unreadable)
-    plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {"feed": "copy"}}), ROWS, power_cut=2)
+    plan = load_plan(embedded, NARROW, "narrow", variants({"copy": {"feed": "copy"}}), ROWS, power_cut=2)
     (prepared,) = prepare_loads(bench_of(plan, embedded, workspace)).values()
     lab = LoadCutLab(workspace, embedded, prepared, plan.kind_as(Load))
     seen = cut_load(lab, plan.variant("copy").conditions_as(LoadMethod), {}, 1, 7)
