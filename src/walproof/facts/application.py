@@ -164,3 +164,5 @@ class Application:
     views: tuple[tuple[str, str, str], ...] = ()
     """(schema, name, kind) of what can be read like a table: ``v``: a view, ``m``: a materialised one, ``f``:
     a foreign table."""
+    segment_bytes: int = 16 << 20
+    """wal_segment_size, which initdb chooses."""

@@ -67,6 +67,7 @@ _VIEWS = """
           AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
                           AND d.objid = c.oid AND d.deptype = 'e')
     ORDER BY 1, 2"""
+_SEGMENT = "SELECT setting::int8 FROM pg_settings WHERE name = 'wal_segment_size'"
 _SETTINGS = re.compile(
     "(?:autovacuum|vacuum_|bgwriter_|wal_|commit_|checkpoint_|io_|enable_|geqo|jit|track_|max_parallel_|max_wal_|"
     "max_slot_wal_|max_pred_|min_wal_).*|.*(?:_cost|_work_mem|_io_concurrency|_collapse_limit|_flush_after)|"
@@ -236,6 +237,7 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             views=tuple(
                 (str(schema), str(name), str(kind)) for schema, name, kind in asking.rows("views", _VIEWS)
             ),
+            segment_bytes=int(asking.value("wal_segment_size", _SEGMENT) or 16 << 20),
         )
 
 

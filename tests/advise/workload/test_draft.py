@@ -269,6 +269,16 @@ def test_an_application_without_statements_makes_no_load() -> None:
     assert found.rate is None
 
 
+def test_the_size_of_a_segment_comes_along() -> None:
+    """min_wal_size of a server with small segments is refused with those of 16 MB."""
+
+    def initdb(application: Application) -> object:
+        return tomllib.loads(draft(application, ORDER).files[f"{ORDER.name}.toml"]).get("initdb")
+
+    assert initdb(tickets()) is None
+    assert initdb(replace(tickets(), segment_bytes=4 << 20)) == ["--wal-segsize=4"]
+
+
 def test_a_full_view_is_told() -> None:
     found = draft(replace(tickets(), dropped=3.0), ORDER)
     assert any("was full 3 times meanwhile" in note for note in found.notes)

@@ -215,6 +215,7 @@ def _toml(
         f"title = {json.dumps(f'What do settings of the write path do to {order.name}?')}",
         "# The server's major version; --pg runs another one.",
         f'pg = ["{application.version_num // 10000}"]',
+        *_initdb(application.segment_bytes),
         "",
         "[quick]",
         "rounds = 3",
@@ -237,6 +238,13 @@ def _toml(
     for name, value in _VARIANTS:
         lines += ["", "[[variant]]", f'name = "{name}={value}"', f'settings = {{ {name} = "{value}" }}']
     return "\n".join(lines) + "\n"
+
+
+def _initdb(segment_bytes: int) -> tuple[str, ...]:
+    """Sizes of WAL that hold at least two segments on the server would be refused with larger ones."""
+    if segment_bytes == 16 << 20:
+        return ()
+    return ("# The server's wal_segment_size.", f'initdb = ["--wal-segsize={segment_bytes >> 20}"]')
 
 
 def _emptied(made: Sequence[Transaction]) -> Iterator[str]:
