@@ -360,6 +360,24 @@ def test_a_file_without_rows_is_refused_before_any_server(embedded: Install, tmp
         load_plan(embedded, NARROW, "narrow", variants({"copy": {}}), 10, file=str(file))
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("id", "is GENERATED ALWAYS AS IDENTITY"), ("twice", "is GENERATED in"), ("ctid", "is not in table")],
+)
+def test_a_column_that_the_server_fills_is_named_as_such(
+    embedded: Install, workspace: Workspace, tmp_path: Path, name: str, said: str
+) -> None:
+    ddl = (
+        "CREATE TABLE ev (id int GENERATED ALWAYS AS IDENTITY, n int, "
+        "twice int GENERATED ALWAYS AS (2 * n) STORED);"
+    )
+    file = tmp_path / "rows.csv"
+    file.write_text(f"n,{name}\n1,2\n")
+    plan = load_plan(embedded, ddl, "ev", variants({"copy": {}}), 1, file=str(file))
+    with pytest.raises(WorkloadError, match=said), loaded_cluster(plan, embedded, workspace, {}):
+        pass
+
+
 def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspace, tmp_path: Path) -> None:
     """Rows are generated into every partition; a file's rows arrive with defaults for what it lacks."""
     ddl = (

@@ -92,6 +92,11 @@ def read_source(session: Session, table: LoadedTable, file: Path) -> int:
     known = {column.name.strip('"'): column for column in table.columns}
     for name in header:
         if name not in known:
+            if (why := _numbered_by_server(session, table, name)) is not None:
+                raise WorkloadError(
+                    f'column "{name}" of file "{file}" is {why} in table {table.name}',
+                    hint="Leave it out of the file, or measure a copy of the definition without that clause.",
+                )
             raise WorkloadError(
                 f'column "{name}" of file "{file}" is not in table {table.name}',
                 detail=f"Columns that a load can fill: {', '.join(known)}.",
@@ -414,6 +419,16 @@ def _has_default(session: Session, table: LoadedTable, column: LoadedColumn) -> 
         (table.name, column.name),
     ).fetchone()
     return row is not None and bool(row[0])
+
+
+def _numbered_by_server(session: Session, table: LoadedTable, name: str) -> str | None:
+    """The clause for which a load leaves a column to the server; None for a column that is not there."""
+    row = session.execute(
+        "SELECT CASE WHEN attidentity = 'a' THEN 'GENERATED ALWAYS AS IDENTITY' ELSE 'GENERATED' END"
+        " FROM pg_attribute WHERE attrelid = %s::regclass AND attname = %s AND attnum > 0",
+        (table.name, name),
+    ).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _literal(text: str) -> str:
