@@ -191,6 +191,8 @@ class Tuning:
         found = answer(facts, judge, self.judge(self._speed(facts)))
         taken = [step for step in journal.steps if step.finished]
         own = OwnConf({}, {}, ()) if self.conf is None else self.conf
+        too_large = [name for name, value in own.moved.items() if self.bounds.is_too_large_here(name, value)]
+        replaced = own.replaced(self.plan.keep, self.load.install.version_num)
         asked = TuningContext(
             name=journal.name,
             load=self.load.name,
@@ -198,9 +200,9 @@ class Tuning:
             version_num=self.load.install.version_num,
             device=journal.device,
             before={name: Before(value, False, name in own.by_sql) for name, value in own.moved.items()},
-            replaced=own.replaced(self.plan.keep, self.load.install.version_num),
+            replaced={name: value for name, value in replaced.items() if name not in too_large},
             not_moved=self.space.not_moved,
-            left_out=own.left_out,
+            left_out=(*own.left_out, *(f"{name}: {_TOO_LARGE}" for name in too_large)),
             crashes=self._crashes(taken, judge),
             wal_checks=self._wal_checks(journal, judge),
             limits=self._limits(taken, found.conf),

@@ -85,6 +85,14 @@ class Bounds:
             return NotMoved(name, value, Limit.REFUSED, "this build of PostgreSQL does not take it")
         return None
 
+    def is_too_large_here(self, name: str, value: str) -> bool:
+        """Whether it is this machine that cannot try the line, and no promise that rules it out. Raises
+        SettingError."""
+        found = self.refusal(name, value)
+        if found is None:
+            return False
+        return found.limit is None or (found.limit is Limit.MEMORY and self.promises.memory_bytes is None)
+
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:

@@ -62,7 +62,7 @@ def pasted_section(made: Pasted, platform: str) -> Section | None:
         blocks += [Paragraph(note, terminal=True) for note in made.lines.notes]
     blocks += [Paragraph(_left_out(refusal), terminal=True) for refusal in made.refusals]
     if made.refusals:
-        blocks.append(Paragraph("The gain is that of the configuration with every line.", terminal=True))
+        blocks.append(Paragraph("What was measured has every line.", terminal=True))
     return Section("lines", f"Lines to paste ({platform})", tuple(blocks)) if blocks else None
 
 

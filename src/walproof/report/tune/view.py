@@ -98,7 +98,8 @@ class TuneView:
 def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> TuneView:
     """Lay out everything that is shown of a tuning."""
     target = PlatformTarget(asked.version_num, asked.before)
-    made = pasted(answer, asked.replaced, target, platform)
+    replaced = asked.replaced if _is_own_judged(facts, answer) else {}
+    made = pasted(answer, replaced, target, platform)
     objective = OBJECTIVES[facts.plan.objective.metric]
     parts = [
         f"PostgreSQL {asked.install}",
@@ -243,6 +244,15 @@ def _own_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
     if answer.conf == DEFAULT and any(tried in step.candidates for step in facts.steps):
         return "Your own configuration was tried, and was not shown to be better than the defaults."
     return None
+
+
+def _is_own_judged(facts: TuningFacts, answer: TuneAnswer) -> bool:
+    """Whether there is a reason to take lines of the user's out: another configuration is advised, or the
+    defaults are best and theirs breaks a promise, or was tried and is not shown to be better."""
+    if answer.conclusion is not Conclusion.DEFAULTS or answer.own_broken:
+        return True
+    to_own = answer.outcome.to_own_interval
+    return _own_sentence(facts, answer) is not None and (to_own is None or to_own.high >= 1)
 
 
 def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
