@@ -149,10 +149,31 @@ def test_a_walsender_keeps_few_files_open_however_long_it_streams(
             assert time.monotonic() < deadline
 
 
+def test_the_session_before_ends_also_where_nothing_more_is_written(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bursts, "SESSION_STARTS", 2)
+    with _reading(server) as reader, server.connect() as writer:
+        reader.read_all()
+        reader.stream.confirm(reader.position, reader.position, wants_reply=False)
+        first = reader.pid
+        writer.execute("CREATE TABLE IF NOT EXISTS files (i int)")
+        for _ in range(3):
+            writer.execute("INSERT INTO files SELECT generate_series(1, 100)")
+            reader.read_all()
+            reader.read_until(lambda: reader.state == "startup" or reader.pid != first)
+        reader.read_until(lambda: reader.pid != first)
+        until_s = time.monotonic() + 1.0
+        reader.read_until(lambda: len(_slots(writer)) == 1 and time.monotonic() > until_s)
+        assert reader.pid != first
+        assert reader.state == "streaming"
+
+
 def test_where_no_slot_is_left_for_another_session_the_stream_stays(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bursts, "SESSION_STARTS", 2)
+    monkeypatch.setattr(bursts, "_TRY_AGAIN_S", 0.5)
     with _reading(server) as reader, server.connect() as writer:
         pid = reader.pid
         left = "current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots)"
@@ -166,7 +187,16 @@ def test_where_no_slot_is_left_for_another_session_the_stream_stays(
             reader.read_all()
         reader.read_until(lambda: reader.state == "streaming")
         assert reader.pid == pid
-        assert _open_files(pid) <= 40
+        # Another one is tried again later.
+        writer.execute(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name ~ '^full'"
+        )
+
+        def has_another() -> bool:
+            writer.execute("INSERT INTO files SELECT generate_series(1, 100)")
+            return reader.pid != pid
+
+        reader.read_until(has_another)
 
 
 def test_a_session_that_ends_in_a_rest_says_why(server: Server) -> None:

@@ -82,6 +82,7 @@ _LEAST_WINDOWS = 10
 """A budget with room for fewer trials than this is refused."""
 _TRIAL_OVERHEAD_S = 1.5
 _COPY_BYTES_PER_S = 300e6
+_TOO_LARGE = "larger than this machine can try, and left as it is on your server"
 _ANSWERING = (Purpose.RECORD, Purpose.CONFIRM, Purpose.LINES, Purpose.FINAL, Purpose.CRASH, Purpose.FLUSH)
 """Steps that change predictions or verdicts; the race itself is read from the store."""
 

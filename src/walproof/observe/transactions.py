@@ -25,12 +25,13 @@ _SENDERS = """
            coalesce(array_agg(application_name) FILTER (WHERE serves IS NULL), '{}')
       FROM (SELECT application_name, sync_priority > 0 AND state IN ('streaming', 'stopping') AS serves
               FROM pg_stat_replication) AS sender"""
-# A COMMIT waits from its beginning on, nearly. Any other statement waits at its end, whenever it began.
-_WAITING = r"""
+# A COMMIT waits from its beginning on, nearly. Any other statement waits at its end, whenever it began, and a
+# procedure may commit often: each of its transactions has another xact_start.
+_WAITING = """
     SELECT extract(epoch FROM clock_timestamp())::float8,
            extract(epoch FROM max(clock_timestamp() - query_start))::float8,
-           coalesce(array_agg(format('%s %s', pid, query_start)), '{}'),
-           coalesce(array_agg(CASE WHEN query ~* '^\s*(commit|end)\M'
+           coalesce(array_agg(format('%s %s %s', pid, query_start, xact_start)), '{}'),
+           coalesce(array_agg(CASE WHEN query ~* '^ *(commit|end)( +(work|transaction))? *;? *$'
                                    THEN extract(epoch FROM clock_timestamp() - query_start)::float8
                                    ELSE 0 END), '{}')
       FROM pg_stat_activity WHERE wait_event = 'SyncRep'"""
@@ -47,7 +48,7 @@ class SynchronousReader:
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
-        """Of each statement that waits: since when it surely has, by the server's clock."""
+        """Of each transaction that waits: since when it surely has, by the server's clock."""
 
     def read(self, ask: Asking) -> SynchronousWait | None:
         """Who confirms commits, and who waits; None where no commit waits for a standby."""
@@ -64,8 +65,8 @@ class SynchronousReader:
         serving, others, unseen = senders
         now, oldest_s, waiting, commits_s = sessions
         self._since = {
-            statement: before.get(statement, float(now) - float(commit_s))
-            for statement, commit_s in zip(waiting, commits_s, strict=True)
+            transaction: before.get(transaction, float(now) - float(commit_s))
+            for transaction, commit_s in zip(waiting, commits_s, strict=True)
         }
         waited_s = [float(now) - since for since in self._since.values()]
         return SynchronousWait(

@@ -33,6 +33,8 @@ from walproof.units import Lsn
 
 SESSION_STARTS = 100
 """Streams of a session. A server's processes may have 1,024 files open by default, 256 on some systems."""
+_TRIES, _TRY_AGAIN_S = 20, 600.0
+"""How often, and after how many seconds, another session is tried again where there is none."""
 _REST_S = 0.5
 _LEAST_REST_S = 0.05
 _REST_BYTES = 4 << 20
@@ -74,11 +76,16 @@ class BurstStream:
         self._parameters = parameters
         self._slots = self._slot = slot
         self._rests = rests
+        self._rests_from_s = 0.0
+        """Until then the stream goes on without rests, because there was no other session."""
+        self._timeout_s = timeout_s
         self._most_s = min(_REST_S, timeout_s * _SHARE_OF_PATIENCE)
-        self.session = self._open(slot)
+        self._system: int | None = None
+        """Identifier of the cluster whose WAL it is."""
+        self.session = self._open(slot, parameters)
         """The present one."""
         self._retiring: ReplicationStream | None = None
-        """The one before, until all has come through the present one."""
+        """The one before, until the present slot keeps what the server was not told to have arrived."""
         self._count = 1
         """Sessions so far."""
         self._starts = 0
@@ -122,7 +129,7 @@ class BurstStream:
             if self.session.has_started(patience_s):
                 self._phase = _Phase.STREAMING
                 if self._is_owed and self._confirmed is not None:
-                    self.confirm(*self._confirmed, wants_reply=False)
+                    self.confirm(*self._confirmed, wants_reply=self._retiring is not None)
             return None
         message = self._next(patience_s)
         if isinstance(message, Halted):
@@ -130,6 +137,8 @@ class BurstStream:
             return None
         if isinstance(message, WalData):
             self._took(message)
+        elif isinstance(message, Keepalive):
+            self._retire()  # the answer to what was confirmed first in a new session
         return message
 
     def confirm(self, written: int, flushed: int, *, wants_reply: bool) -> None:
@@ -140,8 +149,12 @@ class BurstStream:
         if not self._is_owed:
             self.session.confirm(written, flushed, wants_reply=wants_reply)
 
+    @property
+    def _may_rest(self) -> bool:
+        return self._rests and time.monotonic() >= self._rests_from_s
+
     def _next(self, patience_s: float) -> WalData | Keepalive | Halted | None:
-        if self._rests:
+        if self._may_rest:
             return self.session.receive(patience_s)
         message = self.session.receive(0.0)
         if message is None:
@@ -154,7 +167,7 @@ class BurstStream:
         self._position = message.start + len(message.data)
         self._bytes += len(message.data)
         self._lag_bytes = message.lag_bytes
-        if self._rests and self._phase is _Phase.STREAMING and message.lag_bytes == 0:
+        if self._may_rest and self._phase is _Phase.STREAMING and message.lag_bytes == 0:
             self.session.halt()
             self._phase = _Phase.ENDING
 
@@ -178,26 +191,35 @@ class BurstStream:
             self._phase = _Phase.STARTING
 
     def _renew(self) -> None:
-        """Go on in another session. Where the server has no walsender or slot left for it, this one stays,
-        and streams without rests."""
+        """Go on in another session. Where there is none within half of the time after which the server ends
+        this one (no walsender or slot is left, another server answers), this one streams without rests."""
         name = f"{self._slots}_{self._count + 1}"
+        connect_s = min(float(self._parameters["connect_timeout"]), self._timeout_s / 6)
         try:
-            fresh = self._open(name)
+            fresh = self._open(name, {**self._parameters, "connect_timeout": f"{max(1, round(connect_s))}"})
         except ProbeError:
-            self._rests = False
+            self._rests = self._starts < SESSION_STARTS + _TRIES
+            self._rests_from_s = time.monotonic() + _TRY_AGAIN_S
             return
         self._retiring, self.session, self._slot = self.session, fresh, name
         self._count, self._starts, self._is_owed = self._count + 1, 0, True
 
-    def _open(self, slot: str) -> ReplicationStream:
-        """A session with a slot of that name. Raises ProbeError."""
-        session = ReplicationStream(self._parameters)
+    def _open(self, slot: str, parameters: Mapping[str, str]) -> ReplicationStream:
+        """A session with a slot of that name, on the cluster of the sessions before. Raises ProbeError."""
+        session = ReplicationStream(parameters)
         try:
-            session.make_slot(slot)
+            self._require_same(session.identify().system_identifier)
+            session.make_slot(slot, self._timeout_s / 3)
         except BaseException:
             session.close()
             raise
         return session
+
+    def _require_same(self, system: int) -> None:
+        """An address may have moved to another cluster. Raises ProbeError."""
+        if self._system not in (None, system):
+            raise ProbeError("another cluster answers at that address")
+        self._system = system
 
     def _retire(self) -> None:
         if self._retiring is not None:

@@ -128,9 +128,9 @@ class ReplicationStream:
         values = [(result.get_value(0, column) or b"").decode() for column in range(3)]
         return SystemIdentity(int(values[0]), int(values[1]), Lsn.parse(values[2]))
 
-    def make_slot(self, name: str) -> None:
+    def make_slot(self, name: str, patience_s: float = _COMMAND_PATIENCE_S) -> None:
         """Make a temporary slot; it keeps WAL from the last redo point on. Raises ProbeError."""
-        self._ask(f'CREATE_REPLICATION_SLOT "{name}" TEMPORARY PHYSICAL RESERVE_WAL')
+        self._ask(f'CREATE_REPLICATION_SLOT "{name}" TEMPORARY PHYSICAL RESERVE_WAL', patience_s)
 
     def start(self, slot: str, lsn: Lsn, timeline: int) -> None:
         """Begin to stream from ``lsn`` on. Raises ProbeError, TimelineEnd if the timeline ends there."""
@@ -268,11 +268,11 @@ class ReplicationStream:
             raise StreamEnd("the server shut down")
         return Halted()
 
-    def _ask(self, command: str) -> pq.abc.PGresult:
+    def _ask(self, command: str, patience_s: float = _COMMAND_PATIENCE_S) -> pq.abc.PGresult:
         verb = command.split()[0]
         try:
             self._send(command)
-            result = self._answer(_COMMAND_PATIENCE_S)
+            result = self._answer(patience_s)
         except StreamEnd as error:
             raise self._failed(verb, error.message) from error
         if result is None:

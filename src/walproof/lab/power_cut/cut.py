@@ -284,9 +284,8 @@ def _make_tables(cluster: Cluster, disk: SimulatedDisk, conditions: CutCondition
     statements = ledger.table_statements(unlogged=conditions.unlogged, tablespace=_TABLESPACE)
     try:
         with cluster.connect() as session:
-            session.execute(
-                f"CREATE TABLESPACE {_TABLESPACE} LOCATION {literal(str(disk.roots[2]))}".encode()
-            )
+            place = literal(str(disk.roots[2]))
+            session.execute(f"CREATE TABLESPACE {_TABLESPACE} LOCATION {place}".encode())
             for statement in statements:
                 session.execute(statement.encode())
             session.execute("CHECKPOINT")
@@ -313,9 +312,8 @@ class _Load:
         self._disk = disk
         self._pgbench: PgbenchRun | None = None
         sessions, think_s = ((ledger.LIGHT_SESSION,), _THINK_S) if is_trickle else (range(SESSIONS), 0.0)
-        self.ledger = ledger.LedgerLoad(
-            cluster.conninfo, sessions, think_s=think_s, may_fail=order.conditions.failing_flush
-        )
+        may_fail = order.conditions.failing_flush
+        self.ledger = ledger.LedgerLoad(cluster.conninfo, sessions, think_s=think_s, may_fail=may_fail)
         # A checkpoint flushes the WAL, so a trickle that is to lose much goes without.
         self._checkpointer = None if is_trickle else threading.Thread(target=self._checkpoint, daemon=True)
         if order.workload is not None and not is_trickle:
