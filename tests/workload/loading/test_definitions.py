@@ -48,6 +48,14 @@ def test_late_indexes_of_partitions_are_there_again(chosen: Install, workspace: 
         assert read_table(session, "m").indexes != table.indexes
 
 
+def test_a_partition_is_refused(embedded: Install, workspace: Workspace) -> None:
+    """The recipe stopped at DROP INDEX, on the user's server."""
+    plan = load_plan(embedded, PARTITIONED, "m_1", variants({"plain": {}}), 300)
+    with pytest.raises(WorkloadError, match="m_1 is a partition of m") as raised:
+        prepare_loads(bench_of(plan, embedded, workspace))
+    assert "attach it afterwards" in str(raised.value.hint)
+
+
 MARKED = r"""
 CREATE TABLE others (id int PRIMARY KEY);
 CREATE TABLE r (id int CONSTRAINT r_key PRIMARY KEY WITH (fillfactor = 70) DEFERRABLE INITIALLY DEFERRED,

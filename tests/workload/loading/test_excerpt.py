@@ -120,6 +120,18 @@ def test_a_table_by_itself() -> None:
     assert "FUNCTION" not in kept
 
 
+def test_a_partition_keeps_its_parent() -> None:
+    """Alone it would be another table, whose indexes can be dropped."""
+    kept = excerpt(DUMP, "shop.orders_1")
+    for needed in (
+        "CREATE TABLE shop.orders (",
+        "ATTACH PARTITION shop.orders_1 FOR",
+        "ATTACH PARTITION shop.orders_1_pkey",
+    ):
+        assert needed in kept, needed
+    assert "canary" not in kept.replace("canary-not", "")
+
+
 def test_names_are_those_of_sql() -> None:
     assert 'CREATE TABLE shop."Customers"' in excerpt(DUMP, 'SHOP."Customers"')
     with pytest.raises(WorkloadError) as raised:

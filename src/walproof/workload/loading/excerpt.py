@@ -2,8 +2,9 @@
 apart into statements. Kept are those that make the table, those that are attached to it (constraints,
 defaults, indexes, triggers, partitions), and, from there on, those that make what a kept statement names:
 types, functions, sequences, and tables that foreign keys or functions mention, with what is attached to them.
-Everything else is dropped. pg_dump writes names with their schema (src/bin/pg_dump), in literals too; bodies
-of functions, which people wrote, may leave it out."""
+A partition keeps its parent, without which it would be another table. Everything else is dropped. pg_dump
+writes names with their schema (src/bin/pg_dump), in literals too; bodies of functions, which people wrote,
+may leave it out."""
 
 from __future__ import annotations
 
@@ -47,6 +48,7 @@ _ATTACHED = re.compile(
     r"|CREATE POLICY\b.*? ON|CREATE STATISTICS\b.*? FROM|CREATE (?:OR REPLACE )?RULE\b.*? TO"
     r"|COMMENT ON (?:INDEX|CONSTRAINT\b.*? ON)"
 )
+_ATTACHES = re.compile(r"ALTER TABLE\b.*? ATTACH PARTITION\b")
 _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX(?: CONCURRENTLY)?(?: IF NOT EXISTS)?")
 
 Chain = tuple[str, ...]
@@ -60,6 +62,8 @@ class _Piece:
     statement: DdlStatement
     makes: Chain | None
     attached_to: Chain | None
+    attaches: Chain | None
+    """The partition that it attaches."""
     is_of_types: bool
     is_preamble: bool
     mentions: set[Chain] = field(default_factory=set)
@@ -96,7 +100,11 @@ def _needed(pieces: list[_Piece], wanted: Chain) -> set[int]:
     kept: set[int] = set()
     schemas = {piece.makes[0] for piece in pieces if piece.makes is not None and len(piece.makes) == 1}
     while True:
-        found = [piece for piece in pieces if id(piece) not in kept and _is_needed(piece, known, bare)]
+        found = [
+            piece
+            for piece in pieces
+            if id(piece) not in kept and (piece.attaches == wanted or _is_needed(piece, known, bare))
+        ]
         if not found:
             return kept
         for piece in found:
@@ -122,12 +130,14 @@ def _is_needed(piece: _Piece, known: set[Chain], bare: set[str]) -> bool:
 
 def _piece(statement: DdlStatement, outline: str) -> _Piece:
     words = [token for token in tokens(statement.sql) if token.kind not in ("space", "comment")]
-    piece = _Piece(statement, None, None, bool(_OF_TYPES.match(outline)), bool(_ALWAYS.match(outline)))
+    piece = _Piece(statement, None, None, None, bool(_OF_TYPES.match(outline)), bool(_ALWAYS.match(outline)))
     is_routine = bool(_ROUTINE.match(outline))
     if (made := _MAKES.match(outline)) is not None:
         piece.makes = _chain_at(words, len(made[0].split()))
     elif (attached := _ATTACHED.match(outline)) is not None:
         piece.attached_to = _chain_at(_without_parentheses(words), len(attached[0].split()))
+    if (attaches := _ATTACHES.match(outline)) is not None:
+        piece.attaches = _chain_at(_without_parentheses(words), len(attaches[0].split()))
     # What people say in a comment needs nothing.
     texts = () if outline.startswith("COMMENT") else ("literal", "dollar")
     quoted = [_inner(word) for word in words if word.kind in texts]

@@ -81,6 +81,8 @@ class LoadedTable:
     is_referenced: bool
     """Another table has a foreign key to it."""
     is_unlogged: bool = False
+    partition_of: str | None = None
+    """The table whose partition it is."""
 
     @property
     def points_to_itself(self) -> bool:
@@ -96,7 +98,8 @@ class LoadedTable:
 _RELATION = """
 SELECT c.oid, c.oid::regclass::text, c.relkind::text,
        EXISTS (SELECT FROM pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'
-                 AND k.conrelid <> c.oid), c.relpersistence = 'u'
+                 AND k.conrelid <> c.oid), c.relpersistence = 'u',
+       (SELECT h.inhparent::regclass::text FROM pg_inherits h WHERE h.inhrelid = c.oid AND c.relispartition)
   FROM pg_class c WHERE c.oid = to_regclass(%s)
 """
 _NEAR = """
@@ -217,7 +220,7 @@ def read_table(session: Session, name: str) -> LoadedTable:
             if near is None
             else f"Capitals need quotes: {visible(near[0])}.",
         )
-    oid, full, kind, is_referenced, is_unlogged = found
+    oid, full, kind, is_referenced, is_unlogged, partition_of = found
     if kind not in ("r", "p"):
         raise WorkloadError(
             f'"{name}" is not a table', detail=f"pg_class.relkind is {kind}; expected r or p."
@@ -239,6 +242,7 @@ def read_table(session: Session, name: str) -> LoadedTable:
         is_partitioned=kind == "p",
         is_referenced=bool(is_referenced),
         is_unlogged=bool(is_unlogged),
+        partition_of=partition_of,
     )
     _check(table)
     return table

@@ -142,7 +142,8 @@ def table_of(
     """What the catalogs of ``install`` say of the table that ``ddl`` makes in a cluster, removed at once.
 
     ``say`` is told what will run as superuser, before anything does.
-    Raises WorkloadError with the line of DDL that does not apply, ClusterError or DiskError.
+    Raises WorkloadError with the line of DDL that does not apply, or for a partition, whose indexes and keys
+    belong to its parent; ClusterError or DiskError.
     """
     folder = workspace.make_folder("table")
     try:
@@ -155,11 +156,19 @@ def table_of(
                     say(note)
             apply_ddl(cluster.conninfo, ddl, as_superuser=as_superuser)
             with cluster.connect(loader_conninfo(cluster.conninfo, as_superuser=as_superuser)) as session:
-                return read_table(session, name)
+                table = read_table(session, name)
         finally:
             cluster.stop("immediate")
     finally:
         workspace.remove_folder(folder)
+    if table.partition_of is not None:
+        raise WorkloadError(
+            f"{table.name} is a partition of {table.partition_of}",
+            detail="Its indexes and keys belong to its parent, so they cannot be dropped for a load.",
+            hint=f"Name {table.partition_of}; or load a table of its own, given as --table FILE.sql:NAME, "
+            "and attach it afterwards.",
+        )
+    return table
 
 
 def _check_methods(
