@@ -143,6 +143,23 @@ def test_a_table_that_points_to_itself(embedded: Install, workspace: Workspace) 
             empty(cluster, "node")
 
 
+def test_partitions_that_point_to_their_table(embedded: Install, workspace: Workspace) -> None:
+    """They are no other tables, so that TRUNCATE and late indexes are possible."""
+    ddl = """
+    CREATE TABLE node (id int PRIMARY KEY, up int REFERENCES node) PARTITION BY HASH (id);
+    CREATE TABLE node_0 PARTITION OF node FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+    CREATE TABLE node_1 PARTITION OF node FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+    """
+    steps = {"late": {"steps": ["truncate", "late indexes", "late foreign keys"]}}
+    plan = load_plan(embedded, ddl, "node", variants(steps), 100)
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
+        method = plan.variants[0].conditions_as(LoadMethod)
+        TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
+        with connect(cluster) as session:
+            session.execute("CREATE TABLE other (node int REFERENCES node)")
+            assert read_table(session, "node").is_referenced
+
+
 def test_a_table_that_is_unlogged_stays_so(embedded: Install, workspace: Workspace) -> None:
     ddl = "CREATE UNLOGGED TABLE s (id int PRIMARY KEY, v text);"
     methods = variants({"late": {"steps": ["late indexes"]}, "unlogged": {"steps": ["unlogged"]}})

@@ -98,10 +98,13 @@ class LoadedTable:
 _RELATION = """
 SELECT c.oid, c.oid::regclass::text, c.relkind::text,
        EXISTS (SELECT FROM pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'
-                 AND k.conrelid <> c.oid), c.relpersistence = 'u',
+                 AND k.conrelid <> c.oid
+                 AND k.conrelid NOT IN (SELECT relid FROM pg_partition_tree(c.oid::regclass))),
+       c.relpersistence = 'u',
        (SELECT h.inhparent::regclass::text FROM pg_inherits h WHERE h.inhrelid = c.oid AND c.relispartition)
   FROM pg_class c WHERE c.oid = to_regclass(%s)
 """
+"""A key of the table to itself is one of each of its partitions, too."""
 _NEAR = """
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relkind IN ('r', 'p') AND (lower(n.nspname || '.' || c.relname) = lower(%s)
