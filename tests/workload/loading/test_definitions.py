@@ -143,6 +143,22 @@ def test_a_table_that_points_to_itself(embedded: Install, workspace: Workspace) 
             empty(cluster, "node")
 
 
+def test_rows_that_point_to_none(embedded: Install, workspace: Workspace) -> None:
+    """The server makes the keys, so that no row can name one."""
+    ddl = """
+    CREATE TABLE node (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, up bigint REFERENCES node, x int);
+    """
+    plan = load_plan(embedded, ddl, "node", variants({"plain": {}}), 100)
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
+        TableLoad(cluster, prepared, plan.kind_as(Load), LoadMethod()).measure(())
+        with connect(cluster) as session:
+            assert session.execute("SELECT count(*), count(up), count(x) FROM node").fetchone() == (
+                100,
+                0,
+                100,
+            )
+
+
 def test_partitions_that_point_to_their_table(embedded: Install, workspace: Workspace) -> None:
     """They are no other tables, so that TRUNCATE and late indexes are possible."""
     ddl = """

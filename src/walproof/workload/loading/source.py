@@ -195,7 +195,8 @@ def _fill(
         if key.target != table.name
         for position, name in enumerate(key.columns)
     }
-    # Each row points to itself, which is there whatever the batches and sessions are.
+    # Each row points to itself, which is there whatever the batches and sessions are; or to none, where the
+    # server makes the key.
     own = {
         name: theirs
         for key in table.foreign_keys
@@ -208,7 +209,9 @@ def _fill(
     if keys is not None:
         numbered = f"SELECT *, row_number() OVER () - 1 AS {NUMBER} FROM ({keys.sql}) named"
         joins["named"] = f"JOIN ({numbered}) named ON named.{NUMBER} = i"
-    for column in (known.get(own.get(column.name, ""), column) for column in table.columns):
+    for loaded in table.columns:
+        target = own.get(loaded.name)
+        column = known.get(target or "", loaded)
         if keys is not None and column.name in keys.columns:
             values.append(f"named.{column.name}")
         elif column.name in partitions:
@@ -218,6 +221,8 @@ def _fill(
             alias = "f" + str(table.foreign_keys.index(key))
             joins[alias] = _join(alias, key, f"{seed}/{key.constraint.name}")
             values.append(f"{alias}.c{position}")
+        elif target is not None and target not in known and not column.is_required:
+            values.append(f"NULL::{column.type}")
         else:
             values.append(_expression(session, table, column, seed, is_unique=column.name in unique))
     columns = ", ".join(column.name for column in table.columns)
