@@ -27,6 +27,7 @@ CREATE TABLE m_2_all PARTITION OF m_2 FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 CREATE INDEX "m ON ONLY v" ON m (v);
 ALTER INDEX m_1_v_idx RENAME TO "Of the first";
 CREATE INDEX m_1_only ON m_1 (v, id);
+ALTER TABLE m REPLICA IDENTITY USING INDEX m_key;
 """
 INDEXES = "SELECT indexrelid::regclass::text, indisvalid FROM pg_index WHERE indrelid::regclass::text ~ '^m'"
 
@@ -38,6 +39,9 @@ def test_late_indexes_of_partitions_are_there_again(chosen: Install, workspace: 
     plan = load_plan(install, PARTITIONED, "m", variants({"late": {"steps": ["late indexes"]}}), 300)
     with loaded_cluster(plan, install, workspace, {}) as (cluster, prepared), connect(cluster) as session:
         before, table = set(session.execute(INDEXES).fetchall()), read_table(session, "m")
+        kinds = [" ".join(sql.split()[:2]) for sql in table.key_constraints[0].then]
+        assert kinds == ["ALTER TABLE", "ALTER INDEX"] * 3 + ["ALTER TABLE"]
+        assert "REPLICA IDENTITY" in table.key_constraints[0].then[-1]
         method = plan.variants[0].conditions_as(LoadMethod)
         TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
         assert set(session.execute(INDEXES).fetchall()) == before

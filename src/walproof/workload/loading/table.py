@@ -185,11 +185,11 @@ SELECT s.sql
                     obj_description(k.oid, 'pg_constraint'))
     WHERE obj_description(k.oid, 'pg_constraint') IS NOT NULL
  ) s(number, sql)
- ORDER BY t.level, t.oid, s.number, s.sql
+ ORDER BY s.number >= 3, t.level, t.oid, s.number, s.sql
 """
 """What DROP takes and the definition of an index does not bring back. The index of a partitioned table is
 made for the table alone (ON ONLY), and is valid when one of each partition is attached to it. This keeps
-their names, as pg_dump does."""
+their names, as pg_dump does. Marks come last: until 15.1 REPLICA IDENTITY needs an index that is valid."""
 _FOREIGN_KEYS = """
 SELECT quote_ident(k.conname), pg_get_constraintdef(k.oid),
        array(SELECT format('COMMENT ON CONSTRAINT %%I ON %%s IS %%L', k.conname, k.conrelid::regclass, d)
