@@ -101,6 +101,27 @@ def test_what_goes_with_an_index_is_there_again(chosen: Install, workspace: Work
         assert read_table(session, "r") != table
 
 
+@pytest.mark.parametrize("chosen", CHOSEN, ids=[server.version for server in CHOSEN])
+def test_foreign_keys_are_not_checked_where_they_were_not(chosen: Install, workspace: Workspace) -> None:
+    """The server refuses to validate one that is not enforced; old rows may break one that is not valid."""
+    install = reachable_install(chosen, server_user())
+    ddl = """
+    CREATE TABLE others (id int PRIMARY KEY);
+    CREATE TABLE r (x int, y int REFERENCES others);
+    ALTER TABLE r ADD CONSTRAINT later FOREIGN KEY (x) REFERENCES others NOT VALID;
+    """
+    if install.version_num >= 180000:
+        ddl += "ALTER TABLE r ADD CONSTRAINT never FOREIGN KEY (x) REFERENCES others NOT ENFORCED;"
+    plan = load_plan(install, ddl, "r", variants({"late": {"steps": ["late foreign keys"]}}), 300)
+    query = "SELECT conname, convalidated FROM pg_constraint WHERE conrelid = 'r'::regclass ORDER BY conname"
+    with loaded_cluster(plan, install, workspace, {}) as (cluster, prepared), connect(cluster) as session:
+        before = session.execute(query).fetchall()
+        method = plan.variants[0].conditions_as(LoadMethod)
+        TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
+        assert session.execute(query).fetchall() == before
+        assert dict(before)["later"] is False
+
+
 TRIGGERS = """
 CREATE TABLE noted (id int PRIMARY KEY);
 CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';

@@ -60,8 +60,10 @@ def around(table: LoadedTable, steps: Sequence[LoadStep], replay: str | None, ve
         has_not_valid = not table.is_partitioned or version_num >= _NOT_VALID_FROM
         for key in table.foreign_keys:
             words = f"ALTER TABLE {name} ADD CONSTRAINT {key.constraint.name} {key.constraint.sql}"
-            after.append(f"{words} NOT VALID" if has_not_valid else words)
-            if has_not_valid:
+            # What was not checked before stays so, as old rows may not meet it.
+            is_checked = not words.endswith((" NOT VALID", " NOT ENFORCED"))
+            after.append(f"{words} NOT VALID" if has_not_valid and is_checked else words)
+            if has_not_valid and is_checked:
                 after.append(f"ALTER TABLE {name} VALIDATE CONSTRAINT {key.constraint.name}")
             after += key.constraint.then
     if "triggers off" in steps:
