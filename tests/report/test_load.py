@@ -159,7 +159,10 @@ def test_the_script_says_what_pg_wal_needs_and_what_fsync_off_leaves() -> None:
     assert "IN ('max_wal_size')" in sized
     assert "CHECKPOINT;" not in sized
     risky = load_script(advice, recipe, [("fsync", "off"), ("full_page_writes", "off")], None)
-    assert risky.index("\n:undo\n") < risky.index("initdb --sync-only") < risky.index("\nCHECKPOINT;\n")
+    order = ["\n:undo\n", "\nSELECT pg_sleep(2);\n", "\n\\prompt 'Run sync on the server", "\nCHECKPOINT;\n"]
+    places = [risky.index(words) for words in order]
+    assert places == sorted(places)
+    assert "prompt" not in load_script(advice, recipe, [("full_page_writes", "off")], None)
     assert "undo" not in load_script(advice, recipe, [("maintenance_work_mem", "512MB")], None)
 
 

@@ -237,6 +237,23 @@ def test_the_undo_brings_back_what_alter_system_had_set(judge: Judge, owned: str
             await_reload("1GB")
 
 
+def test_psql_waits_for_the_sync_after_fsync_off(judge: Judge) -> None:
+    """It went on to the checkpoint, and the sync was a comment that nobody saw."""
+    (judge.folder / "rows.csv").write_text("id\n1\n")
+    recipe = Recipe("flushed", "id", (), ("TRUNCATE flushed",), (), False, (), is_filled=True)
+    script = load_script(_advice("18"), recipe, [("fsync", "off")], str(judge.folder / "rows.csv"))
+    with judge.cluster.connect() as session:
+        session.execute("CREATE TABLE flushed (id int)")
+        try:
+            for typed, ends_well in (("", False), ("\n", True)):
+                done = judge.run(script, typed)
+                assert (done.returncode == 0) is ends_well, done.stderr
+                assert ("CHECKPOINT;" in done.stdout) is ends_well
+                assert "fsync" not in (judge.cluster.data / "postgresql.auto.conf").read_text()
+        finally:
+            session.execute("DROP TABLE flushed")
+
+
 def test_a_line_break_in_a_predicate_or_a_comment_ends_nothing(judge: Judge) -> None:
     r"""What comes after it used to stand alone on a line of the undo, and psql ran it."""
     with judge.connect() as session:

@@ -26,14 +26,14 @@ class Judge:
         self._place = self.folder / "place"
         self._place.mkdir()
 
-    def run(self, script: str) -> subprocess.CompletedProcess[str]:
-        """stdout has every statement that psql sent, and nothing else."""
+    def run(self, script: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        """stdout has every statement that psql sent, what it asks for, and nothing else."""
         path = self.folder / "script.sql"
         path.write_text(script, encoding="utf-8", newline="")
         return subprocess.run(
             [str(self._psql), "-Xqe", "-o", "/dev/null", "-d", self.cluster.conninfo, "-f", str(path)],
             capture_output=True, text=True, encoding="utf-8", check=False, timeout=60,
-            stdin=subprocess.DEVNULL, cwd=self._place,
+            input=typed, cwd=self._place,
         )  # fmt: skip
 
     def left(self) -> list[str]:

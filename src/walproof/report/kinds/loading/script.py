@@ -195,12 +195,17 @@ def _undo_lines(settings: Sequence[tuple[str, str]]) -> list[str]:
     if not changed:
         return ["-- none of the server's were changed"]
     lines = [":undo"]
-    if changed.get("fsync") == "off":
+    risky = [name for name in ("fsync", "full_page_writes") if changed.get(name) == "off"]
+    if risky:
+        # Else the checkpointer may begin before it has heard of the reload.
+        lines += ["-- Every process of the server has to read the values first:", "SELECT pg_sleep(2);"]
+    if "fsync" in risky:
         lines += [
-            "-- The server flushes nothing later of what it wrote with fsync = off. Run once here: sync, or",
-            "-- initdb --sync-only -D DATA. Then:",
+            "-- The server flushes nothing later of what it wrote with fsync = off. Without an answer the",
+            "-- script ends here.",
+            "\\prompt 'Run sync on the server, or initdb --sync-only -D DATA, and press Enter: ' is_synced",
         ]
-    if "off" in (changed.get("fsync"), changed.get("full_page_writes")):
+    if risky:
         lines.append("CHECKPOINT;")
     return lines
 
