@@ -157,6 +157,41 @@ def test_room_is_left_for_who_keeps_wal(settings: dict[str, str], slots: bool, f
             assert _set_to(answer) == {"max_wal_size": f"{fits}GB"}
 
 
+@pytest.mark.parametrize(
+    ("kept", "size", "slots", "advised"),
+    [
+        ("16GB", "4GB", False, {"wal_keep_size": "4GB"}),
+        ("9GB", "4GB", False, {"wal_keep_size": "4GB"}),
+        ("9728MB", "1GB", False, {"wal_keep_size": "8GB"}),
+        ("16GB", "12GB", False, {"wal_keep_size": "3GB", "max_wal_size": "6GB"}),
+        ("16GB", "12GB", True, {"wal_keep_size": "3GB", "max_wal_size": "5GB"}),
+        ("6GB", "8GB", False, {"max_wal_size": "4GB"}),
+    ],
+)
+def test_wal_keep_size_gives_way_before_checkpoints_never_end(
+    kept: str, size: str, slots: bool, advised: dict[str, str]
+) -> None:
+    """Of 10 GB; max_wal_size = 32MB was advised, and pg_wal would have been full all the same."""
+    window = with_settings(healthy(), wal_keep_size=kept, max_wal_size=size, max_slot_wal_keep_size="4GB")
+    window = window if slots else replace(window, slots=())
+    answer = _without_wal(window, "10GB")
+    assert _set_to(answer) == advised
+    assert isinstance(answer, Advice)
+    assert answer.weight is Weight.DANGER
+    assert "wal_keep_size" in answer.evidence[0]
+    # What is advised fits.
+    after = _without_wal(with_settings(window, **advised), "10GB")
+    assert not isinstance(after, Advice), after
+
+
+def test_a_curve_does_not_hide_a_wal_keep_size_that_fills_the_room() -> None:
+    window = with_settings(healthy(), wal_keep_size="16GB", max_wal_size="4GB")
+    made = _study(Target(max_wal_size_mb=4096, checkpoint_timeout_s=300), has_cycles=True)
+    answer = max_wal_size(ServerCase(window, whatif=made, limits=ServerLimits(wal_disk_bytes=10 << 30)))
+    assert answer is not None
+    assert "wal_keep_size" in _set_to(answer)
+
+
 def test_checkpoints_that_an_idle_server_skipped_hide_no_requested_ones() -> None:
     """Of a night's load 20 were requested, and the idle day skipped 264: that was fine before 18."""
     counted = {"checkpoints_timed": 264.0, "checkpoints_requested": 20.0}

@@ -395,3 +395,11 @@ def test_max_wal_size_leaves_room_for_a_cycle_more(segments: int, is_said: bool)
     """Of 1 GB it takes 1.5: only a size above the whole room was named."""
     found = concerns(assessed(Server(), room_bytes=segments * SEGMENT))
     assert ("max_wal_size" in [concern.key for concern in found]) is is_said
+
+
+@pytest.mark.parametrize(("kept", "is_named"), [("256MB", False), ("1300MB", True)])
+def test_wal_keep_size_is_named_where_it_takes_the_room(kept: str, is_named: bool) -> None:
+    (found,) = concerns(assessed(Server(settings={"wal_keep_size": kept}), room_bytes=90 * SEGMENT))
+    assert found.key == "max_wal_size"
+    assert ("wal_keep_size" in found.evidence[0]) is is_named
+    assert ("wal_keep_size" in found.advice[0]) is is_named

@@ -3,8 +3,11 @@ that."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight, wal_figure
 from walproof.advise.server.case import ServerCase
+from walproof.advise.server.room import fitting_keep_mb, over_room, over_room_together
 from walproof.advise.server.sizing import (
     COMPLETION_TARGET,
     DEFAULT_TIMEOUT_S,
@@ -12,9 +15,11 @@ from walproof.advise.server.sizing import (
     Choice,
     choice,
     enough_mb,
+    say_size,
     settings,
 )
 from walproof.advise.wording import say_percent
+from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import ServerPrediction, Study
 from walproof.sentences import say_list
 from walproof.settings.change import Change
@@ -34,12 +39,15 @@ def max_wal_size(case: ServerCase) -> Found | None:
     """Checkpoints that WAL forces: from the what-if curve if WAL was recorded, else from their number."""
     if case.window.is_in_recovery:
         return None
+    keep_mb = fitting_keep_mb(case)
+    if keep_mb is not None:
+        return _keep_less(case, keep_mb)
     if case.whatif is None or not case.writes:
         return _from_settings(case)
     found = choice(case.whatif, case.sized_limits)
     if found is not None:
         return _from_curve(case, case.whatif, found)
-    return _none_better(case) if _over_room(case) is None else _from_settings(case)
+    return _none_better(case) if over_room(case) is None else _from_settings(case)
 
 
 def advised_size_mb(case: ServerCase) -> int | None:
@@ -54,7 +62,7 @@ def advised_size_mb(case: ServerCase) -> int | None:
 def _from_curve(case: ServerCase, study: Study, found: Choice) -> Advice:
     present = study.present
     chosen, size_mb, changes = found.prediction, found.size_mb, found.changes
-    over = _over_room(case)
+    over = over_room(case)
     evidence = [
         *((over,) if over is not None else ()),
         f"In {format_duration(case.window.seconds)} {format_bytes(study.found.wal_bytes)} of WAL were "
@@ -148,28 +156,13 @@ def _unknown(case: ServerCase, chosen: ServerPrediction) -> list[str]:
     return unknown
 
 
-def _over_room(case: ServerCase) -> str | None:
-    """That max_wal_size does not fit into its room; None where it does, or no room was named."""
-    limits = case.sized_limits
-    size, room, usable = case.window.base("max_wal_size"), limits.wal_disk_bytes, limits.usable_wal_bytes
-    if size is None or room is None or usable is None or int(size) << 20 <= usable:
-        return None
-    keepers = limits.keepers
-    beside = ", and slots or an archiver keep WAL beside it" if keepers.is_shared else ""
-    return (
-        f"max_wal_size = {case.window.value('max_wal_size')} is more than {format_bytes(usable)} of "
-        f"--wal-disk {format_bytes(room)}: it is a soft limit that a busy server reaches and passes"
-        f"{beside}. When pg_wal is full the server stops."
-    )
-
-
 def _from_settings(case: ServerCase) -> Found | None:
     """What settings, counters and the rate of WAL say, where nothing was simulated."""
     window = case.window
     size, timeout = window.base("max_wal_size"), window.base("checkpoint_timeout")
     if size is None:
         return Unseen("max_wal_size", "its setting is not known")
-    over, crowded = _over_room(case), _crowded(case)
+    over, crowded = over_room(case), _crowded(case)
     is_short = timeout is not None and timeout < DEFAULT_TIMEOUT_S
     timeout_s = DEFAULT_TIMEOUT_S if is_short and case.limits.recovery_s is None else None
     present_mb = round(size)
@@ -218,23 +211,58 @@ def _size_mb(case: ServerCase, present_mb: int, *, is_crowded: bool, timeout_s: 
     """max_wal_size without a curve: the present one, unless more is needed or it does not fit."""
     # Without the WAL nothing says where the curve ends, so double it and look again.
     wanted_mb = 2 * present_mb if is_crowded and case.limits.recovery_s is None else present_mb
-    segment_bytes = parse_bytes(case.window.value("wal_segment_size") or "16MB")
+    segment_bytes = _segment_bytes(case)
     rate = case.wal_per_hour
     if timeout_s is not None and rate is not None:
         # The images of the present checkpoints are in the rate, so it is an upper bound.
         completion = case.window.base("checkpoint_completion_target") or COMPLETION_TARGET
         wanted_mb = max(wanted_mb, enough_mb(rate * timeout_s / 3600, completion, segment_bytes))
-    usable = case.sized_limits.usable_wal_bytes
-    if usable is None:
+    most_mb = _most_mb(case.sized_limits, segment_bytes)
+    if most_mb is None:
         return wanted_mb
-    most_mb = usable >> 20
+    if over_room(case) is not None:
+        return min(wanted_mb, most_mb)
+    return max(present_mb, min(wanted_mb, most_mb))
+
+
+def _most_mb(limits: ServerLimits, segment_bytes: int) -> int | None:
+    """The largest max_wal_size that fits into its room; None where no room was named."""
+    if limits.usable_wal_bytes is None:
+        return None
+    most_mb = limits.usable_wal_bytes >> 20
     if most_mb > 1024:
         most_mb -= most_mb % 1024
     # With less than two segments no server starts (ReadControlFile, xlog.c).
-    most_mb = max(most_mb, 2 * segment_bytes >> 20)
-    if _over_room(case) is not None:
-        return min(wanted_mb, most_mb)
-    return max(present_mb, min(wanted_mb, most_mb))
+    return max(most_mb, 2 * segment_bytes >> 20)
+
+
+def _segment_bytes(case: ServerCase) -> int:
+    return parse_bytes(case.window.value("wal_segment_size") or "16MB")
+
+
+def _keep_less(case: ServerCase, keep_mb: int) -> Advice:
+    """A smaller wal_keep_size: a max_wal_size that fits beside the present one would begin
+    checkpoints all the time."""
+    limits = case.sized_limits
+    freed = replace(limits, keepers=replace(limits.keepers, kept_bytes=keep_mb << 20))
+    present_mb, most_mb = round(case.window.base("max_wal_size") or 0), _most_mb(freed, _segment_bytes(case))
+    is_too_large = most_mb is not None and present_mb > most_mb
+    changes = (
+        Change("wal_keep_size", say_size(keep_mb)),
+        *settings(most_mb if is_too_large else None, None),
+    )
+    return Advice(
+        "max_wal_size",
+        Weight.DANGER,
+        f"Set {say_list([f'{change.name} = {change.value}' for change in changes])}, and look again",
+        (over_room_together(case),),
+        changes,
+        costs=(
+            f"A standby without a slot that is behind by more than {say_size(keep_mb)} needs the WAL "
+            "archive, or has to be made again.",
+        ),
+        sure=Sure.HIGH,
+    )
 
 
 def _crowded(case: ServerCase) -> str | None:

@@ -70,14 +70,17 @@ def settings(size_mb: int | None, timeout_s: int | None) -> tuple[Change, ...]:
     """The changes that set these; None is not set."""
     changes = []
     if size_mb is not None:
-        changes.append(
-            Change("max_wal_size", f"{size_mb // 1024}GB" if size_mb % 1024 == 0 else f"{size_mb}MB")
-        )
+        changes.append(Change("max_wal_size", say_size(size_mb)))
     if timeout_s is not None:
         changes.append(
             Change("checkpoint_timeout", f"{timeout_s // 60}min" if timeout_s % 60 == 0 else f"{timeout_s}s")
         )
     return tuple(changes)
+
+
+def say_size(size_mb: int) -> str:
+    """A size as postgresql.conf takes it."""
+    return f"{size_mb // 1024}GB" if size_mb % 1024 == 0 else f"{size_mb}MB"
 
 
 def _chosen(limits: ServerLimits, study: Study) -> ServerPrediction:

@@ -59,13 +59,17 @@ def room(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
         )
     usable = disk.usable_bytes
     if usable is not None and disk.max_wal_bytes > usable:
+        keep = next((each for each in disk.holders if each.kind is HolderKind.KEEP_SIZE), None)
+        is_kept = keep is not None and usable == max(0, disk.room_bytes - keep.held_bytes)
+        beside = " beside wal_keep_size" if is_kept else ""
+        names = "wal_keep_size or max_wal_size; the latter" if is_kept else "max_wal_size; it"
         yield Concern(
             "max_wal_size",
             Severity.WARNING,
             "max_wal_size is too large for the room for pg_wal.",
             (f"max_wal_size is {format_bytes(disk.max_wal_bytes)}, and may take {format_bytes(usable)} of "
-             f"--wal-disk {format_bytes(disk.room_bytes)}",),
-            ("Lower max_wal_size; it is a soft limit that a busy server reaches and passes.",),
+             f"--wal-disk {format_bytes(disk.room_bytes)}{beside}",),
+            (f"Lower {names} is a soft limit that a busy server reaches and passes.",),
         )  # fmt: skip
 
 
