@@ -143,6 +143,7 @@ def test_a_size_that_does_not_fit_is_a_danger_from_settings_alone() -> None:
         ({"archive_mode": "on"}, False, 6),
         ({"max_slot_wal_keep_size": "4GB"}, True, 6),
         ({"max_slot_wal_keep_size": "-1"}, True, 4),
+        ({"max_slot_wal_keep_size": "12GB"}, True, 4),
         ({"wal_keep_size": "7GB"}, False, 5),
     ],
 )
@@ -215,7 +216,8 @@ def test_what_is_doubled_keeps_within_its_room() -> None:
 
 def test_a_curve_says_that_the_size_does_not_fit() -> None:
     present = Target(max_wal_size_mb=200 << 10, checkpoint_timeout_s=30)
-    window = with_settings(healthy(), max_wal_size="200GB", checkpoint_timeout="30s")
+    settings = {"max_wal_size": "200GB", "checkpoint_timeout": "30s", "max_slot_wal_keep_size": "4GB"}
+    window = with_settings(healthy(), **settings)
     made = _study(present, has_cycles=True)
     tight = max_wal_size(ServerCase(window, whatif=made, limits=ServerLimits(wal_disk_bytes=10 << 30)))
     assert isinstance(tight, Advice)

@@ -48,6 +48,24 @@ def test_a_limit_spares_every_slot_and_leaves_room_for_checkpoints(
         assert cap + (1 << 30) <= parse_bytes(wal_disk)
 
 
+@pytest.mark.parametrize(("wal_disk", "is_limited"), [(None, True), ("65GB", True), ("64GB", False)])
+def test_a_limit_of_all_of_the_room_is_none(wal_disk: str | None, is_limited: bool) -> None:
+    """It was fine, and the disk would have been full before the slot was lost."""
+    room = None if wal_disk is None else parse_bytes(wal_disk)
+    window = with_settings(healthy(), max_slot_wal_keep_size="64GB")
+    answer = found("slots", window, limits=ServerLimits(wal_disk_bytes=room))
+    if is_limited:
+        assert answer == Fine("slots", "1 slot, each in use and limited.")
+        return
+    assert isinstance(answer, Advice)
+    assert answer.evidence[0].startswith(
+        "max_slot_wal_keep_size = 64GB bounds nothing within --wal-disk 64.0"
+    )
+    (change,) = answer.changes
+    # More than max_wal_size, 8 GB, since a checkpoint takes what lies beyond the limit.
+    assert parse_bytes(change.value) == 16 << 30
+
+
 @pytest.mark.parametrize("wal_disk", ["100MB", "120MB"])
 def test_no_limit_is_advised_where_checkpoints_need_all_of_the_room(wal_disk: str) -> None:
     advice = _advice(_unlimited(_slot(kept_mb=1, is_active=True)), wal_disk)

@@ -42,13 +42,21 @@ class ServerCase:
     def sized_limits(self) -> ServerLimits:
         """The owner's limits, less what others than checkpoints keep in pg_wal on this server."""
         slots = [slot for slot in self.window.slots if not slot.is_temporary]
-        limit_mb = self.window.base("max_slot_wal_keep_size") if slots else None
         keepers = WalKeepers(
             int(self.window.base("wal_keep_size") or 0) << 20,
             is_shared=bool(slots) or self.window.value("archive_mode") not in (None, "off"),
-            is_unlimited=limit_mb is not None and limit_mb < 0,
+            is_unlimited=bool(slots) and self.may_slots_fill_room,
         )
         return replace(self.limits, keepers=keepers)
+
+    @property
+    def may_slots_fill_room(self) -> bool:
+        """Whether max_slot_wal_keep_size lets a slot fill the room for pg_wal: it is -1, or no less than that
+        room."""
+        limit_mb, room_bytes = self.window.base("max_slot_wal_keep_size"), self.limits.wal_disk_bytes
+        if limit_mb is None:
+            return False
+        return limit_mb < 0 or (room_bytes is not None and int(limit_mb) << 20 >= room_bytes)
 
     @property
     def hours(self) -> float:

@@ -36,11 +36,11 @@ def slots(case: ServerCase) -> Found | None:
         return _lost(lost, idle, stale)
     if idle and case.window.is_in_recovery:
         return _idle_on_standby(idle, stale)
-    limit = case.window.base("max_slot_wal_keep_size")
     is_limit_for_some = any(slot.is_active for slot in own) or not case.window.is_in_recovery
-    if idle or (limit is not None and limit < 0 and is_limit_for_some):
+    if idle or (case.may_slots_fill_room and is_limit_for_some):
         return _without_limit(case, held, idle, stale)
-    return _stale(stale) if stale else Fine("slots", _fine(own, held, limit))
+    is_limited = case.window.base("max_slot_wal_keep_size") is not None and not case.may_slots_fill_room
+    return _stale(stale) if stale else Fine("slots", _fine(own, held, is_limited=is_limited))
 
 
 def _is_idle(case: ServerCase, slot: ServerSlot) -> bool:
@@ -58,8 +58,8 @@ def _is_stale(slot: ServerSlot) -> bool:
     return slot.wal_status == "lost" or (slot.inactive_s or 0.0) > UNSYNCED_S
 
 
-def _fine(own: list[ServerSlot], held: list[ServerSlot], limit: float | None) -> str:
-    limited = " and limited" if limit is not None and limit >= 0 else ""
+def _fine(own: list[ServerSlot], held: list[ServerSlot], *, is_limited: bool) -> str:
+    limited = " and limited" if is_limited else ""
     unused = [slot for slot in own if not slot.is_active and slot.retained_bytes]
     told = []
     if len(own) > len(unused):
@@ -187,7 +187,6 @@ def _stale_words(slot: ServerSlot) -> str:
 def _without_limit(
     case: ServerCase, held: list[ServerSlot], idle: list[ServerSlot], stale: list[ServerSlot]
 ) -> Advice:
-    limit = case.window.base("max_slot_wal_keep_size")
     evidence = []
     if idle:
         evidence.append(
@@ -202,8 +201,8 @@ def _without_limit(
         )
     changes: tuple[Change, ...] = ()
     costs: tuple[str, ...] = ()
-    if limit is not None and limit < 0:
-        evidence.append("max_slot_wal_keep_size is -1: a slot may fill the disk, and then the server stops.")
+    if case.may_slots_fill_room:
+        evidence.append(_why_unlimited(case))
         cap_mb = _cap_mb(case, held)
         if cap_mb is None:
             evidence.append(_why_no_cap(case, held))
@@ -228,6 +227,16 @@ def _without_limit(
     )
 
 
+def _why_unlimited(case: ServerCase) -> str:
+    limit, room = case.window.base("max_slot_wal_keep_size"), case.limits.wal_disk_bytes
+    if limit is None or limit < 0 or room is None:
+        return "max_slot_wal_keep_size is -1: a slot may fill the disk, and then the server stops."
+    return (
+        f"max_slot_wal_keep_size = {case.window.value('max_slot_wal_keep_size')} bounds nothing within "
+        f"--wal-disk {format_bytes(room)}: a slot may fill it, and then the server stops."
+    )
+
+
 def _cap_mb(case: ServerCase, held: Sequence[ServerSlot]) -> int | None:
     """A limit that leaves room for checkpoints and loses no slot of today; None where no limit does both.
 
@@ -236,10 +245,11 @@ def _cap_mb(case: ServerCase, held: Sequence[ServerSlot]) -> int | None:
     """
     kept_mb = _kept_mb(held)
     cap_mb = max(_LEAST_CAP_MB, 4 * kept_mb)
+    least_mb = max(_LEAST_ROOM_MB, kept_mb + _checkpoint_mb(case))
     room_mb = _room_mb(case)
     if room_mb is not None:
-        cap_mb = min(cap_mb, room_mb)
-    return None if cap_mb < max(_LEAST_ROOM_MB, kept_mb + _checkpoint_mb(case)) else cap_mb
+        cap_mb = min(max(cap_mb, 2 * least_mb), room_mb)
+    return None if cap_mb < least_mb else cap_mb
 
 
 def _why_no_cap(case: ServerCase, held: Sequence[ServerSlot]) -> str:
