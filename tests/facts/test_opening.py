@@ -11,6 +11,7 @@ import pytest
 from tests.facts.plans import ENVIRONMENT, plan
 from tests.facts.server import store_url
 from walproof.errors import StoreError, StoreMissingError
+from walproof.facts.place import find_place, open_engine
 from walproof.facts.store import Store
 from walproof.postgres.cluster import Cluster
 
@@ -86,6 +87,24 @@ def test_a_wal_beside_a_store_is_never_passed_over(tmp_path: Path, monkeypatch: 
     assert reader.runs() == (run,)
     reader.close()
     writer.close()
+
+
+def test_a_link_to_a_store_is_read_as_the_store_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A WAL is beside the database, not beside the link: it was passed over, and its trials were missing."""
+    path, link = tmp_path / "there" / "store.sqlite", tmp_path / "here" / "link.sqlite"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    writer = Store(path)
+    run = writer.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    monkeypatch.setattr("walproof.facts.place.os.access", lambda *_: False)
+    reader = Store(link, must_exist=True)
+    assert reader.runs() == (run,)
+    reader.close()
+    writer.close()
+    monkeypatch.setattr("walproof.facts.place.os.access", lambda folder, _: Path(folder) == link.parent)
+    assert open_engine(find_place(link)).url.query["mode"] == "ro"
 
 
 def _of_another_program(path: Path, table: str) -> Path:

@@ -181,6 +181,7 @@ def _mode(path: Path) -> dict[str, str]:
     Beside a file in WAL mode SQLite makes two others, which a disk that is read only refuses. Such a file is
     read as it is, unless it has a WAL: without that, trials would be missing.
     """
+    path = path.resolve()  # SQLite follows links, and keeps its files beside the database itself
     if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
         return {"mode": "rw"}
     return {"mode": "ro", "immutable": "1"}
