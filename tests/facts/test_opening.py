@@ -77,6 +77,33 @@ def test_a_store_on_a_disk_that_is_read_only_is_read(tmp_path: Path, monkeypatch
     reader.close()
 
 
+def test_what_a_reader_cannot_add_to_a_store_of_before_is_said(
+    tmp_path: Path, server: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.sqlite"
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE trial_begin")
+    with monkeypatch.context() as patched:
+        patched.setattr("walproof.facts.place.os.access", lambda *_: False)
+        with pytest.raises(StoreError, match="cannot be brought up to date") as refused:
+            Store(path, must_exist=True)
+    assert "readonly database" in str(refused.value.detail)
+    assert "copy it to a folder that you can write" in str(refused.value.hint)
+    Store(path, must_exist=True).close()
+
+    with server.connect() as connection:
+        connection.execute("CREATE DATABASE before")
+    shared = store_url(server, "before")
+    Store(shared).close()
+    with server.connect(shared) as connection:
+        connection.execute("DROP TABLE trial_begin")
+        connection.execute("ALTER DATABASE before SET default_transaction_read_only = on")
+    with pytest.raises(StoreError, match="cannot be brought up to date") as refused:
+        Store(shared, must_exist=True)
+    assert "as a role that may make tables" in str(refused.value.hint)
+
+
 def test_a_wal_beside_a_store_is_never_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "store.sqlite"
     writer = Store(path)

@@ -125,6 +125,23 @@ def test_a_store_is_brought_along_and_kept(tmp_path: Path) -> None:
     assert again.stdout == f"{path}: has today's form already\n"
 
 
+@pytest.mark.parametrize("must_exist", [True, False])
+def test_a_store_of_another_format_is_refused_as_it_is(tmp_path: Path, must_exist: bool) -> None:
+    """The tables that it lacks were made before its format was looked at."""
+    path = tmp_path / "walproof.sqlite"
+    _old_store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE trial_begin")
+    connection.close()
+    with pytest.raises(StoreError, match="has format 1, expected 2"):
+        Store(path, must_exist=must_exist)
+    with sqlite3.connect(path) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    connection.close()
+    assert "trial" in tables
+    assert "trial_begin" not in tables
+
+
 def test_a_plan_that_cannot_be_read_leaves_the_store_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "walproof.sqlite"
     ids = _old_store(path)

@@ -1,7 +1,8 @@
 """A store's database when it is opened: what makes its tables, and what only reads them.
 
-Who only reads makes nothing, whatever database was named. Who writes makes tables where walproof's own are
-missing, but not among those of another program: names like ``run`` and ``metric`` are not ours alone.
+Who only reads makes no store, whatever database was named. Who writes makes tables where walproof's own are
+missing, but not among those of another program: names like ``run`` and ``metric`` are not ours alone. The
+tables that a store of an earlier walproof lacks are added by whoever opens it first.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from walproof.facts.tables import (
 
 _NEWEST = (POWER_CUT, SLICE, REQUEST_ANSWER, TRIAL_BEGIN)
 """Tables that a store of an earlier walproof may lack."""
+_OF_EARLIER = (
+    "It is of an earlier walproof and lacks tables: copy it to a folder that you can write, or open it once "
+    "as a role that may make tables."
+)
 
 
 def open_database(url: str | Path, *, must_exist: bool) -> tuple[StorePlace, sa.Engine]:
@@ -44,7 +49,6 @@ def open_database(url: str | Path, *, must_exist: bool) -> tuple[StorePlace, sa.
     try:
         with place.guarded("opened"):
             _prepare(engine, place, must_exist)
-            _check_format(engine, place)
     except BaseException:
         engine.dispose()
         raise
@@ -53,11 +57,14 @@ def open_database(url: str | Path, *, must_exist: bool) -> tuple[StorePlace, sa.
 
 def _prepare(engine: sa.Engine, place: StorePlace, must_exist: bool) -> None:
     names = set(sa.inspect(engine).get_table_names())
-    if FORMAT.name not in names:
-        if must_exist:
-            raise StoreMissingError(
-                f"{place.shown} is not a store of walproof", hint="--out or --store names it."
-            )
+    if FORMAT.name in names:
+        # Before anything is changed: a store of another format stays as it is.
+        _check_format(engine, place)
+    elif must_exist:
+        raise StoreMissingError(
+            f"{place.shown} is not a store of walproof", hint="--out or --store names it."
+        )
+    else:
         # A file is one program's; in a database of a server ours may stand beside others.
         theirs = names if place.path is not None else names & METADATA.tables.keys()
         if theirs:
@@ -67,8 +74,11 @@ def _prepare(engine: sa.Engine, place: StorePlace, must_exist: bool) -> None:
             )
     if place.path is not None and not must_exist:
         _journal_in_wal(engine)
-    if not names.issuperset(table.name for table in (FORMAT, *_NEWEST)):
+    if FORMAT.name not in names:
         _create_tables(engine)
+    elif not names.issuperset(table.name for table in _NEWEST):
+        with place.guarded("brought up to date", _OF_EARLIER):
+            _create_tables(engine)
 
 
 def _create_tables(engine: sa.Engine) -> None:

@@ -26,6 +26,7 @@ _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
 PATIENCE_S = 10
 """How long one waits for another process that writes."""
 _HINT = 'Use the path of an SQLite file, or postgresql://me@host/db, or "postgresql:///?service=facts".'
+_WRITABLE = "Is the folder writable and the server up? --out and --store name another place."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,12 @@ class StorePlace:
     """Address of a PostgreSQL, for libpq; it may hold a password."""
 
     @contextmanager
-    def guarded(self, verb: str) -> Iterator[None]:
+    def guarded(self, verb: str, hint: str = _WRITABLE) -> Iterator[None]:
         """Turn what the database says into a StoreError without secrets."""
         try:
             yield
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error
-            hint = "Is the folder writable and the server up? --out and --store name another place."
             if isinstance(error, IntegrityError):
                 hint = (
                     "Another walproof has written the same rows: has this one lost its claim? --new begins "
