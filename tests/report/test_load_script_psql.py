@@ -96,7 +96,9 @@ def test_text_of_any_origin_starts_nothing(
     file: str,
 ) -> None:  # fmt: skip
     """Refused, or harmless: also where psql goes on after errors, so that it reads every line."""
-    recipe = Recipe(table, columns, (before,), (after,), (after,), False, (before, after))
+    recipe = Recipe(
+        table, columns, (before,), (after,), (after,), False, (before, after), steps=("late indexes",)
+    )
     try:
         script = load_script(_advice(words), recipe, [(setting, value)], file)
     except SqlError:
@@ -235,6 +237,35 @@ def test_the_undo_brings_back_what_alter_system_had_set(judge: Judge, owned: str
             session.execute("ALTER SYSTEM RESET ALL")
             session.execute("SELECT pg_reload_conf()")
             await_reload("1GB")
+
+
+@pytest.mark.parametrize("partitions", ["", "PARTITION BY HASH (id)"])
+def test_an_index_in_a_tablespace_stops_the_script(judge: Judge, partitions: str) -> None:
+    """It was built again in the database's own."""
+    (judge.folder / "rows.csv").write_text("id\n1\n")
+    recipe = Recipe('"Placed"', "id", (), (), (), False, (), steps=("late indexes",))
+    script = load_script(_advice("18"), recipe, [("wal_compression", "on")], str(judge.folder / "rows.csv"))
+    with judge.cluster.connect() as session:
+        session.execute("SET allow_in_place_tablespaces = on")
+        session.execute("CREATE TABLESPACE fast LOCATION ''")
+        session.execute(f'CREATE TABLE "Placed" (id int PRIMARY KEY) {partitions}'.encode())
+        index = '"Placed_pkey"'
+        if partitions:
+            session.execute(
+                'CREATE TABLE part PARTITION OF "Placed" FOR VALUES WITH (MODULUS 1, REMAINDER 0)'
+            )
+            index = "part_pkey"
+        try:
+            session.execute(f"ALTER INDEX {index} SET TABLESPACE fast".encode())
+            stopped = judge.run(script)
+            assert "an index is in a tablespace of its own" in stopped.stderr
+            assert "ALTER SYSTEM" not in stopped.stdout
+            session.execute(f"ALTER INDEX {index} SET TABLESPACE pg_default".encode())
+            done = judge.run(script)
+            assert done.returncode == 0, done.stderr
+        finally:
+            session.execute('DROP TABLE "Placed"')
+            session.execute("DROP TABLESPACE fast")
 
 
 def test_psql_waits_for_the_sync_after_fsync_off(judge: Judge) -> None:

@@ -72,6 +72,8 @@ def load_script(
             "  RAISE EXCEPTION 'the table is not empty'; END IF; END"
         )
         lines.append(f"DO {sqltext.dollar_quoted(body)};")
+    if "late indexes" in recipe.steps:
+        lines.append(_tablespace_check(recipe.table))
     lines += _settings_lines(settings, advice)
     if advice.variant.waldir is not None:
         lines += [
@@ -101,6 +103,20 @@ def load_script(
         "-- nothing has to be done"
     ]
     return "\n".join(lines) + "\n"
+
+
+def _tablespace_check(table: str) -> str:
+    """Stops the script before it changes anything: what makes an index again names no tablespace, and the
+    clone that was measured has none."""
+    name = sqltext.literal(table)
+    body = (
+        "BEGIN IF EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid\n"
+        f"    WHERE c.reltablespace <> 0 AND (i.indrelid = {name}::regclass\n"
+        f"      OR i.indrelid IN (SELECT relid FROM pg_partition_tree({name})))) THEN\n"
+        "  RAISE EXCEPTION 'an index is in a tablespace of its own'\n"
+        "    USING HINT = 'Name it where the index is made again, and remove this check.'; END IF; END"
+    )
+    return f"DO {sqltext.dollar_quoted(body)};"
 
 
 def _unchecked(recipe: Recipe, file: str | None) -> list[str]:
