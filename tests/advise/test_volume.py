@@ -91,6 +91,26 @@ def test_images_that_more_transactions_share_are_no_saving() -> None:
     assert told(2.0, make_plan((DEFAULT, ASYNC), (of_number,))).startswith("synchronous_commit=off saved ")
 
 
+def test_settings_are_known_by_any_capitals_and_words() -> None:
+    """FULL_PAGE_WRITES = "no" was told to be a matter of how many transactions share the images."""
+    plan = make_plan((DEFAULT, Variant("typed", {"FULL_PAGE_WRITES": "no"})), (LARGE,))
+
+    def told(bytes_per_txn: float) -> str:
+        trials = make_measured_trials(
+            plan,
+            lambda cell: {
+                "wal_bytes_per_txn": 5000.0 if cell.variant == "default" else bytes_per_txn,
+                "wal_fpi_per_txn": 0.25,
+            },
+            tps=lambda cell: 500 * (2 if cell.variant != "default" else 1),
+        )
+        (sentence,) = sentences(plan, trials, FindingKind.WAL, "typed")
+        return sentence
+
+    assert told(3000.0).startswith("FULL_PAGE_WRITES=no saved 40 %")
+    assert "made no notable difference" in told(5000.0)
+
+
 def test_bytes_added() -> None:
     (sentence,) = sentences(PLAN, volume(-0.3, FLUSH_WAITS), FindingKind.WAL, "full_page_writes=off")
     assert re.fullmatch(

@@ -203,6 +203,7 @@ def test_the_quick_form_has_a_design_of_its_own(embedded: Install) -> None:
         (LARGE, {}, "max_wal_size acts at checkpoints"),
         (BUFFERS, {"probes": ("waits",)}, "probe waits needs a window of its own"),
         ({"shared_buffers": f"{psutil.virtual_memory().total >> 20}MB"}, {}, "2 servers at once need "),
+        ({"SHARED_BUFFERS": f"{psutil.virtual_memory().total >> 20}MB"}, {}, "2 servers at once need "),
     ],
 )
 def test_where_its_design_cannot_be_the_quick_form_has_windows(

@@ -119,12 +119,13 @@ def test_minimal_wal_brings_no_senders(embedded: Install) -> None:
     assert plan.variants[0].implied == {"max_wal_senders": "0"}
 
 
-def test_connections_make_room_for_the_probes(embedded: Install) -> None:
+@pytest.mark.parametrize("setting", ["max_connections", "MAX_CONNECTIONS"])
+def test_connections_make_room_for_the_probes(embedded: Install, setting: str) -> None:
     plan = _plan(
         embedded,
         {
             "workload": [{"name": "w", "clients": 50, "duration": "5s"}],
-            "variant": [{"name": "default"}, {"name": "few", "settings": {"max_connections": 50}}],
+            "variant": [{"name": "default"}, {"name": "few", "settings": {setting: 50}}],
         },
     )
     assert "max_connections" not in plan.base_settings

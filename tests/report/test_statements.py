@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.report.facts import NONE, make_facts
 from walproof.facts import (
     LeftOut,
@@ -102,12 +104,13 @@ def test_a_study_of_statements_is_about_bytes() -> None:
     assert '"metric": "wal_bytes_decoded"' in to_json(view)
 
 
-def test_compression_shows_split_and_total() -> None:
+@pytest.mark.parametrize("setting", ["wal_compression", "WAL_Compression"])
+def test_compression_shows_split_and_total(setting: str) -> None:
     facts = make_facts()
     names = ("off", "pglz")
     plan = replace(
         facts.run.plan,
-        variants=tuple(Variant(name, {"wal_compression": name}, durability=NONE) for name in names),
+        variants=tuple(Variant(name, {setting: name}, durability=NONE) for name in names),
         baseline="off",
         references=(
             Reference(
@@ -135,12 +138,13 @@ def test_compression_shows_split_and_total() -> None:
     assert "was built without what wal\\_compression=lz4 needs" in text
 
 
-def test_flush_rates_beside_throughput() -> None:
+@pytest.mark.parametrize("setting", ["wal_sync_method", "Wal_Sync_Method"])
+def test_flush_rates_beside_throughput(setting: str) -> None:
     facts = make_facts()
     methods = ("fdatasync", "open_sync")
     plan = replace(
         facts.run.plan,
-        variants=tuple(Variant(name, {"wal_sync_method": name}, durability=NONE) for name in methods),
+        variants=tuple(Variant(name, {setting: name}, durability=NONE) for name in methods),
         baseline="fdatasync",
         references=(Reference("open_sync", metrics={"flushes_per_s": 468.57}, workload=None),),
     )

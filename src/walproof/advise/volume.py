@@ -7,6 +7,7 @@ from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.limits import commit_flush, row_lock
 from walproof.advise.wording import say_percent, say_ratio, say_ratio_in_brackets
 from walproof.analysis.effect import Conclusion, Effect, effects
+from walproof.settings.catalogue import as_shown
 
 NOTABLE_CHANGE = 0.02
 """A smaller change in WAL volume is measurable, but not worth a sentence."""
@@ -49,7 +50,7 @@ def wal_volume(case: Case) -> Finding | None:
             sentence += ", but commits wait for the flush, not for bytes"
         return case.find(FindingKind.WAL, sentence, evidence, pair_numbers(volume))
     images = case.baseline_mean.get("wal_fpi_per_txn")
-    if "full_page_writes" not in case.variant.settings or images is None:
+    if "full_page_writes" not in as_shown(case.variant.settings) or images is None:
         return None
     sentence = (
         f"{_name(case)} made no notable difference to the WAL bytes per transaction "
@@ -94,8 +95,8 @@ def _shared_images(case: Case, volume: Effect) -> str | None:
         return None
     differs = speed.conclusion in (Conclusion.HIGHER, Conclusion.LOWER)
     is_timed = case.plan.workload(case.cell.workload).transactions is None
-    baseline = case.plan.variant(case.plan.baseline).settings
-    own = case.variant.settings
+    baseline = case.plan.settings_of(case.plan.variant(case.plan.baseline))
+    own = case.plan.settings_of(case.variant)
     changed = {name for name in {*own, *baseline} if own.get(name) != baseline.get(name)}
     is_opposite = (speed.ratio > 1) is (volume.ratio < 1)
     if not (differs and is_timed and is_opposite) or not changed or changed & _VOLUME_SETTINGS:

@@ -19,6 +19,7 @@ from walproof.lab.kind import LabKind
 from walproof.lab.sizes import SCALE_BYTES, beyond_memory, server_bytes
 from walproof.lab.studyfile import DesignChoice
 from walproof.sentences import say_list
+from walproof.settings.catalogue import as_shown
 from walproof.settings.designs import acts_at_checkpoints, designs, unsliced, untoggled
 
 _TOGGLED_GUARD_S = 0.03
@@ -329,7 +330,9 @@ def _beyond_memory(
     yet how large these are; a start warns if they are too large."""
     clients = max(workload.clients for workload in workloads)
     needed = sum(
-        server_bytes(installs[0].version_num, {**base, **variant.settings, **variant.implied}, clients)
+        server_bytes(
+            installs[0].version_num, as_shown({**base, **variant.settings, **variant.implied}), clients
+        )
         for variant in variants
     )
     tables = len(variants) * max(workload.scale for workload in workloads) * SCALE_BYTES

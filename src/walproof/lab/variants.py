@@ -184,11 +184,11 @@ def resolved(
     half: LabKind[Any],
 ) -> Variant:
     """The variant with what comes along with its settings, and its durability class."""
-    typed = {**base, **variant.settings}
+    typed = as_shown({**base, **variant.settings})
     implied: dict[str, str] = {}
     for install in chosen:
         implied.update(imply(typed, install.version_num))
-    if "max_connections" in variant.settings:
+    if "max_connections" in as_shown(variant.settings):
         implied.update(_room(typed, workloads))
     complete = as_shown({**typed, **implied})
     classes = (durability_class(complete), half.risk(variant, complete))
@@ -197,7 +197,7 @@ def resolved(
 
 def with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:
     """The settings of every variant, with max_connections where the load needs more."""
-    return {**base, **_room(base, workloads)}
+    return {**base, **_room(as_shown(base), workloads)}
 
 
 def _room(settings: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:

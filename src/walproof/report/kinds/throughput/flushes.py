@@ -19,9 +19,9 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
     if not rates:
         return []
     plan = run.plan
-    by_method = {v.settings.get(_SETTING, _ON_LINUX): v for v in plan.variants}
+    by_method = {plan.settings_of(v).get(_SETTING, _ON_LINUX): v for v in plan.variants}
     published = {
-        by.settings.get(_SETTING, _ON_LINUX): r.metrics["flushes_per_s"]
+        plan.settings_of(by).get(_SETTING, _ON_LINUX): r.metrics["flushes_per_s"]
         for r in plan.references
         if "flushes_per_s" in r.metrics
         for by in plan.variants

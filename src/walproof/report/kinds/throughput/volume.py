@@ -17,6 +17,7 @@ from walproof.report.cells import Cells
 from walproof.report.kinds.throughput.writers import WRITERS, WriterData
 from walproof.report.numbers import UNKNOWN, percent, ratio
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
+from walproof.settings.catalogue import as_shown
 from walproof.units import format_bytes
 
 _METRICS = (
@@ -30,7 +31,7 @@ _METRICS = (
 def is_about_volume(cells: Cells) -> bool:
     """Whether the study compares methods of compression; one of crashes may have it for one variant."""
     return cells.plan.kind.added_crash is None and any(
-        "wal_compression" in variant.settings for variant in cells.plan.variants
+        "wal_compression" in as_shown(variant.settings) for variant in cells.plan.variants
     )
 
 
