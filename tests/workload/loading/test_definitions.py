@@ -148,6 +148,32 @@ def test_triggers_are_enabled_as_they_were(embedded: Install, workspace: Workspa
         assert read_table(session, "noted") != table
 
 
+def test_triggers_of_partitions_are_enabled_as_they_were(embedded: Install, workspace: Workspace) -> None:
+    """What is done to the table's trigger is done to those of its partitions."""
+    ddl = """
+    CREATE TABLE noted (id int) PARTITION BY LIST (id);
+    CREATE TABLE "First" PARTITION OF noted FOR VALUES IN (1) PARTITION BY HASH (id);
+    CREATE TABLE first_0 PARTITION OF "First" FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+    CREATE TABLE first_1 PARTITION OF "First" FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+    CREATE TABLE second PARTITION OF noted FOR VALUES IN (2);
+    CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+    CREATE TRIGGER t AFTER INSERT ON noted FOR EACH ROW EXECUTE FUNCTION f();
+    ALTER TABLE "First" DISABLE TRIGGER t;
+    ALTER TABLE first_1 ENABLE ALWAYS TRIGGER t;
+    """
+    off = variants({"off": {"steps": ["triggers off"]}})
+    plan = load_plan(embedded, ddl, "noted", off, 100, replay="SELECT 1")
+    query = "SELECT tgrelid::regclass::text, tgenabled FROM pg_trigger ORDER BY 1"
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared), connect(cluster) as session:
+        before, table = dict(session.execute(query).fetchall()), read_table(session, "noted")
+        assert before == {'"First"': "D", "first_0": "D", "first_1": "A", "noted": "O", "second": "O"}
+        method = plan.variants[0].conditions_as(LoadMethod)
+        TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
+        assert dict(session.execute(query).fetchall()) == before
+        session.execute("ALTER TABLE first_1 ENABLE TRIGGER t")
+        assert read_table(session, "noted") != table
+
+
 def test_a_table_that_points_to_itself(embedded: Install, workspace: Workspace) -> None:
     """Its key cannot be dropped without its foreign key; generated rows point to rows that are there."""
     ddl = "CREATE TABLE node (id int PRIMARY KEY, up int NOT NULL REFERENCES node, too int REFERENCES node);"

@@ -68,10 +68,9 @@ def around(table: LoadedTable, steps: Sequence[LoadStep], replay: str | None, ve
             after += key.constraint.then
     if "triggers off" in steps:
         after += [replay] if replay else []
-        after += [
-            f"ALTER TABLE {name} {_ENABLE[trigger.enabled]} TRIGGER {trigger.name}"
-            for trigger in table.triggers
-        ]
+        for trigger in table.triggers:
+            after.append(f"ALTER TABLE {name} {_ENABLE[trigger.enabled]} TRIGGER {trigger.name}")
+            after += trigger.then
     return Around(
         tuple(before),
         (f"TRUNCATE {name}",) if "truncate" in steps else (),

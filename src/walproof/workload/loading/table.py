@@ -59,6 +59,8 @@ class LoadedTrigger:
     name: str
     enabled: str
     """pg_trigger.tgenabled: ``O`` as usual, ``A`` always, ``R`` on replicas."""
+    then: tuple[str, ...] = ()
+    """Statements for partitions where it is enabled otherwise: what is done to a table is done to those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +205,19 @@ SELECT quote_ident(k.conname), pg_get_constraintdef(k.oid),
  WHERE k.conrelid = %s AND k.contype = 'f' AND k.conparentid = 0 ORDER BY k.oid
 """
 _TRIGGERS = """
-SELECT quote_ident(tgname), tgenabled::text FROM pg_trigger
- WHERE tgrelid = %s AND NOT tgisinternal AND tgenabled <> 'D' ORDER BY tgname
+WITH RECURSIVE clone AS (
+  SELECT t.oid AS origin, 0 AS level, t.oid, t.tgrelid, t.tgname, t.tgenabled, false AS differs
+    FROM pg_trigger t WHERE t.tgrelid = %s AND NOT t.tgisinternal AND t.tgenabled <> 'D'
+   UNION ALL
+  SELECT c.origin, c.level + 1, t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgenabled <> c.tgenabled
+    FROM clone c JOIN pg_trigger t ON t.tgparentid = c.oid
+)
+SELECT quote_ident(o.tgname), o.tgenabled::text,
+       array(SELECT format('ALTER TABLE %%s %%s TRIGGER %%I', c.tgrelid::regclass,
+                           CASE c.tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'A' THEN 'ENABLE ALWAYS'
+                                            WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE' END, c.tgname)
+               FROM clone c WHERE c.origin = o.oid AND c.differs ORDER BY c.level, c.oid)
+  FROM clone o WHERE o.level = 0 ORDER BY o.tgname
 """
 
 
@@ -241,7 +254,10 @@ def read_table(session: Session, name: str) -> LoadedTable:
             ForeignKey(Definition(name, sql, tuple(then)), tuple(columns), target, tuple(theirs))
             for name, sql, then, target, columns, theirs in session.execute(_FOREIGN_KEYS, (oid,))
         ),
-        triggers=tuple(LoadedTrigger(*row) for row in session.execute(_TRIGGERS, (oid,))),
+        triggers=tuple(
+            LoadedTrigger(name, enabled, tuple(then))
+            for name, enabled, then in session.execute(_TRIGGERS, (oid,))
+        ),
         is_partitioned=kind == "p",
         is_referenced=bool(is_referenced),
         is_unlogged=bool(is_unlogged),
@@ -278,12 +294,14 @@ def _check(table: LoadedTable) -> None:
                 detail=f"Found while reading table {visible(table.name)}.",
                 hint="Rename it: psql reads scripts line by line, and could take what follows for a command.",
             )
-    for definition in definitions:
+    made = [(definition.name, (definition.sql, *definition.then)) for definition in definitions]
+    made += [(trigger.name, trigger.then) for trigger in table.triggers]
+    for name, statements in made:
         try:
-            for sql in (definition.sql, *definition.then):
+            for sql in statements:
                 statement(sql)
         except SqlError as error:
             raise WorkloadError(
-                f"the definition of {definition.name} cannot stand in a script for psql: {error.message}",
+                f"the definition of {name} cannot stand in a script for psql: {error.message}",
                 detail=error.detail,
             ) from error

@@ -327,5 +327,6 @@ def _parts(table: LoadedTable) -> set[str]:
         {f"{definition.name}: {definition.sql}" for definition in definitions}
         | {statement for definition in definitions for statement in definition.then}
         | {f"trigger {trigger.name}, enabled {trigger.enabled}" for trigger in table.triggers}
+        | {statement for trigger in table.triggers for statement in trigger.then}
         | (set() if table.is_unlogged else {"WAL of its rows (it is unlogged)"})
     )
