@@ -190,3 +190,13 @@ def test_a_link_that_cannot_listen_says_so(embedded: Install, workspace: Workspa
     link.path.touch()
     with pytest.raises(ClusterError, match=r"no link can listen on .*: Address already in use"), link:
         pass
+
+
+def test_a_link_with_a_long_path_says_so(
+    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error of a path that is too long for a socket has no number, and no text of the system."""
+    upstream = Cluster(embedded, workspace, workspace.make_folder("long"))
+    monkeypatch.setattr(workspace, "sockets", workspace.sockets / ("x" * 108))
+    with pytest.raises(ClusterError, match="AF_UNIX path too long"), Link(workspace, upstream):
+        pass

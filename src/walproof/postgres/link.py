@@ -62,7 +62,7 @@ class Link:
         except OSError as error:
             self._listening.close()
             self._loop.close()
-            raise ClusterError(f'no link can listen on "{self.path}": {error.strerror}') from error
+            raise ClusterError(f'no link can listen on "{self.path}": {error.strerror or error}') from error
         self._thread.start()
         assert self._ready.wait(_START_PATIENCE_S), "the link listens"
         return self

@@ -193,7 +193,7 @@ class LedgerLoad:
 
     def record(self) -> Record:
         """What every session was told. Call it once the server is gone. Raises WorkloadError for a session
-        that ended by itself."""
+        that does not end, and for one that ended by itself, unless it may fail."""
         for thread in self._threads:
             thread.join(_END_PATIENCE_S)
             if thread.is_alive():
