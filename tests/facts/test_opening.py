@@ -128,6 +128,8 @@ def test_a_link_to_a_store_is_read_as_the_store_itself(
     monkeypatch.setattr("walproof.facts.place.os.access", lambda *_: False)
     reader = Store(link, must_exist=True)
     assert reader.runs() == (run,)
+    with writer.claim(run.id):
+        assert reader.claimed([run.id]) == {run.id}
     reader.close()
     writer.close()
     monkeypatch.setattr("walproof.facts.place.os.access", lambda folder, _: Path(folder) == link.parent)

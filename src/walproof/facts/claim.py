@@ -76,6 +76,7 @@ def _inode(file: Path) -> int | None:
 
 
 def _lock_file(store: Path, run_id: str) -> Path:
+    store = store.resolve()  # one lock, by whichever link the store was named
     return store.with_name(f".{store.name}.{run_id}.lock")
 
 
