@@ -146,6 +146,23 @@ def test_what_no_configuration_keeps_is_refused_before_anything_runs(
     assert message in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "size", "room"),
+    [((), "256 MB", "384MB"), (("--only", "commit_delay"), "1.00 GB", "1536MB")],
+)
+def test_the_least_room_for_pg_wal_is_said_and_enough(
+    tmp_path: Path, options: tuple[str, ...], size: str, room: str
+) -> None:
+    """max_wal_size = 256MB may be tried, but 1 GB was called the smallest."""
+    command = ("tune", "--load", str(shop(tmp_path)), *options, "--dry-run", "--wal-disk")
+    refused = walproof(*command, "300MB", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert f"pg_wal grows to {size}, the smallest max_wal_size" in refused.stderr
+    assert f"--wal-disk {room} or more" in refused.stderr
+    done = walproof(*command, room, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_time_is_said_once(tmp_path: Path) -> None:
     options = ("tune", "--load", str(shop(tmp_path)), "--quick")
     done = walproof(*options, "--budget", "3min", "--dry-run", cwd=tmp_path)

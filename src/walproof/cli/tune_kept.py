@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
 from walproof.advise.tune.space import Bounds, usable_wal_bytes, without_line
+from walproof.analysis.server_limits import ALONE
 from walproof.cli.promises import CLASSES
 from walproof.errors import SettingError
-from walproof.facts.tuning import Candidate, Factor
+from walproof.facts.tuning import Candidate
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.risk import risk_of
+from walproof.settings.tuning import movables
 from walproof.settings.value import parse
 from walproof.units import format_bytes
 
@@ -28,14 +31,19 @@ def require_kept(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> No
     _require_memory(bounds, sources)
 
 
-def require_possible(bounds: Bounds, factors: Sequence[Factor], starts: Sequence[Candidate]) -> None:
-    """Raise SettingError for a promise of memory or disk that no value of any setting that may move keeps."""
+def require_possible(bounds: Bounds, only: Collection[str] | None, starts: Sequence[Candidate]) -> None:
+    """Raise SettingError for a promise of memory or disk that no value of any setting that may move keeps.
+
+    ``only``, if given, names the settings that may move.
+    """
     catalogue = Catalogue.for_version(bounds.version_num)
 
     def values(name: str) -> list[str]:
         if name in bounds.keep:
             return [bounds.keep[name]]
-        moved = [choice for factor in factors if factor.setting == name for choice in factor.choices]
+        # Not what the search has left of them: that is without those that break the promise.
+        may_move = only is None or name in only
+        moved = movables()[name].values_of(bounds.machine.memory_bytes) if may_move else ()
         return [without_line(name, catalogue), *moved, *(s.conf[name] for s in starts if name in s.conf)]
 
     memory = min(
@@ -57,7 +65,7 @@ def require_possible(bounds: Bounds, factors: Sequence[Factor], starts: Sequence
             f"no configuration keeps --wal-disk {format_bytes(disk)}",
             detail=f"pg_wal grows to {format_bytes(size)}, the smallest max_wal_size that may be tried, and "
             f"may take {format_bytes(usable)} of that room.",
-            hint="Give --wal-disk more room.",
+            hint=f"Give it room: --wal-disk {math.ceil(size / ALONE / 2**20)}MB or more.",
         )
 
 

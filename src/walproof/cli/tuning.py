@@ -329,7 +329,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     warn_of_distance(objective, space.factors, window_s)
     own = DEFAULT if conf is None else _own_start(conf, space, install)
     starts = _starts(own, space, bounds)
-    require_possible(bounds, space.factors, starts)
+    require_possible(bounds, only, starts)
     plan = TuningPlan(
         factors=space.factors,
         keep=keep,
