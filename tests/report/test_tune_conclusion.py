@@ -126,6 +126,24 @@ def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: 
     assert json.loads(to_json(told))["defaults_are_best"] is False
 
 
+def test_the_limit_of_the_second_metric_is_said_with_its_share(tmp_path: Path) -> None:
+    """Neither the defaults nor what was measured beside them keep the promise."""
+    strict = judge(tmp_path, replace(NOTHING, wal_disk_bytes=20 << 20))
+    conf = Candidate.of({"commit_delay": "100"})
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.SCREEN, (DEFAULT, conf), 1, 2))
+    measured = (
+        TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0),
+        TrialAnswer(2, 1, DEFAULT, 1000.0, seconds=20.0),
+        TrialAnswer(2, 1, conf, 1500.0, seconds=20.0),
+    )
+    plan = plan_of(FACTORS, trials=3, seed=1, objective=Objective("tps", True, ("latency_ms_p99", 1.1)))
+    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), strict, strict)
+    assert found.why_default is not None
+    assert found.why_default.endswith(
+        "none was measured within the limit of --no-worse (latency_ms_p99 at most 1.1 of the defaults')"
+    )
+
+
 def test_lines_that_were_not_tried_by_themselves_are_named_first(own_judge: RecordedJudge) -> None:
     """The budget ended before the lines were left out one at a time: two lines confirmed together."""
     conf = Candidate.of({"commit_delay": "100", "wal_compression": "lz4"})

@@ -15,7 +15,7 @@ from walproof.analysis.tuning.lines import TuningOutcome
 from walproof.analysis.tuning.proof import is_beyond
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import objective_values
-from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, RuledOut, TuningFacts
+from walproof.facts.tuning import DEFAULT, Candidate, Judge, Objective, Purpose, RuledOut, TuningFacts
 from walproof.sentences import say_list
 
 
@@ -52,8 +52,8 @@ def conclude(
             return Conclusion.NONE_KEEPS, "; ".join(broken)
         return Conclusion.DEFAULTS, "no other configuration keeps the promises"
     if default_broken:
-        limit = facts.plan.objective.limit
-        within = "" if limit is None else f" within the limit of --no-worse ({limit[0]})"
+        objective = facts.plan.objective
+        within = "" if objective.limit is None else f" within {_no_worse(objective)}"
         return (
             Conclusion.UNDECIDED,
             "the defaults do not keep the promises, and of the configurations that do, none was "
@@ -74,8 +74,7 @@ def _compared(facts: TuningFacts, found: TuningOutcome, tried: Sequence[Candidat
     if objective.limit is not None and is_beyond(facts, found.second):
         return (
             Conclusion.DEFAULTS,
-            f"the best configuration did not keep the limit of --no-worse ({objective.limit[0]} "
-            f"{objective.limit_words})",
+            f"the best configuration did not keep {_no_worse(objective)}",
         )
     is_tried = any(step.purpose is Purpose.CONFIRM for step in facts.steps)
     if not found.is_final and (not is_tried or found.gain is None or found.gain > 1):
@@ -92,6 +91,11 @@ def _compared(facts: TuningFacts, found: TuningOutcome, tried: Sequence[Candidat
         Conclusion.DEFAULTS,
         "on fresh servers the best configuration was not better than the defaults by more than the noise",
     )
+
+
+def _no_worse(objective: Objective) -> str:
+    assert objective.limit is not None
+    return f"the limit of --no-worse ({objective.limit[0]} {objective.limit_words})"
 
 
 def _lacking(facts: TuningFacts, tried: Sequence[Candidate]) -> str | None:
