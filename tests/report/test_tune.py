@@ -80,10 +80,13 @@ def _terminal(view: TuneView) -> str:
 
 def test_lines_of_a_terminal_can_be_pasted(view: TuneView) -> None:
     patroni = tune_view(view.facts, view.answer, view.asked, platform("patroni"))
-    assert patroni.lines is not None
+    assert patroni.pasted.lines is not None
     out = StringIO()
     print_tuning(patroni, Console(width=40, file=out))
-    assert f"\nTo apply:\n{patroni.lines.apply}\nTo undo:\n{patroni.lines.undo}\n" in out.getvalue()
+    assert (
+        f"\nTo apply:\n{patroni.pasted.lines.apply}\nTo undo:\n{patroni.pasted.lines.undo}\n"
+        in out.getvalue()
+    )
 
 
 def test_what_is_advised_has_its_gain_and_can_be_undone(view: TuneView) -> None:
