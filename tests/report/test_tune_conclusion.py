@@ -117,7 +117,8 @@ def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: 
     assert found.conclusion is Conclusion.NONE_KEEPS
     told = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert told.summary[0] == (
-        "No configuration keeps the promises, not even the defaults: WAL disk 1.00 GB, allowed 13.3 MB."
+        "No configuration that was looked at keeps the promises, not even the defaults: "
+        "WAL disk 1.00 GB, allowed 13.3 MB."
     )
     assert "defaults are best" not in " ".join(told.summary)
     page = to_html(tune_view(facts, found, replace(asked_of(facts), limits=()), platform("conf")))

@@ -26,7 +26,8 @@ class Conclusion(Enum):
     DEFAULTS = "the defaults are best"
     UNDECIDED = "not decided"
     NONE_KEEPS = "no configuration keeps the promises"
-    """Not even the defaults do."""
+    """Not even the defaults do. Of the others only the starts and each setting by itself were looked at: two
+    settings together might keep them."""
 
 
 def conclude(
@@ -50,7 +51,7 @@ def conclude(
                 f"{each.limit.value} {each.predicted}, allowed {each.allowed}" for each in default_broken
             )
             return Conclusion.NONE_KEEPS, "; ".join(broken)
-        return Conclusion.DEFAULTS, "no other configuration keeps the promises"
+        return Conclusion.DEFAULTS, "no other configuration that was looked at keeps the promises"
     if default_broken:
         objective = facts.plan.objective
         within = "" if objective.limit is None else f" within {_no_worse(objective)}"

@@ -224,7 +224,9 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
 _HEADLINES: Mapping[Conclusion, str] = {
     Conclusion.DEFAULTS: "The defaults are best on this machine: {why}.",
     Conclusion.UNDECIDED: "Not decided: {why}; nothing is advised.",
-    Conclusion.NONE_KEEPS: "No configuration keeps the promises, not even the defaults: {why}.",
+    Conclusion.NONE_KEEPS: (
+        "No configuration that was looked at keeps the promises, not even the defaults: {why}."
+    ),
 }
 """The first sentence where nothing is advised."""
 
