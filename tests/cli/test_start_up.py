@@ -48,7 +48,7 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("wal whatif --json WAL", set(), STUDIES, 104),
     ("recovery --help", set(), set(), 16),
     ("recovery predict --help", set(), set(), 16),
-    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 56),
+    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 57),
     ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 30),
     ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 183),
     ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 184),

@@ -13,6 +13,7 @@ from pathlib import Path
 import walproof
 from tests.cli.command import environment
 from walproof.cli.status import SIGNAL_BASE, ExitStatus
+from walproof.facts.store import Store
 
 SOURCE = Path(walproof.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "exit-status.md"
@@ -49,6 +50,7 @@ def test_statuses_are_written_once() -> None:
 
 def test_a_defect_asks_for_a_report(tmp_path: Path) -> None:
     """Status 70, no bare traceback, the places in the source, and no name of a user's folder."""
+    Store(tmp_path / "a.sqlite").close()
     done = subprocess.run(
         [sys.executable, "-c", DEFECT, "runs", "--store", str(tmp_path / "a.sqlite")],
         capture_output=True, text=True, check=False, cwd=tmp_path, env=environment(),
@@ -73,6 +75,7 @@ def test_a_defect_tells_no_secret(tmp_path: Path) -> None:
 
 
 def test_a_signal_is_told_as_shells_do(tmp_path: Path) -> None:
+    Store(tmp_path / "a.sqlite").close()
     code = "import os, signal\nfrom walproof.cli import main\nimport walproof.facts.store\n"
     code += "walproof.facts.store.Store.runs = lambda self: os.kill(os.getpid(), signal.SIGTERM)\nmain()\n"
     done = subprocess.run(
