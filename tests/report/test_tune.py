@@ -10,11 +10,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from bench.tune.table import tuned
 from tests.advise.tune.recorded import NOTHING, judge
-from tests.analysis.tuning.synthetic import flat, peaked, plan_of, synthetic
 from tests.facts.plans import plan, trial
-from tests.report.tuned import EVIL, FACTORS, asked_of
+from tests.report.tuned import EVIL, asked_of, facts_of, terminal_of
 from tests.schemas import assert_valid
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.conclusion import Conclusion
@@ -23,7 +21,6 @@ from walproof.advise.tune.judge import RecordedJudge
 from walproof.analysis.hosts import over_hosts
 from walproof.analysis.tuning import race
 from walproof.analysis.tuning.flush import flush_gains
-from walproof.analysis.tuning.search import TuneSearch
 from walproof.analysis.tuning.values import objective_values
 from walproof.facts import Variant
 from walproof.facts.codec import from_json
@@ -56,26 +53,10 @@ def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
     return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
-def _facts(own_judge: RecordedJudge, *, is_flat: bool, own: Candidate | None = None) -> TuningFacts:
-    def log(values: object) -> float:
-        return peaked({"checkpoint_completion_target": "0.9", **values})  # type: ignore[dict-item]
-
-    table = synthetic(FACTORS, flat if is_flat else log, noise=0.01)
-    plan = plan_of(FACTORS, trials=150, seed=3, own=own)
-    *_, last = tuned(table, plan, TuneSearch(own_judge))
-    return last
-
-
 @pytest.fixture(scope="module")
 def view(own_judge: RecordedJudge) -> TuneView:
-    facts = _facts(own_judge, is_flat=False)
+    facts = facts_of(own_judge, is_flat=False)
     return tune_view(facts, answer(facts, own_judge, own_judge), asked_of(facts), platform("conf"))
-
-
-def _terminal(view: TuneView) -> str:
-    console = Console(width=100, record=True, file=StringIO())
-    print_tuning(view, console)
-    return console.export_text()
 
 
 def test_lines_of_a_terminal_can_be_pasted(view: TuneView) -> None:
@@ -105,62 +86,6 @@ def test_what_is_advised_has_its_gain_and_can_be_undone(view: TuneView) -> None:
     assert "DO NOT USE" not in said
 
 
-def test_the_users_own_configuration_stands_beside_the_answer(own_judge: RecordedJudge) -> None:
-    own = Candidate.of({"max_wal_size": "4GB"})
-    facts = _facts(own_judge, is_flat=False, own=own)
-    found = answer(facts, own_judge, own_judge)
-    view = tune_view(facts, found, asked_of(facts), platform("conf"))
-    said = " ".join(view.summary)
-    assert "Compared with your own configuration: 1." in said
-    assert "your own" in _terminal(view)
-    data = json.loads(to_json(view))
-    assert_valid("tune", data)
-    assert data["to_own"]["low"] > 1
-    assert data["own_prediction"]["pg_wal_bytes"] > 0
-    strict = replace(facts.plan, promises=replace(facts.plan.promises, wal_disk_bytes=1 << 30))
-    broken = (RuledOut(Limit.WAL_DISK, "4 GB", "1 GB"),)
-    view = tune_view(
-        replace(facts, plan=strict), replace(found, own_broken=broken), asked_of(facts), platform("conf")
-    )
-    assert "Your own configuration would not keep it (WAL disk: 4 GB), and was not run." in view.summary
-
-
-@pytest.mark.parametrize("is_flat", [False, True])
-def test_own_lines_that_nothing_was_measured_with_are_taken_out(
-    own_judge: RecordedJudge, is_flat: bool
-) -> None:
-    """The defaults, where they are best, are not what a server with the user's lines has either."""
-    own = Candidate.of({"max_wal_size": "4GB"})
-    facts = _facts(own_judge, is_flat=is_flat, own=own)
-    asked = replace(
-        asked_of(facts),
-        before={
-            "max_wal_size": Before("4GB", False, False),
-            "wal_buffers": Before("64MB", False, True),
-        },
-        replaced={"max_wal_size": "1GB", "wal_buffers": "-1"},
-    )
-    found = answer(facts, own_judge, own_judge)
-    view = tune_view(facts, found, asked, platform("alter-system"))
-    assert view.pasted.lines is not None
-    size = "1GB" if is_flat else "16GB"
-    for line in ("wal_buffers = '-1'", f"max_wal_size = '{size}'"):
-        assert f"ALTER SYSTEM SET {line};" in view.pasted.lines.apply
-        assert line in view.conf_text
-    assert "ALTER SYSTEM SET wal_buffers = '64MB';" in view.pasted.lines.undo
-    assert "ALTER SYSTEM RESET max_wal_size;" in view.pasted.lines.undo
-    measured = "the defaults were" if is_flat else "what is advised was"
-    assert f"wal_buffers, without which {measured} measured." in " ".join(view.pasted.lines.notes)
-    said = " ".join(view.summary)
-    assert ("Your own configuration was tried, and was not shown" in said) == is_flat
-    # A line in a file does nothing where ALTER SYSTEM has set it.
-    told = tune_view(facts, found, asked, platform("conf"))
-    assert [refusal.change.name for refusal in told.pasted.refusals] == ["wal_buffers"]
-    assert "wal_buffers = '-1'" not in told.conf_text
-    assert "wal_buffers = -1 is left out: ALTER SYSTEM has set it" in told.conf_text
-    assert "wal_buffers = -1 is left out" in " ".join(_terminal(told).split())
-
-
 def test_memory_that_a_line_costs_is_said_everywhere(view: TuneView) -> None:
     assert "memory" not in view.conf_text
     first, *others = view.answer.lines
@@ -168,14 +93,14 @@ def test_memory_that_a_line_costs_is_said_everywhere(view: TuneView) -> None:
     found = replace(view.answer, lines=(larger, *others))
     told = tune_view(view.facts, found, view.asked, platform("conf"))
     assert "# memory 10.0 GB, without it 205 MB" in told.conf_text
-    assert "205 MB -> 10.0 GB" in " ".join(_terminal(told).split())
+    assert "205 MB -> 10.0 GB" in " ".join(terminal_of(told).split())
 
 
 def test_a_platform_that_takes_no_line_says_so(view: TuneView) -> None:
     before = {name: Before("1", False, True) for name in view.answer.conf.conf}
     told = tune_view(view.facts, view.answer, replace(view.asked, before=before), platform("conf"))
     assert told.pasted.lines is None
-    assert "ALTER SYSTEM has set it, which overrides every file" in " ".join(_terminal(told).split())
+    assert "ALTER SYSTEM has set it, which overrides every file" in " ".join(terminal_of(told).split())
 
 
 def test_a_conf_file_says_above_each_line_what_it_is_worth(view: TuneView) -> None:
@@ -190,7 +115,7 @@ def test_a_conf_file_says_above_each_line_what_it_is_worth(view: TuneView) -> No
 
 
 def test_every_form_has_lines_limits_race_and_crashes(view: TuneView) -> None:
-    page, shown = to_html(view), _terminal(view)
+    page, shown = to_html(view), terminal_of(view)
     for word in ("Lines", "Never in the space", "Predictions held to crashes", "max_wal_size = 16GB"):
         assert word in page
         assert word in shown
@@ -282,11 +207,11 @@ def _words(facts: TuningFacts, view: TuneView) -> str:
     asked = replace(
         view.asked, runs=tuple("run" for _ in facts.steps), seconds=tuple(20.0 for _ in facts.steps)
     )
-    return " ".join(_terminal(tune_view(facts, view.answer, asked, platform("conf"))).split())
+    return " ".join(terminal_of(tune_view(facts, view.answer, asked, platform("conf"))).split())
 
 
 def test_where_nothing_does_anything_the_defaults_are_best(own_judge: RecordedJudge) -> None:
-    facts = _facts(own_judge, is_flat=True)
+    facts = facts_of(own_judge, is_flat=True)
     found = answer(facts, own_judge, own_judge)
     shown = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert found.conf == DEFAULT
@@ -298,7 +223,7 @@ def test_where_nothing_does_anything_the_defaults_are_best(own_judge: RecordedJu
 def test_time_that_is_left_is_explained_only_where_the_search_ended_by_itself(
     own_judge: RecordedJudge,
 ) -> None:
-    facts = replace(_facts(own_judge, is_flat=True), spent_s=300.0)
+    facts = replace(facts_of(own_judge, is_flat=True), spent_s=300.0)
     found = answer(facts, own_judge, own_judge)
 
     def is_explained(facts: TuningFacts, winner: Candidate) -> bool:
@@ -437,7 +362,7 @@ def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneVie
     assert "On elm IT IS WORSE" not in said
     assert "Even with the defaults, these stand apart from the other hosts: oak." in said
     assert "On elm, killed " in said
-    for text in (to_html(told), _terminal(told)):
+    for text in (to_html(told), terminal_of(told)):
         assert "oak (apart)" in text
     data = json.loads(to_json(told))
     assert_valid("tune", data)

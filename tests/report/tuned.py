@@ -1,12 +1,20 @@
-"""What the page of a made tuning is told besides its facts and its answer."""
+"""A made tuning, and what its page is told besides its facts and its answer."""
 
 from __future__ import annotations
 
-from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE
+from io import StringIO
+
+from rich.console import Console
+
+from bench.tune.table import tuned
+from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE, flat, peaked, plan_of, synthetic
 from walproof.advise.tune.crashes import CrashCheck
+from walproof.advise.tune.judge import RecordedJudge
 from walproof.advise.tune.space import NotMoved
-from walproof.facts.tuning import Limit, TuningFacts
-from walproof.report.tune.view import TuningContext
+from walproof.analysis.tuning.search import TuneSearch
+from walproof.facts.tuning import Candidate, Limit, TuningFacts
+from walproof.report.tune.terminal import print_tuning
+from walproof.report.tune.view import TuneView, TuningContext
 from walproof.settings.change import Before
 
 FACTORS = (COMPRESSION, SIZE, DELAY)
@@ -32,3 +40,22 @@ def asked_of(facts: TuningFacts) -> TuningContext:
         at=1_795_000_000.0,
         command="walproof tune --load shop.toml",
     )  # fmt: skip
+
+
+def facts_of(own_judge: RecordedJudge, *, is_flat: bool, own: Candidate | None = None) -> TuningFacts:
+    """The end of a tuning of FACTORS, which gain as `peaked` says, or nothing at all."""
+
+    def log(values: object) -> float:
+        return peaked({"checkpoint_completion_target": "0.9", **values})  # type: ignore[dict-item]
+
+    table = synthetic(FACTORS, flat if is_flat else log, noise=0.01)
+    plan = plan_of(FACTORS, trials=150, seed=3, own=own)
+    *_, last = tuned(table, plan, TuneSearch(own_judge))
+    return last
+
+
+def terminal_of(view: TuneView) -> str:
+    """What the terminal shows, 100 columns wide."""
+    console = Console(width=100, record=True, file=StringIO())
+    print_tuning(view, console)
+    return console.export_text()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walproof.facts.transactions import PreparedTransaction, SynchronousWait
+from walproof.facts.transactions import STALLED_S, PreparedTransaction, SynchronousWait
 from walproof.sentences import say_count, say_list
 from walproof.sqltext import visible
 from walproof.units import format_duration
@@ -61,7 +61,7 @@ def who_waits(seen: SynchronousWait) -> tuple[str, ...]:
     if seen.is_stalled:
         verb = "has" if seen.stalled == 1 else "have"
         told.append(
-            f"{seen.stalled} of them {verb} waited for 10 s or longer, one for "
+            f"{seen.stalled} of them {verb} waited for {STALLED_S:g} s or longer, one for "
             f"{format_duration(seen.stalled_s)} at least"
         )
     return tuple(told)

@@ -19,6 +19,7 @@ The stream is not ended where that would be a nuisance (`may_rest`). It is read 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -75,9 +76,8 @@ class BurstStream:
         """
         self._parameters = parameters
         self._slots = self._slot = slot
-        self._rests = rests
-        self._rests_from_s = 0.0
-        """Until then the stream goes on without rests, because there was no other session."""
+        self._rests_from_s = 0.0 if rests else math.inf
+        """Until then the stream goes on without rests: they are a nuisance, or there was no other session."""
         self._timeout_s = timeout_s
         self._most_s = min(_REST_S, timeout_s * _SHARE_OF_PATIENCE)
         self._system: int | None = None
@@ -151,7 +151,7 @@ class BurstStream:
 
     @property
     def _may_rest(self) -> bool:
-        return self._rests and time.monotonic() >= self._rests_from_s
+        return time.monotonic() >= self._rests_from_s
 
     def _next(self, patience_s: float) -> WalData | Keepalive | Halted | None:
         if self._may_rest:
@@ -198,8 +198,8 @@ class BurstStream:
         try:
             fresh = self._open(name, {**self._parameters, "connect_timeout": f"{max(1, round(connect_s))}"})
         except ProbeError:
-            self._rests = self._starts < SESSION_STARTS + _TRIES
-            self._rests_from_s = time.monotonic() + _TRY_AGAIN_S
+            is_tried_again = self._starts < SESSION_STARTS + _TRIES
+            self._rests_from_s = time.monotonic() + _TRY_AGAIN_S if is_tried_again else math.inf
             return
         self._retiring, self.session, self._slot = self.session, fresh, name
         self._count, self._starts, self._is_owed = self._count + 1, 0, True

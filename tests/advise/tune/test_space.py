@@ -51,6 +51,24 @@ def test_every_choice_is_a_value_of_the_version_and_the_default_is_among_them(ve
         assert len(set(normal)) == len(normal)
 
 
+@pytest.mark.parametrize(
+    ("promises", "name", "value", "is_too_large"),
+    [
+        (SAFE, "shared_buffers", "7TB", True),
+        (replace(SAFE, memory_bytes=1 << 30), "shared_buffers", "7TB", False),
+        (SAFE, "max_wal_size", "500TB", True),
+        (replace(SAFE, wal_disk_bytes=2 << 30), "max_wal_size", "500TB", False),
+        (SAFE, "fsync", "off", False),
+        (SAFE, "shared_buffers", "128MB", False),
+    ],
+)
+def test_a_line_that_only_this_machine_cannot_try_is_told_from_one_that_breaks_a_promise(
+    promises: Promises, name: str, value: str, is_too_large: bool
+) -> None:
+    bounds = Bounds(180000, MACHINE, promises, 20, lambda *_: True, {})
+    assert bounds.is_too_large_here(name, value) is is_too_large
+
+
 def test_nothing_may_be_lost_so_nothing_that_loses_is_there() -> None:
     space = _space()
     assert {"synchronous_commit", "fsync", "full_page_writes", "wal_writer_delay"}.isdisjoint(_choices(space))

@@ -65,7 +65,7 @@ def _fine(own: list[ServerSlot], held: list[ServerSlot], *, is_limited: bool) ->
     if len(own) > len(unused):
         told.append(f"{say_count(len(own) - len(unused), 'slot')}, each in use{limited}")
     if unused:
-        told.append(f"{say_count(len(unused), 'slot')} not in use here, no more held than max_wal_size")
+        told.append(f"{say_count(len(unused), 'slot')} not in use here, with no more WAL than max_wal_size")
     if len(held) > len(own):
         told.append(f"{say_count(len(held) - len(own), 'slot')} in step with the primary, for a failover")
     return "; ".join(told) + "."

@@ -47,13 +47,14 @@ def synchronous_commit(case: ServerCase) -> Found | None:
 def _hanging(seen: SynchronousWait) -> Advice:
     """They are missing, or they are connected and do not confirm."""
     is_late = seen.is_short is not True
-    title = (
-        "Let the standbys that commits wait for confirm again"
+    title, unless, resumed = (
+        ("Let the standbys that commits wait for confirm again", "they cannot confirm", "they confirm")
         if is_late
-        else ("Connect the standbys that commits wait for")
-    )
-    unless = "they cannot confirm" if is_late else "no standby can be connected"
-    resumed = f"-- once {'they confirm' if is_late else 'a standby is connected'} again:"
+        else (
+            "Connect the standbys that commits wait for", "no standby can be connected",
+            "a standby is connected",
+        )
+    )  # fmt: skip
     return Advice(
         _RULE,
         Weight.DANGER,
@@ -64,7 +65,7 @@ def _hanging(seen: SynchronousWait) -> Advice:
             f"-- if {unless} now, so that those who wait go on (a failover then loses commits):",
             f"-- ({MANAGED})",
             *UNDOING,
-            resumed,
+            f"-- once {resumed} again:",
             *RESUMING,
         ),
         costs=("With an empty list a failover loses the commits that no standby has.", CANCELLED),

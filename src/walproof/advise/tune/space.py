@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
-from walproof.analysis.server_limits import WalKeepers
+from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.tuning.space import number_of
 from walproof.errors import SettingError
 from walproof.facts.tuning import Factor, Limit, Promises, Scale
@@ -21,8 +21,7 @@ from walproof.units import format_bytes
 
 def usable_wal_bytes(promises: Promises) -> int | None:
     """The most that pg_wal and max_wal_size may take of the promised room; None where none is promised."""
-    room = promises.wal_disk_bytes
-    return None if room is None else WalKeepers().usable_bytes(room)
+    return ServerLimits(wal_disk_bytes=promises.wal_disk_bytes).usable_wal_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,100 @@
+"""A tuning that was asked with the user's own configuration: what its report says and prints of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.advise.tune.recorded import NOTHING, judge
+from tests.report.tuned import asked_of, facts_of, terminal_of
+from tests.schemas import assert_valid
+from walproof.advise.tune.answer import answer
+from walproof.advise.tune.judge import RecordedJudge
+from walproof.analysis.interval import Interval
+from walproof.facts.tuning import Candidate, Limit, RuledOut
+from walproof.platforms.registry import platform
+from walproof.report.tune.json import to_json
+from walproof.report.tune.view import tune_view
+from walproof.settings.change import Before
+
+
+@pytest.fixture(scope="module")
+def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
+    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
+
+
+def test_the_users_own_configuration_stands_beside_the_answer(own_judge: RecordedJudge) -> None:
+    own = Candidate.of({"max_wal_size": "4GB"})
+    facts = facts_of(own_judge, is_flat=False, own=own)
+    found = answer(facts, own_judge, own_judge)
+    view = tune_view(facts, found, asked_of(facts), platform("conf"))
+    said = " ".join(view.summary)
+    assert "Compared with your own configuration: 1." in said
+    assert "your own" in terminal_of(view)
+    data = json.loads(to_json(view))
+    assert_valid("tune", data)
+    assert data["to_own"]["low"] > 1
+    assert data["own_prediction"]["pg_wal_bytes"] > 0
+    strict = replace(facts.plan, promises=replace(facts.plan.promises, wal_disk_bytes=1 << 30))
+    broken = (RuledOut(Limit.WAL_DISK, "4 GB", "1 GB"),)
+    view = tune_view(
+        replace(facts, plan=strict), replace(found, own_broken=broken), asked_of(facts), platform("conf")
+    )
+    assert "Your own configuration would not keep it (WAL disk: 4 GB), and was not run." in view.summary
+
+
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_own_lines_that_nothing_was_measured_with_are_taken_out(
+    own_judge: RecordedJudge, is_flat: bool
+) -> None:
+    """The defaults, where they are best, are not what a server with the user's lines has either."""
+    own = Candidate.of({"max_wal_size": "4GB"})
+    facts = facts_of(own_judge, is_flat=is_flat, own=own)
+    asked = replace(
+        asked_of(facts),
+        before={
+            "max_wal_size": Before("4GB", False, False),
+            "wal_buffers": Before("64MB", False, True),
+        },
+        replaced={"max_wal_size": "1GB", "wal_buffers": "-1"},
+    )
+    found = answer(facts, own_judge, own_judge)
+    view = tune_view(facts, found, asked, platform("alter-system"))
+    assert view.pasted.lines is not None
+    size = "1GB" if is_flat else "16GB"
+    for line in ("wal_buffers = '-1'", f"max_wal_size = '{size}'"):
+        assert f"ALTER SYSTEM SET {line};" in view.pasted.lines.apply
+        assert line in view.conf_text
+    assert "ALTER SYSTEM SET wal_buffers = '64MB';" in view.pasted.lines.undo
+    assert "ALTER SYSTEM RESET max_wal_size;" in view.pasted.lines.undo
+    measured = "the defaults were" if is_flat else "what is advised was"
+    assert f"wal_buffers, without which {measured} measured." in " ".join(view.pasted.lines.notes)
+    said = " ".join(view.summary)
+    assert ("Your own configuration was tried, and was not shown" in said) == is_flat
+    # A line in a file does nothing where ALTER SYSTEM has set it.
+    told = tune_view(facts, found, asked, platform("conf"))
+    assert [refusal.change.name for refusal in told.pasted.refusals] == ["wal_buffers"]
+    assert "wal_buffers = '-1'" not in told.conf_text
+    assert "wal_buffers = -1 is left out: ALTER SYSTEM has set it" in told.conf_text
+    assert "wal_buffers = -1 is left out" in " ".join(terminal_of(told).split())
+
+
+def test_own_lines_stay_where_nothing_is_known_against_them(own_judge: RecordedJudge) -> None:
+    """The defaults are the best of what was tried, and the user's own configuration was not, or is better."""
+    own = Candidate.of({"max_wal_size": "4GB"})
+    facts = facts_of(own_judge, is_flat=True, own=own)
+    asked = replace(asked_of(facts), replaced={"max_wal_size": "1GB"})
+    found = answer(facts, own_judge, own_judge)
+    other = replace(facts, plan=replace(facts.plan, own=Candidate.of({"wal_buffers": "64MB"})))
+    untried = tune_view(other, found, asked, platform("conf"))
+    assert untried.pasted.lines is None
+    slower = replace(found.outcome, to_own=0.8, to_own_interval=Interval(0.75, 0.85, 0.95, "t"))
+    better = tune_view(facts, replace(found, outcome=slower), asked, platform("conf"))
+    assert better.pasted.lines is None
+    # What breaks a promise is taken out, whatever it gives.
+    broken = replace(found, own_broken=(RuledOut(Limit.WAL_DISK, "4 GB", "1 GB"),))
+    told = tune_view(other, broken, asked, platform("conf"))
+    assert told.pasted.lines is not None
+    assert "max_wal_size = '1GB'" in told.pasted.lines.apply
