@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.ship import schemas
@@ -23,6 +24,11 @@ TARGET = ROOT / "build" / "reference"
 SETTINGS = ROOT / "src" / "walproof" / "settings"
 STRUCTURES = (run.Run, run.Trial, effect.Effect, finding.Finding)
 """Of what --json prints: what the keys of an object are is declared in these."""
+_LARGER = {
+    "B": (1024, "kB"), "kB": (1024, "MB"), "MB": (1024, "GB"),
+    "ms": (1000, "s"), "s": (60, "min"), "min": (60, "h"), "h": (24, "d"),
+}  # fmt: skip
+"""The next larger unit of a unit, and how many of it make one (guc.c: memory_unit_conversion_table)."""
 
 
 def commands_page(tree: Iterable[Command]) -> str:
@@ -45,12 +51,15 @@ def _row(entry: Entry) -> tuple[str, str]:
 def settings_page() -> str:
     """Return the page of settings of the write path: in which versions they are, and what they risk."""
     risks = list(_rows("durability.csv"))
-    known = {row["name"]: row for row in _rows("catalogue.csv")}
+    known: dict[str, list[dict[str, str]]] = {}
+    for row in _rows("catalogue.csv"):
+        known.setdefault(row["name"], []).append(row)
     lines = [
+        "---\nhide:\n  - toc\n---",
         "# Settings",
         "",
         "The settings of which walproof knows a risk or a cost.",
-        "Names, versions and defaults were read from servers.",
+        "Names, versions and defaults were read from servers; defaults are those before initdb.",
         "The class is that of the values beside it; `none` loses nothing that was acknowledged.",
         "",
     ]
@@ -59,7 +68,7 @@ def settings_page() -> str:
         (
             (
                 f"[`{risk['name']}`]({risk['doc']})" if risk["doc"] else f"`{risk['name']}`",
-                *_versions(known.get(risk["name"], {})),
+                *_versions(known.get(risk["name"], [])),
                 " ".join(
                     filter(
                         None, (risk["durability_class"], risk["risky_values"] and f"({risk['risky_values']})")
@@ -74,11 +83,42 @@ def settings_page() -> str:
     return "\n".join(lines)
 
 
-def _versions(row: Mapping[str, str]) -> tuple[str, str, str]:
-    if not row:
+def _versions(rows: Sequence[Mapping[str, str]]) -> tuple[str, str, str]:
+    """Return the versions that have a setting, its default and who changes it.
+
+    A setting has a row for each stretch of versions in which its definition is the same; what differs between
+    them is shown with the first version that has it.
+    """
+    if not rows:
         return "-", "-", "-"
-    default = f"{row['boot']} {row['unit']}".strip()
-    return f"{row['since']} to {row['until']}", f"`{default}`" if default else "-", row["context"]
+    versions = f"{rows[0]['since']} to {rows[-1]['until']}"
+    return versions, _by_version(rows, _default), _by_version(rows, lambda row: row["context"])
+
+
+def _by_version(rows: Sequence[Mapping[str, str]], cell: Callable[[Mapping[str, str]], str]) -> str:
+    shown = [cell(rows[0])]
+    last = shown[0]
+    for row in rows[1:]:
+        text = cell(row)
+        if text != last:
+            shown.append(f"from {row['since']} {text}")
+        last = text
+    return "; ".join(shown)
+
+
+def _default(row: Mapping[str, str]) -> str:
+    """Return a default as SHOW prints it: 16384 of 8kB is 128MB; -1 has no unit."""
+    boot = row["boot"]
+    if not boot:
+        return "-"
+    unit = re.fullmatch(r"(\d*)([A-Za-z]+)", row["unit"])
+    if unit is None or row["vartype"] != "integer" or int(boot) <= 0:
+        return f"`{boot}`"
+    number, word = int(boot) * int(unit[1] or 1), unit[2]
+    while word in _LARGER and number % _LARGER[word][0] == 0:
+        step, word = _LARGER[word]
+        number //= step
+    return f"`{number}{word}`"
 
 
 def json_page() -> str:

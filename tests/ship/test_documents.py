@@ -54,7 +54,9 @@ def test_the_site_has_every_page_in_its_navigation() -> None:
         re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     )
     generated = {f"reference/{name}" for name in reference.pages()}
-    assert told == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} | generated
+    beside_readme = {"security.md", "changelog.md"}
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert told == pages | generated | beside_readme
 
 
 def _complaints(line: str) -> Iterator[str]:
@@ -113,6 +115,15 @@ def test_the_reference_has_every_command_and_setting() -> None:
     for name in ("fsync", "synchronous_commit", "wal_compression"):
         assert f"[`{name}`](" in pages["settings.md"]
     assert "## Trial" in pages["json.md"]
+
+
+def test_a_setting_has_its_versions_and_the_defaults_of_each() -> None:
+    rows = dict(re.findall(r"^\| \[?`(\w+)`[^|]*\| (.*)$", reference.settings_page(), re.MULTILINE))
+    assert rows["wal_compression"].startswith("13 to 19 | `off` | superuser |")
+    assert rows["checkpoint_completion_target"].startswith("13 to 19 | `0.5`; from 14 `0.9` |")
+    assert rows["max_wal_size"].startswith("13 to 19 | `1GB` |")
+    assert rows["wal_buffers"].startswith("13 to 19 | `-1` |")
+    assert rows["checkpoint_timeout"].startswith("13 to 19 | `5min` |")
 
 
 def test_the_readme_is_short() -> None:
