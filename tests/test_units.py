@@ -89,6 +89,9 @@ def test_sizes_are_shown_with_three_digits(count: int, text: str) -> None:
         (3599.9, "60 min 00 s"),
         (5e-6, "5 us"),
         (-2, "-2 s"),
+        (0.9996, "1 s"),
+        (0.9994, "999 ms"),
+        (0.0009996, "1 ms"),
     ],
 )
 def test_durations_are_shown_for_people(seconds: float, text: str) -> None:

@@ -88,8 +88,19 @@ def format_bytes(count: float) -> str:
     return f"{value:.{digits}f} {unit}"
 
 
+def format_number(value: float) -> str:
+    """Three significant digits, all digits before the point, never an exponent above 1: ``3525``, ``85.8``,
+    ``0.0712``.
+    """
+    if value == 0 or abs(value) >= 99.95:
+        return f"{value:.0f}"
+    if abs(value) < 0.001:
+        return f"{value:.2g}"
+    return f"{value:#.3g}".rstrip(".")
+
+
 def format_duration(seconds: float) -> str:
-    """``1.43 ms``, ``12.0 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    """``1.43 ms``, ``12 s``, ``3 min 20 s``, ``2 h 05 min``: in seconds and below three digits at most."""
     if seconds < 0:
         return "-" + format_duration(-seconds)
     if seconds >= 3600:
@@ -99,7 +110,7 @@ def format_duration(seconds: float) -> str:
         whole = round(seconds)
         return f"{whole // 60} min {whole % 60:02d} s"
     for factor, unit in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= factor:
+        if seconds >= 0.9995 * factor:  # 0.9996 s is 1 s in three digits
             return f"{seconds / factor:.3g} {unit}"
     return f"{seconds * 1e6:.3g} us"
 

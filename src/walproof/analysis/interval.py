@@ -1,4 +1,4 @@
-"""How sure is a mean? Intervals for few values: Student's t, and a bootstrap as a second opinion.
+"""How sure is a mean? Intervals for few values, by Student's t.
 
 Knows numbers only. Log ratios go in, and ``Interval.exp`` brings the result back to ratios.
 Quantiles come from scipy.special, which loads in a tenth of the time of scipy.stats.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 
 LEVEL = 0.95
 """Default level of intervals."""
@@ -23,7 +23,7 @@ class Interval:
     high: float
     level: float
     method: str
-    """``t`` or ``bootstrap``."""
+    """``t``: Student's."""
 
     def contains(self, value: float) -> bool:
         """Whether the value lies in the interval, ends included."""
@@ -81,37 +81,3 @@ def mean_p_value(values: Sequence[float]) -> float | None:
     if error == 0:
         return 1.0 if mean == 0 else 0.0
     return t_p_value(mean / error, len(values) - 1)
-
-
-def bootstrap_interval(
-    values: Sequence[float], level: float = LEVEL, *, seed: int = 0, resamples: int = 4000
-) -> Interval | None:
-    """BCa bootstrap interval of the mean; None for fewer than two values.
-
-    It assumes no shape, and pays for that with too narrow intervals below about ten values (measured in
-    the tests): the t interval is what conclusions rest on. Bias correction and acceleration as in Efron
-    and Tibshirani, "An Introduction to the Bootstrap", section 14.3. The same seed gives the same interval.
-    """
-    if len(values) < 2:
-        return None
-    import numpy as np
-
-    data = np.asarray(values, dtype=float)
-    mean = float(data.mean())
-    if np.ptp(data) == 0:
-        return Interval(mean, mean, level, "bootstrap")
-    draws = np.random.default_rng(seed).integers(0, len(data), size=(resamples, len(data)))
-    means = np.sort(data[draws].mean(axis=1))
-    normal = NormalDist()
-    # Half of the ties count as below; the clamp keeps the normal quantile finite.
-    below = (np.count_nonzero(means < mean) + np.count_nonzero(means <= mean)) / (2 * resamples)
-    bias = normal.inv_cdf(min(max(below, 1 / resamples), 1 - 1 / resamples))
-    # The jackknife's values of a mean are linear in the data, so the acceleration is a skewness.
-    centred = data - mean
-    acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5))
-
-    def end(probability: float) -> float:
-        shifted = bias + normal.inv_cdf(probability)
-        return float(np.quantile(means, normal.cdf(bias + shifted / (1 - acceleration * shifted))))
-
-    return Interval(end(0.5 - level / 2), end(0.5 + level / 2), level, "bootstrap")

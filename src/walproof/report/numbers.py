@@ -7,20 +7,14 @@ from collections.abc import Callable, Mapping
 from walproof.advise.wording import say_percent, say_ratio
 from walproof.analysis.interval import Interval
 from walproof.facts.metrics import Shown, metric
-from walproof.units import format_bytes
+from walproof.units import format_bytes, format_number
 
 UNKNOWN = "-"
 
 
 def number(value: float | None) -> str:
     """Three significant digits, all digits before the point: ``3525``, ``85.8``, ``0.0712``."""
-    if value is None:
-        return UNKNOWN
-    if value == 0 or abs(value) >= 99.95:
-        return f"{value:.0f}"
-    if abs(value) < 0.001:
-        return f"{value:.2g}"
-    return f"{value:#.3g}".rstrip(".")
+    return UNKNOWN if value is None else format_number(value)
 
 
 def size(count: float | None) -> str:

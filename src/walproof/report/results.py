@@ -17,7 +17,7 @@ from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.kinds.power_cuts.tables import SURVIVAL_NOTE, say_survival
 from walproof.report.kinds.throughput.waits import CPU
-from walproof.report.numbers import UNKNOWN, number, percent, ratio
+from walproof.report.numbers import UNKNOWN, number, p_value, percent, ratio
 from walproof.report.published import published_columns, say_source
 from walproof.report.slices import design_of
 from walproof.report.variants import VARIANT_COLUMNS, variant_cells, variant_table
@@ -349,7 +349,7 @@ def factor_tables(cells: Cells, analysis: Analysis) -> list[Block]:
                     )
                 ),
                 TableCell(ratio(term.ratio, term.interval)),
-                TableCell("-" if term.p_holm is None else f"{term.p_holm:.2g}"),
+                TableCell(p_value(term.p_holm)),
                 TableCell(", ".join(term.aliases) or "nothing"),
             )
             for term in model.terms

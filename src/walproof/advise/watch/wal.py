@@ -11,7 +11,7 @@ from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.disk import Holder, HolderKind
 from walproof.facts.watch import WatchedSlot, WatchLook
 from walproof.sqltext import literal
-from walproof.units import format_bytes, format_duration
+from walproof.units import format_bytes, format_duration, format_number
 
 STILL_S = 20.0
 """An archiver that has segments waiting and finishes none for so long is stuck."""
@@ -277,4 +277,4 @@ def _sized(count: int | None) -> str:
 
 
 def _a_minute(per_s: float | None) -> str:
-    return "-" if per_s is None else f"{per_s * 60:.3g}"
+    return "-" if per_s is None else format_number(per_s * 60)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from walproof.advise.wording import say_percent
 from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
 from walproof.advise.workload.parameters import Part, ReadStatement, read_statement
 from walproof.advise.workload.schema import Schema, schema_sql
@@ -139,7 +140,7 @@ def _schema(name: str, members: Sequence[Member], tables: Sequence[MadeTable], s
         for member in members
         if member.read.target is not None and member.read.verb == "delete"
     )
-    rows = "all rows" if share >= 1 else f"{100 * share:.3g} % of the rows"
+    rows = "all rows" if share >= 1 else f"{say_percent(share)} of the rows"
     head = f"-- Tables of the load {name}: {rows}, with invented values."
     return schema_sql(tables, deleted, head)
 
@@ -276,7 +277,7 @@ def _notes(
     if share < 1:
         size = format_bytes(share * sum(table.size_bytes for table in used))
         yield (
-            f"Tables have {100 * share:.2g} % of their rows (about {size}), and shared_buffers in {FILE} is "
+            f"Tables have {say_percent(share)} of their rows (about {size}), and shared_buffers in {FILE} is "
             "smaller in proportion."
         )
     yield from _emptied(made)

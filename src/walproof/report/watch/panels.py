@@ -14,7 +14,7 @@ from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.standbys import STALE_S, unpaired
 from walproof.facts.watch import CrashClock, Span, StreamPhase
 from walproof.report.watch.view import ServerView
-from walproof.units import format_bytes, format_duration
+from walproof.units import format_bytes, format_duration, format_number
 
 _FAR_S = 30 * 86400.0
 """A disk that fills later than that does not fill, as far as rates of a minute can tell."""
@@ -153,8 +153,10 @@ def _archive_rates(state: ArchiveState, seen_s: float) -> str:
     if made * seen_s < 1 and not archived:
         return f"less than one segment of WAL in {over}"
     if _is_settled(seen_s):
-        return f"{made * 60:.3g}/min made, {archived * 60:.3g}/min archived, over {over}"
-    return f"{made * seen_s:.2g} made, {archived * seen_s:.2g} archived in {over}, too short for a rate"
+        rates = f"{format_number(made * 60)}/min made, {format_number(archived * 60)}/min archived"
+        return f"{rates}, over {over}"
+    counts = f"{format_number(made * seen_s)} made, {format_number(archived * seen_s)} archived"
+    return f"{counts} in {over}, too short for a rate"
 
 
 def _is_settled(seen_s: float) -> bool:

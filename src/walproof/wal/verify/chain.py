@@ -38,7 +38,6 @@ class SegmentRun:
     timeline: int
     start: Lsn
     end: Lsn
-    first_number: int
     last_number: int
     last_record: Lsn | None = None
     ending: Ending = field(default_factory=lambda: Ending("newest segment", "there is no newer segment"))
@@ -178,7 +177,7 @@ class _Builder:
             self._chains.problems += gap(self._reading, owner, max(older) + 1, first - 1, self._backups)
         elif first in self._own and (edge := self._edge(before)) is not None:
             start = self._reading.start_of(first)
-            self._run = SegmentRun(self._timeline, start, start, first, first, follows_parent=True)
+            self._run = SegmentRun(self._timeline, start, start, first, follows_parent=True)
             self._run.last_record, self._run.carry, self._run.unread_segments = edge
         return first
 
@@ -251,7 +250,7 @@ class _Builder:
         return stretch.start if segment.facts.head != "rest" else (stretch.first or stretch.end)
 
     def _open(self, start: Lsn, number: int) -> SegmentRun:
-        self._run = SegmentRun(self._timeline, start, start, number, number)
+        self._run = SegmentRun(self._timeline, start, start, number)
         return self._run
 
     def _extend(self, stretch: Stretch, number: int) -> None:

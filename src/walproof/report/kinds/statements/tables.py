@@ -20,7 +20,7 @@ from walproof.report.blocks import (
     without_empty_columns,
 )
 from walproof.report.cells import Cells
-from walproof.report.numbers import UNKNOWN, percent, ratio, whole
+from walproof.report.numbers import UNKNOWN, number, percent, ratio, whole
 from walproof.report.published import say_source
 from walproof.report.variants import VARIANT_COLUMNS, variant_cells
 
@@ -121,7 +121,7 @@ def _levels(cells: Cells) -> list[Block]:
             shares = [
                 UNKNOWN
                 if values[name] is None or not reference
-                else f"{(values[name] or 0) / reference:.3g}x"
+                else f"{number((values[name] or 0) / reference)}x"
                 for name in others
             ]
             rows.append(text_cells([label, *(whole(value) for value in values.values()), *shares]))
@@ -254,11 +254,11 @@ def _rmgrs(cells: Cells) -> list[Block]:
         for variant in cells.variants():
             per_trial: dict[str, list[float]] = {}
             trials = cells.finished(Cell(install, workload, variant.name))
-            for number, trial in enumerate(trials):
+            for place, trial in enumerate(trials):
                 for name, value in trial.metrics.items():
                     if name.startswith("wal_operation_bytes."):
                         rmgr = name.rsplit("|", 1)[1].split("/")[0]
-                        per_trial.setdefault(rmgr, [0.0] * len(trials))[number] += value
+                        per_trial.setdefault(rmgr, [0.0] * len(trials))[place] += value
             for rmgr, values in per_trial.items():
                 sums.setdefault(rmgr, {})[variant.name] = median(values)
         names = [variant.name for variant in cells.variants()]
@@ -302,7 +302,7 @@ def _published(cells: Cells) -> list[Block]:
                         TableCell(method),
                         TableCell(whole(value)),
                         TableCell(whole(here)),
-                        TableCell(UNKNOWN if here is None or not value else f"{here / value:.3g}x"),
+                        TableCell(UNKNOWN if here is None or not value else f"{number(here / value)}x"),
                     )
                 )
         blocks.append(
