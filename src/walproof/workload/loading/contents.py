@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from walproof.workload.loading.table import Session
+from walproof.workload.loading.table import LoadedTable, Session
 
 _SUM = "coalesce(sum(('x' || substr(md5({text}), 1, 15))::bit(60)::bigint), 0)::text"
 
@@ -24,6 +24,15 @@ def contents_of(session: Session, table: str, columns: Sequence[str]) -> Content
     row = session.execute(f"SELECT count(*), {text} FROM {table}".encode()).fetchone()
     assert row is not None
     return Contents(int(row[0]), str(row[1]))
+
+
+def reading_count(table: LoadedTable) -> str:
+    """SQL that counts the table's rows, each of which the server has to read with all of its values.
+
+    The value that is counted is never NULL, whatever the columns are called and hold. With ctid in it no index
+    alone can answer.
+    """
+    return f"SELECT count(pg_column_size(ROW(ctid, {table.column_list}))) FROM {table.name}"
 
 
 def column_checksums(session: Session, table: str) -> dict[str, str]:

@@ -26,7 +26,7 @@ from walproof.probe.registry import PROBES
 from walproof.probe.size import SizeProbe
 from walproof.units import Lsn
 from walproof.workload.loading.client import Order
-from walproof.workload.loading.contents import contents_of, rows_elsewhere
+from walproof.workload.loading.contents import contents_of, reading_count, rows_elsewhere
 from walproof.workload.loading.feeds import READY_BYTES
 from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.owner import loader_conninfo
@@ -93,7 +93,7 @@ class TableLoad:
                             _run(session, about.after)
                     superuser.execute("CHECKPOINT")
                     with clock.phase("first_read"):
-                        _run(session, [f"SELECT count(*) FROM {table.name} t WHERE NOT t IS NULL"])
+                        _run(session, [reading_count(table)])
                     with clock.phase("vacuum"):
                         _run(session, [f"VACUUM (ANALYZE) {table.name}"])
                 finally:
@@ -160,8 +160,7 @@ class TableLoad:
         loader = loader_conninfo(cluster.conninfo, as_superuser=self._load.ddl_as_superuser)
         with cluster.connect(loader) as session:
             left = read_table(session, self._load.table)
-            there = session.execute(f"SELECT count(*) FROM {table.name} t WHERE NOT t IS NULL".encode())
-            row = there.fetchone()
+            row = session.execute(reading_count(table).encode()).fetchone()
             assert row is not None
             return int(str(row[0])) - self._prepared.filled, len(_parts(table) - _parts(left))
 

@@ -1,0 +1,35 @@
+"""Loads of tables whose columns have names that SQL or a driver may take for something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workload.loading.cluster import connect, load_plan, loaded_cluster
+from walproof.facts import Install, Load, LoadMethod
+from walproof.lab.kinds.loading.table_load import TableLoad
+from walproof.postgres.workspace import Workspace
+from walproof.workload.loading.table import read_table
+
+pytestmark = pytest.mark.live
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [("id int, t int", "id,t\n1,\n2,5\n3,\n"), ("a int, b int", "a,b\n1,2\n,\n,\n")],
+    ids=["a column t", "rows of NULL"],
+)
+def test_every_row_that_is_there_is_counted(
+    embedded: Install, workspace: Workspace, tmp_path: Path, columns: str, text: str
+) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(text)
+    plan = load_plan(embedded, f"CREATE TABLE d ({columns})", "d", [{"name": "copy"}], 3, file=str(file))
+    settings = {"autovacuum": "off"}
+    with loaded_cluster(plan, embedded, workspace, settings) as (cluster, prepared):
+        load = TableLoad(cluster, prepared, plan.kind_as(Load), LoadMethod())
+        load.measure(())
+        with connect(cluster) as session:
+            table = read_table(session, "d")
+        assert load.left_in(cluster, table) == (3, 0)
