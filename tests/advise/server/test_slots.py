@@ -63,7 +63,7 @@ def test_a_limit_of_all_of_the_room_is_none(wal_disk: str | None, is_limited: bo
     )
     (change,) = answer.changes
     # More than max_wal_size, 8 GB, since a checkpoint takes what lies beyond the limit.
-    assert parse_bytes(change.value) == 16 << 30
+    assert change.value == "17GB"
 
 
 @pytest.mark.parametrize("wal_disk", ["100MB", "120MB"])
@@ -178,3 +178,18 @@ def test_the_advised_max_wal_size_counts() -> None:
     assert KEPT_MB << 20 < parse_bytes(change.value) <= 5 << 30
     cramped = _advice(_unlimited(_slot(kept_mb=4000), max_wal_size="200GB"), "10GB")
     assert any("Beside max_wal_size = 3GB as advised, 10.0 GB have no room" in s for s in cramped.evidence)
+
+
+@pytest.mark.parametrize(
+    ("status", "kept_mb", "wal_disk", "least_mb"),
+    [("unreserved", 11_000, "22400MB", 11_000), ("extended", 9_500, "21100MB", 9_500 + 1024)],
+)
+def test_a_large_limit_is_never_less_than_was_worked_out(
+    status: str, kept_mb: int, wal_disk: str, least_mb: int
+) -> None:
+    """It was rounded down to whole GB, which may be less than the slot holds."""
+    (change,) = _advice(_unlimited(_slot(status, kept_mb)), wal_disk).changes
+    assert least_mb << 20 <= parse_bytes(change.value) <= parse_bytes(wal_disk) // 2
+    (change,) = _advice(_unlimited(_slot(status, kept_mb)), "200GB").changes
+    assert parse_bytes(change.value) >= 2 * kept_mb << 20
+    assert change.value.endswith("GB")

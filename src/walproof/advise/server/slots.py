@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.checkpoints import advised_size_mb
+from walproof.advise.server.sizing import say_size
 from walproof.advise.slot_words import MANAGED, UNSYNCED_S, prevention, why_lost
 from walproof.facts.server import ServerSlot
 from walproof.sentences import say_count, say_list
@@ -83,7 +84,7 @@ def _leaving(
     An unreserved slot may return to reserved or extended (manual, pg_replication_slots.wal_status).
     """
     kept_mb = _kept_mb(leaving)
-    wanted_mb = 2 * kept_mb + _checkpoint_mb(case)
+    wanted_mb = _rounded_up(2 * kept_mb + _checkpoint_mb(case))
     room_mb = _room_mb(case)
     cap_mb = wanted_mb if room_mb is None else min(wanted_mb, room_mb)
     fits = cap_mb > kept_mb
@@ -98,7 +99,7 @@ def _leaving(
         Weight.DANGER,
         "Keep the WAL of a slot that is about to lose it, and let it catch up",
         (*evidence, *_also(lost, idle, stale)),
-        (Change("max_slot_wal_keep_size", _size(cap_mb)),) if fits else (),
+        (Change("max_slot_wal_keep_size", say_size(cap_mb)),) if fits else (),
         steps=(
             "-- start its standby or subscriber; run no CHECKPOINT before it has caught up",
             "SELECT slot_name, active, wal_status, safe_wal_size FROM pg_replication_slots;",
@@ -207,7 +208,7 @@ def _without_limit(
         if cap_mb is None:
             evidence.append(_why_no_cap(case, held))
         else:
-            changes = (Change("max_slot_wal_keep_size", _size(cap_mb)),)
+            changes = (Change("max_slot_wal_keep_size", say_size(cap_mb)),)
             costs = (_LOST_COST,)
     if idle:
         costs = ("A standby or subscriber whose slot was dropped has to be made again.", *costs)
@@ -244,17 +245,17 @@ def _cap_mb(case: ServerCase, held: Sequence[ServerSlot]) -> int | None:
     and so is one that holds a little less, after the WAL that is written until the checkpoint.
     """
     kept_mb = _kept_mb(held)
-    cap_mb = max(_LEAST_CAP_MB, 4 * kept_mb)
+    cap_mb = _rounded_up(max(_LEAST_CAP_MB, 4 * kept_mb))
     least_mb = max(_LEAST_ROOM_MB, kept_mb + _checkpoint_mb(case))
     room_mb = _room_mb(case)
     if room_mb is not None:
-        cap_mb = min(max(cap_mb, 2 * least_mb), room_mb)
+        cap_mb = min(max(cap_mb, _rounded_up(2 * least_mb)), room_mb)
     return None if cap_mb < least_mb else cap_mb
 
 
 def _why_no_cap(case: ServerCase, held: Sequence[ServerSlot]) -> str:
     advised = " as advised" if advised_size_mb(case) is not None else ""
-    size = f"max_wal_size = {_size(_checkpoint_mb(case))}{advised}"
+    size = f"max_wal_size = {say_size(_checkpoint_mb(case))}{advised}"
     most = max(held, key=lambda slot: slot.retained_bytes or 0)
     if case.limits.wal_disk_bytes is None:
         return (
@@ -288,8 +289,9 @@ def _kept_mb(held: Sequence[ServerSlot]) -> int:
     )
 
 
-def _size(mb: int) -> str:
-    return f"{mb >> 10}GB" if mb >= 10 << 10 or mb % 1024 == 0 else f"{mb}MB"
+def _rounded_up(mb: int) -> int:
+    """Large sizes in whole GB; up, because less could lose a slot."""
+    return -(-mb // 1024) * 1024 if mb >= 10 << 10 else mb
 
 
 def _drops(held: Sequence[ServerSlot]) -> tuple[str, ...]:
