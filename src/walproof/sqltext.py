@@ -126,6 +126,11 @@ def literal(text: str) -> str:
     return "E'" + visible(quoted.replace("\\", "\\\\")) + "'"
 
 
+def for_parameters(text: str) -> str:
+    """SQL that is run together with parameters: psycopg would take each ``%`` in it for a placeholder."""
+    return text.replace("%", "%%")
+
+
 def dollar_quoted(body: str) -> str:
     """The body in dollar quotes whose tag does not occur in it."""
     tag, number = "$$", 0

@@ -33,3 +33,20 @@ def test_every_row_that_is_there_is_counted(
         with connect(cluster) as session:
             table = read_table(session, "d")
         assert load.left_in(cluster, table) == (3, 0)
+
+
+def test_a_percent_sign_in_a_name_is_part_of_it(embedded: Install, workspace: Workspace) -> None:
+    """psycopg takes one for a placeholder where a statement has parameters."""
+    feeds = ("insert", "prepared insert", "pipeline", "executemany", "values", "unnest", "copy rows", "copy")
+    variants = [{"name": feed, "load": {"feed": feed}} for feed in feeds]
+    ddl = (
+        "CREATE TYPE \"%s\" AS ENUM ('a', 'b');"
+        'CREATE TABLE "100%" (id int PRIMARY KEY, "rate_%" int, "a%b" text, "%%" "%s")'
+    )
+    plan = load_plan(embedded, ddl, '"100%"', variants, 50)
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
+        for variant in plan.variants:
+            method = variant.conditions_as(LoadMethod)
+            TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
+            with connect(cluster) as session:
+                session.execute(b'TRUNCATE "100%"')

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from walproof.sqltext import for_parameters
+
 NATIVE = frozenset({
     "int2", "int4", "int8", "float4", "float8", "numeric", "bool", "text", "varchar", "bpchar", "date",
     "timestamp", "timestamptz", "uuid", "bytea",
@@ -41,9 +43,14 @@ class LoadTarget:
 
     def insert(self) -> bytes:
         """INSERT of one row of parameters."""
-        return f"INSERT INTO {self.table} ({self.column_list}) VALUES {self.placeholders(1)}".encode()
+        return f"{self.insert_into} VALUES {self.placeholders(1)}".encode()
+
+    @property
+    def insert_into(self) -> str:
+        """``INSERT INTO t (a, b, c)``, for a statement with parameters."""
+        return for_parameters(f"INSERT INTO {self.table} ({self.column_list})")
 
     def placeholders(self, rows: int) -> str:
         """``(%s::int8, %s::text), ...``: cast, so that the server never has to guess."""
-        row = "(" + ", ".join(f"%s::{kind}" for kind in self.types) + ")"
+        row = "(" + ", ".join(f"%s::{for_parameters(kind)}" for kind in self.types) + ")"
         return ", ".join([row] * rows)

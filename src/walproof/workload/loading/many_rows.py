@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from walproof.sqltext import for_parameters
 from walproof.workload.loading.load_target import NATIVE, LoadTarget
 from walproof.workload.loading.rows import Rows
 from walproof.workload.loading.table import Session
@@ -15,7 +16,7 @@ def values(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | N
     transaction."""
     most = PARAMETERS_MOST // len(target.columns)
     size = min(batch_rows or most, most)
-    head = f"INSERT INTO {target.table} ({target.column_list}) VALUES "
+    head = f"{target.insert_into} VALUES "
     full = (head + target.placeholders(size)).encode()
     for batch in rows.batches(size):
         statement = full if len(batch) == size else (head + target.placeholders(len(batch))).encode()
@@ -27,12 +28,9 @@ def unnest(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | N
     kinds = [
         kind if base in NATIVE else "text" for kind, base in zip(target.types, target.bases, strict=True)
     ]
-    arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
+    arrays = ", ".join(f"%s::{for_parameters(kind)}[]" for kind in kinds)
     names = ", ".join(f"c{number}" for number in range(len(kinds)))
-    chosen = ", ".join(f"c{number}::{kind}" for number, kind in enumerate(target.types))
-    statement = (
-        f"INSERT INTO {target.table} ({target.column_list})"
-        f" SELECT {chosen} FROM unnest({arrays}) AS u({names})"
-    ).encode()
+    chosen = for_parameters(", ".join(f"c{number}::{kind}" for number, kind in enumerate(target.types)))
+    statement = f"{target.insert_into} SELECT {chosen} FROM unnest({arrays}) AS u({names})".encode()
     for batch in rows.batches(batch_rows):
         session.execute(statement, [list(column) for column in zip(*batch, strict=True)])

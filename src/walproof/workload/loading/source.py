@@ -51,7 +51,7 @@ def fill_table(session: Session, table: LoadedTable, rows: int) -> None:
         session.execute(f"VACUUM (ANALYZE) {table.name}".encode())
     except psycopg.Error as error:
         raise WorkloadError(
-            f"{table.name} does not take the rows: {error.diag.message_primary}",
+            f"{table.name} does not take the rows: {error.diag.message_primary or error}",
             detail=error.diag.message_detail,
         ) from error
 

@@ -27,6 +27,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import server_user
+from walproof.sqltext import for_parameters
 from walproof.units import format_bytes
 from walproof.workload.loading import parquet, source
 from walproof.workload.loading.contents import (
@@ -262,16 +263,17 @@ def _expect(
     listed = ", ".join(column.name for column in columns)
     insert = f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {source.SOURCE}"
     filled = load.filled
-    order = f" WHERE {source.NUMBER} >= {filled} AND {source.NUMBER} < %s ORDER BY {source.NUMBER}"
+    rest = f" WHERE {source.NUMBER} >= {filled} AND {source.NUMBER} < %s ORDER BY {source.NUMBER}"
+    command = (for_parameters(insert) + rest).encode()
     expected: dict[str, object] = {}
     first: dict[str, str] = {}
     try:
         with session.transaction(force_rollback=True):
-            session.execute(f"{insert}{order}".encode(), (filled + counts[-1],))
+            session.execute(command, (filled + counts[-1],))
             first = column_checksums(session, table.name)
         for count in reversed(counts):
             with session.transaction(force_rollback=True):
-                session.execute(f"{insert}{order}".encode(), (filled + count,))
+                session.execute(command, (filled + count,))
                 if count == counts[-1]:
                     second = column_checksums(session, table.name)
                     compared = [name for name, sum_ in first.items() if second[name] == sum_]
@@ -282,7 +284,7 @@ def _expect(
     except psycopg.Error as error:
         where = None if load.file is None else _place(session, table, columns, Path(load.file))
         raise WorkloadError(
-            f"{table.name} does not take the rows: {error.diag.message_primary}",
+            f"{table.name} does not take the rows: {error.diag.message_primary or error}",
             detail="\n".join(filter(None, (where, error.diag.message_detail))) or None,
             hint=privilege_hint(error)
             or (
