@@ -6,15 +6,19 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from walproof.errors import ProbeError, WalproofError
+import psycopg
+
+from walproof.errors import ProbeError
 from walproof.facts import Cell, Plan
 from walproof.lab.capture import CaptureOrder, capture
 from walproof.lab.kinds.throughput.window import measure_window
 from walproof.lab.pgbench_tables import open_server, prepare_tables
+from walproof.lab.receiver import DISK
 from walproof.lab.schedule import Progress
 from walproof.lab.session import opened_bench
 from walproof.lab.trial import Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
+from walproof.probe.connection import one_line
 
 _STREAMED = {"wal_level": "replica", "max_wal_senders": "10"}
 """Settings that let a receiver connect; they replace what the study says."""
@@ -70,15 +74,15 @@ class _Receiver:
         self._order = CaptureOrder(cluster.conninfo, longest, folder, max_retained_bytes=1 << 40)
         self._over = threading.Event()
         self._begun = threading.Event()
-        self._error: WalproofError | None = None
+        self._fault: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
 
     def wait_until_streaming(self) -> None:
         """Wait until the stream of WAL has begun. Raises ProbeError."""
-        if not self._begun.wait(_BEGIN_PATIENCE_S) and self._error is None:
+        if not self._begun.wait(_BEGIN_PATIENCE_S) and self._fault is None:
             raise ProbeError(f"the recording did not begin within {_BEGIN_PATIENCE_S:.0f} s")
-        if self._error is not None:
-            raise self._error
+        if self._fault is not None:
+            raise self._fault
 
     def __enter__(self) -> _Receiver:
         self._thread.start()
@@ -90,13 +94,26 @@ class _Receiver:
         if kind is None:
             if self._thread.is_alive():
                 raise ProbeError(f"the recording did not end within {_PATIENCE_S:.0f} s")
-            if self._error is not None:
-                raise self._error
+            if self._fault is not None:
+                raise self._fault
 
     def _run(self) -> None:
         try:
-            capture(self._order, lambda *_: None, self._over.is_set, lambda _: self._begun.set())
-        except WalproofError as error:
-            self._error = error
+            self._capture()
+        except BaseException as fault:  # raised again in the thread that runs the load
+            self._fault = fault
         finally:
             self._begun.set()
+
+    def _capture(self) -> None:
+        try:
+            why = capture(
+                self._order, lambda *_: None, self._over.is_set, lambda _: self._begun.set()
+            ).ended_because
+        except OSError as error:
+            raise ProbeError(f'could not write to "{self._order.folder}": {error.strerror}') from error
+        except psycopg.Error as error:
+            raise ProbeError("the load could not be recorded", detail=one_line(error)) from error
+        if why not in ("time", "interrupted"):
+            reason = f'the disk of "{self._order.folder}" is nearly full' if why == DISK else why
+            raise ProbeError(f"the recording of the load ended early: {reason}")
