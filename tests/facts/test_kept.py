@@ -13,7 +13,7 @@ from tests.facts.server import store_server, store_url
 from walproof.errors import StoreAwayError, StoreError
 from walproof.facts import Install, RequestKind
 from walproof.facts.kept import KeptTrials
-from walproof.facts.run import BegunTrial
+from walproof.facts.run import BegunTrial, Request
 from walproof.facts.store import Store
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -87,6 +87,28 @@ def test_a_trial_whose_answer_was_lost_is_not_stored_again(
     store.add_trial(run.id, trial(1), (SERIES,))
     assert [trial.number for trial in kept.trials(run.id)] == [1]
     assert list(folder.iterdir()) == []
+
+
+def test_an_answer_whose_acknowledgement_was_lost_is_not_stored_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+    kept = KeptTrials(store, tmp_path / "kept", 0.0)
+    first, second = (store.ask(run.id, RequestKind.ROUNDS, rounds) for rounds in (1, 2))
+    stored = store.answer
+
+    def cut_off(run_id: str, request: Request, words: str, *, is_granted: bool) -> None:
+        stored(run_id, request, words, is_granted=is_granted)
+        raise StoreAwayError("the reply to COMMIT did not come")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "answer", cut_off)
+        kept.answer(run.id, first, "1 more round follows", is_granted=True)
+    assert kept.requests(run.id)[0].words == "1 more round follows"
+    # What somebody else has answered is no acknowledgement.
+    stored(run.id, second, "no", is_granted=False)
+    with pytest.raises(StoreError, match="cannot be written"):
+        kept.answer(run.id, second, "2 more rounds follow", is_granted=True)
 
 
 def test_a_run_that_another_process_went_on_with_is_not_mixed(

@@ -2,7 +2,7 @@
 
 A file holds one trial with its series, whole or not at all. What a process kept before it ended is stored by
 the next one that carries out the run. A trial that the store already has, because only its answer was lost,
-is not stored again.
+is not stored again; nor is what the run has answered to a request.
 """
 
 from __future__ import annotations
@@ -110,7 +110,14 @@ class KeptTrials:
     def _deliver_answers(self) -> None:
         while self._answers:
             run_id, request, words, is_granted = self._answers[0]
-            self._store.answer(run_id, request, words, is_granted=is_granted)
+            given = (request.number, words, is_granted)
+            # Its own acknowledgement may be all that was lost.
+            if given not in {
+                (asked.number, asked.words, asked.is_granted)
+                for asked in self._store.requests(run_id)
+                if asked.answered_at is not None
+            }:
+                self._store.answer(run_id, request, words, is_granted=is_granted)
             del self._answers[0]
 
     def _files(self, run_id: str) -> list[Path]:
