@@ -47,6 +47,36 @@ def test_a_line_that_the_server_refuses_is_named(tmp_path: Path, line: str) -> N
         _read(tmp_path, f"fsync = on\n{line}\n")
 
 
+def test_bytes_are_read_as_the_server_reads_them(tmp_path: Path) -> None:
+    """As ``postgres -C`` of 15 prints them. A form feed in a comment ends no line."""
+    path = tmp_path / "postgresql.conf"
+    path.write_bytes(
+        b"# caf\xe9\n"
+        b"work_mem = 5MB # a\fport = 1\v port = 2 \xc2\x85port = 3 \xe2\x80\xa8port = 4\r\n"
+        b"log_line_prefix = 'a\\041b\\303\\251\\q\\477''\\'''\\9'\n"
+        b"cluster_name = 'x\xe9'\n"
+        b"include_if_exists 'n\xefve.conf'\n"
+    )
+    (tmp_path / os.fsdecode(b"n\xefve.conf")).write_text("fsync = off\n")
+    assert read_conf(path) == {
+        "work_mem": "5MB",
+        "log_line_prefix": "a!b\u00e9q?'''9",
+        "cluster_name": "x\\xe9",
+        "fsync": "off",
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["work_mem\f= 5MB", "work_mem = 5MB\rport = 1", "x \u00a0= 1", "\udce9 = = 1"]
+)
+def test_what_is_no_blank_to_the_server_is_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "postgresql.conf"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(SettingError, match="line 1") as raised:
+        read_conf(path)
+    str(raised.value.detail).encode()
+
+
 def test_included_files_are_read_where_they_stand(tmp_path: Path) -> None:
     """As Debian has it: conf.d at the end, its files in the order of their bytes, later lines count."""
     for name, text in {

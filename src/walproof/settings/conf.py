@@ -14,11 +14,12 @@ from walproof.errors import SettingError
 from walproof.files import open_regular
 
 _LINE = re.compile(
-    r"\s*(?P<name>[A-Za-z_\x80-\U0010ffff][\w$.]*)(?:\s*=\s*|\s+)"
-    r"(?P<value>(?!=)(?:'(?:[^'\\\n]|\\.|'')*'|[^\s'#]+))\s*(?:#.*)?"
+    r"[ \t\r]*(?P<name>[A-Za-z_\x80-\U0010ffff][\w$.\x80-\U0010ffff]*)(?:[ \t\r]*=[ \t\r]*|[ \t\r]+)"
+    r"(?P<value>(?!=)(?:'(?:[^'\\\n]|\\.|'')*'|[^\s'#]+))[ \t\r]*(?:#.*)?"
 )
-_IGNORED = re.compile(r"\s*(?:#.*)?")
-_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_IGNORED = re.compile(r"[ \t\r]*(?:#.*)?")
+_ESCAPED = re.compile(rb"''|\\(?:(?P<octal>[0-7]{1,3})|(?P<other>.))")
+_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _DEPTH_MOST = 10
 """CONF_FILE_MAX_DEPTH in conffiles.h."""
 _FILES_MOST = 1000
@@ -52,17 +53,18 @@ class _Reader:
                 f"no file that includes itself; walproof reads {_FILES_MOST} files.",
             )
         text = _text(path, may_be_pipe=self._is_typed and not above)
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             if _IGNORED.fullmatch(line):
                 continue
             match = _LINE.fullmatch(line)
             if match is None:
                 raise SettingError(
-                    f'syntax error in file "{path}" line {number}', detail=f"The line: {line.strip()}"
+                    f'syntax error in file "{path}" line {number}',
+                    detail=f"The line: {_printable(line.strip())}",
                 )
             name, value = match["name"].lower(), _unquoted(match["value"])
             if name not in ("include", "include_dir", "include_if_exists"):
-                self._found[name] = value
+                self._found[name] = _printable(value)
                 continue
             if not value.strip():
                 raise SettingError(f'file "{path}" line {number}: {name} names nothing')
@@ -96,7 +98,8 @@ def _text(path: Path, *, may_be_pipe: bool) -> str:
             content = file.read(_BYTES_MOST + 1)
         if len(content) > _BYTES_MOST:
             raise SettingError(f'configuration file "{path}" is larger than {_BYTES_MOST >> 20} MB')
-        return content.decode()
+        # The server takes any bytes, as of a comment in Latin-1; names of files may hold them, too.
+        return content.decode(errors="surrogateescape")
     except (OSError, ValueError) as error:
         raise SettingError(f'could not read configuration file "{path}": {_reason(error)}') from error
 
@@ -113,5 +116,18 @@ def quoted(value: str) -> str:
 def _unquoted(value: str) -> str:
     if not value.startswith("'"):
         return value
-    inner = value[1:-1].replace("''", "'")
-    return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), inner)
+    inner = value[1:-1].encode(errors="surrogateescape")
+    return _ESCAPED.sub(_meant, inner).decode(errors="surrogateescape")
+
+
+def _meant(escape: re.Match[bytes]) -> bytes:
+    """The byte that it stands for (GUC_scanstr)."""
+    if escape["octal"] is not None:
+        return bytes([int(escape["octal"], 8) & 0xFF])
+    other = escape["other"]
+    return b"'" if other is None else _ESCAPES.get(other, other)
+
+
+def _printable(text: str) -> str:
+    """With bytes that are not UTF-8 as escapes, for a store and for people."""
+    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")
