@@ -14,6 +14,7 @@ import pytest
 from tests.cli.command import walproof
 from tests.lab.silence import Silence
 from tests.schemas import assert_valid
+from walproof.errors import DiskError
 from walproof.facts import Install, ReplayConditions, Trial
 from walproof.facts.store import Store
 from walproof.lab.asked import Overrides
@@ -22,6 +23,7 @@ from walproof.lab.kinds.replay.run import ReplayRun
 from walproof.lab.reading import check_study
 from walproof.lab.study import resolve
 from walproof.lab.trial import Bench
+from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover
 from walproof.postgres.reach import reachable_install
@@ -146,3 +148,21 @@ def test_without_strace_it_says_so(
     seen = run.count_syscalls("uncounted")
     assert seen.metrics == {}
     assert seen.warnings == ("strace is not installed: system calls are not counted",)
+
+
+def test_a_disk_that_takes_no_copy_is_told_as_such(
+    embedded: Install, workspace: Workspace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Here for want of rights, which a test can take away, as elsewhere for want of room."""
+    folder = workspace.make_folder("recording")
+    for name in ("data/pg_wal", "wal"):
+        (folder / name).mkdir(parents=True)
+    (folder / "wal" / "segment").touch(mode=0)
+    recording = ReplayRecording(folder, Lsn(0), Lsn(0), 1, 1, 0, 0)
+    run = ReplayRun(workspace, embedded, recording, {}, ReplayConditions())
+    with pytest.raises(DiskError, match="could not copy the WAL of the recording") as raised:
+        run.measure("uncopied")
+    assert "Permission denied" in str(raised.value.detail)
+    with pytest.raises(DiskError, match="could not write back the disk of"):
+        templates.sync(folder / "none")
+    assert capfd.readouterr() == ("", "")

@@ -22,7 +22,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.privilege.environment import child_environment
-from walproof.privilege.user import running_as, server_user
+from walproof.privilege.user import ServerUser, running_as, server_user
 
 _FORMAT = 1
 UNUSED_DAYS = 14
@@ -168,18 +168,30 @@ def clone(template: Path, folder: Path, *, flush: bool = True) -> None:
     With ``flush`` it returns when the copy is on the disk, so that its write-back does not fall into a
     measurement. Raises DiskError.
     """
-    done = subprocess.run(
-        ["cp", "--archive", "--reflink=auto", str(template / "data"), str(folder)],
-        capture_output=True, text=True, check=False, cwd="/", env=child_environment(),
-        **running_as(server_user()),
-    )  # fmt: skip
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise DiskError(f'could not clone template "{template.name}"', detail=said[-1] if said else None)
+    copy([template / "data"], folder, f'clone template "{template.name}"')
     if flush:
         sync(folder)
 
 
+def copy(paths: Sequence[Path], folder: Path, to_what: str) -> None:
+    """Copy files, or folders with what is in them, into ``folder`` as the servers' user.
+
+    ``to_what``: what it is done for, as a verb. Raises DiskError, as for a full disk.
+    """
+    words = ["cp", "--archive", "--reflink=auto", "--", *map(str, paths), str(folder)]
+    _run(words, to_what, server_user())
+
+
 def sync(folder: Path) -> None:
-    """Write back everything dirty on the filesystem of ``folder`` (syncfs)."""
-    subprocess.run(["sync", "--file-system", str(folder)], check=True, env=child_environment())
+    """Write back everything dirty on the filesystem of ``folder`` (syncfs). Raises DiskError."""
+    _run(["sync", "--file-system", str(folder.absolute())], f'write back the disk of "{folder}"')
+
+
+def _run(words: Sequence[str], to_what: str, user: ServerUser | None = None) -> None:
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False, cwd="/", env=child_environment(),
+        **running_as(user),
+    )  # fmt: skip
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise DiskError(f"could not {to_what}", detail=said[-1] if said else None)

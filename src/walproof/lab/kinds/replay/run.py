@@ -35,7 +35,7 @@ from walproof.postgres.signals import parent, send
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.privilege.environment import child_environment
-from walproof.privilege.user import running_as, server_user
+from walproof.privilege.user import server_user
 from walproof.probe.processes import children
 from walproof.probe.profile import begin_profile
 from walproof.probe.protocol import Observation
@@ -75,7 +75,7 @@ class ReplayRun:
         """Unix time at which the last replay began."""
 
     def measure(self, name: str) -> Observation:
-        """Replay once in a new folder called ``name``. Raises ClusterError or StudyError."""
+        """Replay once in a new folder called ``name``. Raises ClusterError, DiskError or StudyError."""
         with ExitStack() as stack:
             audit: KernelAudit | None = None
             if self._conditions.kernel_audit != "off":
@@ -250,16 +250,14 @@ class _Copy:
         try:
             templates.clone(self._recording.folder, self._folder, flush=False)
             data = self.cluster.data
-            segments = [str(path) for path in sorted((self._recording.folder / "wal").iterdir())]
+            segments = sorted((self._recording.folder / "wal").iterdir())
             target = data / "pg_wal"
             if self._holds_wal:
                 target = self._held
-            user = self.cluster.user
-            with acting_as(user):
+            with acting_as(self.cluster.user):
                 target.mkdir(exist_ok=True)
                 (data / "standby.signal").touch(mode=0o600)
-            command = ["cp", "--archive", "--reflink=auto", "--", *segments, str(target)]
-            subprocess.run(command, check=True, cwd="/", env=child_environment(), **running_as(user))
+            templates.copy(segments, target, "copy the WAL of the recording")
         except BaseException:
             self.__exit__()
             raise
