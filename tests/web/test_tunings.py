@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from walproof.cli.web_serve import Site, shelf_of
 from walproof.facts.tuning import Purpose, TuningFacts
 from walproof.facts.tuning_answers import candidate_name
 from walproof.report.tune.kept import KeptAnswer, keep_answer, kept_answer
+from walproof.web.tunings import Tunings
 
 FACTORS = (COMPRESSION, SIZE, DELAY)
 
@@ -138,3 +140,27 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, tuning: list[TuningFacts]) 
         answer_ = site.get(f"/tunings/{NAME}")
         assert answer_.status == 503
         assert "stored keptanswer cannot be read" in answer_.text.lower()
+
+
+def test_two_tunings_may_be_asked_for_at_once(tmp_path: Path, tuning: list[TuningFacts]) -> None:
+    """Another request keeps another tuning at any moment, here just after it was seen that this one is."""
+    put_tuning(tmp_path, tuning[0])
+    shelf = shelf_of(tmp_path, None, must_exist=True)
+    tunings = Tunings(tmp_path / "tunings", shelf)
+
+    class Replaced(dict[str, Any]):
+        def __contains__(self, name: object) -> bool:
+            tunings._kept = {}
+            return super().__contains__(name)
+
+        def get(self, name: str, default: Any = None) -> Any:
+            tunings._kept = {}
+            return super().get(name, default)
+
+    try:
+        first = tunings.course(NAME)
+        assert first is not None
+        tunings._kept = Replaced(tunings._kept)
+        assert tunings.course(NAME) is first
+    finally:
+        shelf.close()

@@ -119,9 +119,12 @@ class Tunings:
         answer = tuning.folder / ANSWER_FILE
         extent = None if running is None else (running.run.id, running.extent, running.run.requests)
         key = (tuning.changed_at, answer.stat().st_mtime if answer.exists() else 0.0, extent)
-        if name not in self._kept or self._kept[name][0] != key:
-            self._kept = {name: (key, _course(tuning, tuning.journal, facts, running))}
-        return self._kept[name][1]
+        # Another request may put the course of another tuning there at any time.
+        kept = self._kept.get(name)
+        if kept is None or kept[0] != key:
+            kept = (key, _course(tuning, tuning.journal, facts, running))
+            self._kept = {name: kept}
+        return kept[1]
 
 
 def _course(
