@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import time
@@ -308,6 +309,21 @@ def test_nothing_in_quotes_is_read(workspace: Workspace) -> None:
     texts = [each.query for each in found.statements]
     assert "CREATE ROLE somebody PASSWORD '...'" in texts
     assert "canary" not in " ".join(texts)
+
+
+def test_a_clock_that_is_set_meanwhile_changes_no_span(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, chosen = counting_installs()
+    install = reachable_install(chosen, server_user())
+    hours = itertools.count(1.8e9, 3600.0)
+    with running(install, workspace, "clock", COUNTING) as cluster:
+        execute(cluster, "CREATE EXTENSION pg_stat_statements")
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda: next(hours))
+            found = read_application(cluster.conninfo, 0.5)
+    assert found.seconds is not None
+    assert 0.5 <= found.seconds < 60
 
 
 def test_a_folder_with_files_is_not_written_to(tmp_path: Path) -> None:

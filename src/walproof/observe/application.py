@@ -183,6 +183,7 @@ class _Look:
     """Counts at a moment."""
 
     at: float
+    """Of time.monotonic(): spans do not change when somebody sets the clock."""
     statements: dict[str, AppStatement]
     commits: float | None
     dropped: float
@@ -205,11 +206,11 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             parts = usual_cycles(asking, seconds) if seconds else ()
         else:
             first, middle, asked = look, None, asking.count
-            while (passed := time.time() - first.at) < for_s:
+            while (passed := time.monotonic() - first.at) < for_s:
                 time.sleep(min(_LOOK_S, for_s - passed))
                 sessions.append(_sessions(asking))
-                clock.look(time.time() - first.at)
-                if middle is None and time.time() - first.at >= for_s / 2:
+                clock.look(time.monotonic() - first.at)
+                if middle is None and time.monotonic() - first.at >= for_s / 2:
                     middle = _look(asking, view, schema)
             look = _look(asking, view, schema)
             middle = middle or look
@@ -278,7 +279,7 @@ def _look(asking: Asking, view: str, schema: str) -> _Look:
     statements = {key: AppStatement(text, *sums[key]) for key, text in texts.items()}
     dropped = asking.value("full", _DROPPED.format(schema=schema)) if asking.major >= 14 else 0
     commits = _number(asking.value("commits", _COMMITS))
-    return _Look(time.time(), statements, commits, float(dropped or 0), _flushes(asking))
+    return _Look(time.monotonic(), statements, commits, float(dropped or 0), _flushes(asking))
 
 
 def _flushes(asking: Asking) -> tuple[float, float] | None:
