@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -200,3 +201,19 @@ def test_a_link_with_a_long_path_says_so(
     monkeypatch.setattr(workspace, "sockets", workspace.sockets / ("x" * 108))
     with pytest.raises(ClusterError, match="AF_UNIX path too long"), Link(workspace, upstream):
         pass
+
+
+def test_a_link_that_cannot_listen_says_why_at_once(
+    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(_link: Link) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Link, "_listen", refused)
+    upstream = Cluster(embedded, workspace, workspace.make_folder("upstream"))
+    link = Link(workspace, upstream)
+    began_s = time.monotonic()
+    with pytest.raises(ClusterError, match=r"no link can listen on .*: .*Too many open files"), link:
+        pass
+    assert time.monotonic() - began_s < 5
+    assert not link.path.exists()

@@ -51,6 +51,8 @@ class Link:
         self._connections: set[asyncio.StreamWriter] = set()
         self._relays: set[asyncio.Task[None]] = set()
         self._ready = threading.Event()
+        self._fault: Exception | None = None
+        """Why it does not listen."""
         self._thread = threading.Thread(target=self._run, name="walproof-link", daemon=True)
 
     def __enter__(self) -> Link:
@@ -64,7 +66,10 @@ class Link:
             self._loop.close()
             raise ClusterError(f'no link can listen on "{self.path}": {error.strerror or error}') from error
         self._thread.start()
-        assert self._ready.wait(_START_PATIENCE_S), "the link listens"
+        if not self._ready.wait(_START_PATIENCE_S) or self._fault is not None:
+            self._forget_socket()
+            why = self._fault or f"it did not begin within {_START_PATIENCE_S:.0f} s"
+            raise ClusterError(f'no link can listen on "{self.path}": {why}') from self._fault
         return self
 
     def __exit__(
@@ -75,8 +80,7 @@ class Link:
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        with acting_as(self._user):
-            self.path.unlink(missing_ok=True)
+        self._forget_socket()
 
     @property
     def route(self) -> str:
@@ -101,10 +105,21 @@ class Link:
         """The socket on which it listens."""
         return self._sockets / f".s.PGSQL.{self._port}"
 
+    def _forget_socket(self) -> None:
+        with acting_as(self._user):
+            self.path.unlink(missing_ok=True)
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._listen())
-        self._ready.set()
+        try:
+            self._loop.run_until_complete(self._listen())
+        except Exception as fault:
+            self._fault = fault
+            self._listening.close()
+            self._loop.close()
+            return
+        finally:
+            self._ready.set()
         self._loop.run_forever()
         self._loop.run_until_complete(self._end())
         self._loop.close()
