@@ -50,3 +50,21 @@ def test_a_percent_sign_in_a_name_is_part_of_it(embedded: Install, workspace: Wo
             TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
             with connect(cluster) as session:
                 session.execute(b'TRUNCATE "100%"')
+
+
+def test_quotes_and_dots_in_names_are_part_of_them(
+    embedded: Install, workspace: Workspace, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text('"a""b",c.d\n1,2\n3,4\n')
+    variants = [{"name": feed, "optional": True, "load": {"feed": feed}} for feed in ("copy", "adbc")]
+    table = '"s.t"."x.""y"'
+    ddl = f'CREATE SCHEMA "s.t"; CREATE TABLE {table} ("a""b" int, "c.d" int)'
+    plan = load_plan(embedded, ddl, table, variants, 2, file=str(file))
+    assert [variant.name for variant in plan.variants] == ["copy", "adbc"]
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
+        for variant in plan.variants:
+            method = variant.conditions_as(LoadMethod)
+            TableLoad(cluster, prepared, plan.kind_as(Load), method).measure(())
+            with connect(cluster) as session:
+                session.execute(f"TRUNCATE {table}".encode())

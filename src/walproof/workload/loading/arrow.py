@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from walproof.errors import WorkloadError
+from walproof.sqltext import folded
 from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.rows import Rows
 from walproof.workload.loading.table import Session
@@ -51,14 +52,12 @@ def ingest(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | N
             arrow.array(list(column), getattr(arrow, TYPES[base])())
             for column, base in zip(columns, target.bases, strict=True)
         ],
-        names=[name.strip('"') for name in target.columns],
+        names=[folded(name) for name in target.columns],
     )
-    schema, _, name = target.table.rpartition(".")
+    schema, name = target.place
     try:
         with driver.connect(uri) as connection, connection.cursor() as cursor:
-            cursor.adbc_ingest(
-                name.strip('"'), table, mode="append", db_schema_name=schema.strip('"') or None
-            )
+            cursor.adbc_ingest(name, table, mode="append", db_schema_name=schema)
             connection.commit()
     except driver.Error as error:
         raise WorkloadError(f"ADBC could not load the rows: {str(error).strip().splitlines()[0]}") from error

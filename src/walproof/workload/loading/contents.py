@@ -29,8 +29,8 @@ def contents_of(session: Session, table: str, columns: Sequence[str]) -> Content
 def reading_count(table: LoadedTable) -> str:
     """SQL that counts the table's rows, each of which the server has to read with all of its values.
 
-    The value that is counted is never NULL, whatever the columns are called and hold. With ctid in it no index
-    alone can answer.
+    The value that is counted is never NULL, whatever the columns are called and hold. With ctid in it no
+    index alone can answer.
     """
     return f"SELECT count(pg_column_size(ROW(ctid, {table.column_list}))) FROM {table.name}"
 

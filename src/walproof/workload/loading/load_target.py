@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from walproof.sqltext import for_parameters
+from walproof.sqltext import folded, for_parameters, tokens
 
 NATIVE = frozenset({
     "int2", "int4", "int8", "float4", "float8", "numeric", "bool", "text", "varchar", "bpchar", "date",
@@ -29,6 +29,12 @@ class LoadTarget:
     """Statements that begin the load's only transaction."""
     is_frozen: bool = False
     """COPY with FREEZE."""
+
+    @property
+    def place(self) -> tuple[str | None, str]:
+        """(schema, name) of the table as the catalogs have them; no schema where the search path finds it."""
+        *schema, name = [folded(token.text) for token in tokens(self.table) if token.kind in ("name", "word")]
+        return (schema[0] if schema else None), name
 
     @property
     def column_list(self) -> str:

@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 from walproof.errors import WorkloadError
+from walproof.sqltext import folded
 from walproof.workload.loading.file_rows import require_utf8
 from walproof.workload.loading.named_keys import DEPTH_MOST, NamedKeys
 from walproof.workload.loading.table import ForeignKey, LoadedColumn, LoadedTable, Session, read_table
@@ -89,7 +90,7 @@ def read_source(session: Session, table: LoadedTable, file: Path) -> int:
     Raises WorkloadError with the server's own complaint, its line and column.
     """
     header = _header(file)
-    known = {column.name.strip('"'): column for column in table.columns}
+    known = {folded(column.name): column for column in table.columns}
     for name in header:
         if name not in known:
             if (why := _numbered_by_server(session, table, name)) is not None:
