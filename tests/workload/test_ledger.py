@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 import pytest
@@ -65,6 +66,32 @@ def test_a_session_that_a_living_server_refuses_is_told(embedded: Install, works
         with pytest.raises(WorkloadError, match="session 0, transaction 5: prepared transactions are"):
             load.record()
         assert tolerant.record()[1][-1].ended_ns is None
+    finally:
+        cluster.stop("immediate")
+
+
+def test_a_ledger_that_cannot_connect_leaves_no_session(
+    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[psycopg.Connection[tuple[object, ...]]] = []
+    connect = psycopg.connect
+
+    def connect_twice(*words: Any, **named: Any) -> psycopg.Connection[tuple[object, ...]]:
+        if len(opened) == 2:
+            raise psycopg.OperationalError("sorry, too many clients already")
+        opened.append(connect(*words, **named))
+        return opened[-1]
+
+    folder = workspace.make_folder("cluster")
+    templates.clone(templates.prepare_empty(workspace, embedded, ()), folder, flush=False)
+    cluster = Cluster(embedded, workspace, folder)
+    cluster.start({"fsync": "off"})
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(psycopg, "connect", connect_twice)
+            with pytest.raises(WorkloadError, match="too many clients"):
+                LedgerLoad(cluster.conninfo, _SESSIONS)
+        assert [session.closed for session in opened] == [True, True]
     finally:
         cluster.stop("immediate")
 

@@ -12,6 +12,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -173,10 +174,15 @@ class LedgerLoad:
         self._commits: list[list[Commit]] = [[] for _ in range(SESSIONS_MOST)]
         self._ending = threading.Event()
         self._complaints: list[str] = []
-        try:
-            connections = {number: psycopg.connect(conninfo, autocommit=True) for number in sessions}
-        except psycopg.Error as error:
-            raise WorkloadError(f"the ledger could not connect: {str(error).strip()}") from error
+        with ExitStack() as opened:
+            try:
+                connections = {
+                    number: opened.enter_context(closing(psycopg.connect(conninfo, autocommit=True)))
+                    for number in sessions
+                }
+            except psycopg.Error as error:
+                raise WorkloadError(f"the ledger could not connect: {str(error).strip()}") from error
+            opened.pop_all()
         self._threads = [
             threading.Thread(target=self._commit, args=(session, connection), daemon=True)
             for session, connection in connections.items()

@@ -304,9 +304,30 @@ class _Positions:
                 self._session = psycopg.connect(self._conninfo, autocommit=True)
             row = self._session.execute("SELECT pg_last_wal_replay_lsn()").fetchone()
         except psycopg.Error:
+            self.__exit__()
             self._session = None
             return None
         return Lsn.parse(str(row[0])) if row is not None and row[0] is not None else None
+
+
+def _first_line(tracer: subprocess.Popen[str]) -> str:
+    """What strace says first; empty when it says nothing in time."""
+    assert tracer.stderr is not None
+    ready, _, _ = select.select([tracer.stderr], [], [], _STRACE_PATIENCE_S)
+    return tracer.stderr.readline() if ready else ""
+
+
+def _end(tracer: subprocess.Popen[str]) -> bool:
+    """End strace. Returns whether it ended by itself, and so wrote its summary."""
+    if tracer.poll() is None:
+        tracer.send_signal(signal.SIGINT)
+    try:
+        tracer.communicate(timeout=_STRACE_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        tracer.kill()
+        tracer.communicate()
+        return False
+    return True
 
 
 def _forget(folder: Path) -> None:
