@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -318,6 +319,17 @@ def test_where_a_host_listens(monkeypatch: pytest.MonkeyPatch) -> None:
             listen_address(None, address, insecure=False)
     monkeypatch.setenv("WALPROOF_LISTEN", "127.0.0.9")
     assert listen_address("lo", "10.0.0.7", insecure=False) == "127.0.0.9"
+
+
+def test_no_port_is_taken_away_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port that was free when it was looked for need not be when it is listened at."""
+    with socket.create_server(("127.0.0.2", 0)) as other:
+        taken = other.getsockname()[1]
+        monkeypatch.setattr("walproof.hosts.network.free_port", lambda _: taken, raising=False)
+        with closing(Answering("127.0.0.2")) as answering:
+            assert answering.place[1] not in (0, taken)
+    with pytest.raises(HostError, match=r"could not listen at 192\.0\.2\.1: "):
+        Answering("192.0.2.1")
 
 
 def test_a_network_is_measured_for_who_has_the_token() -> None:

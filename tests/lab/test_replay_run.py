@@ -1,6 +1,10 @@
-"""What a replay does with a session that lets it down."""
+"""What a replay does with a session or a strace that lets it down."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
 
 import psycopg
 import pytest
@@ -28,3 +32,27 @@ def test_a_session_that_failed_is_closed(monkeypatch: pytest.MonkeyPatch) -> Non
     with run._Positions("") as positions:
         assert positions.replayed() is None
         assert session.is_closed
+
+
+@pytest.mark.parametrize(
+    ("does", "first", "has_ended"),
+    [
+        ("print('attached', file=sys.stderr, flush=True); time.sleep(600)", "attached\n", True),
+        ("", "", True),
+        ("signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(600)", "", False),
+    ],
+    ids=["attaches", "ends at once", "hangs"],
+)
+def test_a_strace_that_hangs_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, does: str, first: str, has_ended: bool
+) -> None:
+    monkeypatch.setattr(run, "_STRACE_PATIENCE_S", 60.0 if has_ended else 1.0)
+    words: list[Any] = [sys.executable, "-c", f"import signal, sys, time; {does}"]
+    tracer = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        assert run._first_line(tracer) == first
+        assert run._end(tracer) is has_ended
+        assert tracer.returncode is not None
+    finally:
+        tracer.kill()
+        tracer.wait()

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import psutil
 
 from walproof.errors import HostError
-from walproof.postgres.listening import free_port
 
 LISTEN_VARIABLE = "WALPROOF_LISTEN"
 """The address of servers on a host, set when its node is started; it overrides ``--listen``."""
@@ -115,12 +114,16 @@ class Answering:
     """Answers measurements at ``address``, in threads, for clients with ``token``, until it is closed."""
 
     def __init__(self, address: str) -> None:
+        """Listen at a port that is free. Raises HostError."""
         self.address = address
         self.token = secrets.token_bytes(_TOKEN_BYTES)
-        self._port = free_port(address)
-        self._listening = socket.create_server(
-            (address, self._port), family=socket.AF_INET6 if ":" in address else socket.AF_INET
-        )
+        try:
+            self._listening = socket.create_server(
+                (address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET
+            )
+        except OSError as error:
+            raise HostError(f"could not listen at {address}: {error.strerror}") from error
+        self._port = int(self._listening.getsockname()[1])
         self._thread = threading.Thread(target=self._accept, name="walproof-network", daemon=True)
         self._thread.start()
 

@@ -101,6 +101,19 @@ def test_it_undoes_what_it_did_when_its_parent_leaves(notes: Path, stand_in: Sta
     assert [*notes.iterdir()] == []
 
 
+def test_one_that_hangs_is_not_waited_for_and_undoes_later(
+    notes: Path, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with RootHelper(server_user(), notes) as started:
+        assert started.ask(SwitchAuditOn("quiet")) == Done()
+        os.kill(started.pid, signal.SIGSTOP)
+        monkeypatch.setattr(client, "_PATIENCE_S", 0.2)
+    assert len(stand_in.rules) == 1
+    os.kill(started.pid, signal.SIGCONT)
+    assert started._process.wait(30) == 0
+    assert stand_in.rules == []
+
+
 _PARENT = """
 import os, signal, sys
 from pathlib import Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -22,7 +23,7 @@ from walproof.privilege.helper.requests import (
 from walproof.privilege.user import ServerUser
 
 _PATIENCE_S = 60.0
-"""The longest wait for an answer: auditctl is given ten seconds for a call."""
+"""The longest wait for an answer, and for the end: auditctl is given ten seconds for a call."""
 NOT_ROOT = "walproof was not started as root"
 
 
@@ -70,7 +71,9 @@ class RootHelper:
         trace: TracebackType | None,
     ) -> None:
         self._socket.close()
-        self._process.wait()
+        # One that takes longer to undo what it did, does so by itself: a killed one would leave it done.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE_S)
 
     @property
     def pid(self) -> int:

@@ -130,13 +130,14 @@ class ObjectStore:
         if etag:
             options["if_match"] = etag
         for attempt in range(_BODIES):
+            if attempt:
+                time.sleep(0.05 * 2**attempt)
             with _translated(self.root, self.path(key)):
                 answer = obstore.get(self._client, key, options=options)  # type: ignore[arg-type]
                 expected = max(0, min(end, answer.meta["size"]) - start)
                 got = answer.bytes().to_bytes()
             if len(got) == expected:
                 return got
-            time.sleep(0.1 * 2**attempt)
         raise ObjectError(f"the store sent {len(got)} bytes, expected {expected}, {_BODIES} times")
 
     def read(self, key: str) -> bytes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -52,6 +53,7 @@ _STANDBY = {
 _PATIENCE_S = 600.0
 _POLL_S = 0.02
 _FLAT_S = 0.8
+_STRACE_PATIENCE_S = 30.0
 _CALL = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", re.MULTILINE)
 
 
@@ -114,16 +116,16 @@ class ReplayRun:
                 env=child_environment(),
             )  # fmt: skip
             try:
-                assert tracer.stderr is not None
-                said = tracer.stderr.readline()
+                said = _first_line(tracer)
                 if "attached" not in said:
-                    return Observation(warnings=(f"system calls are not counted: {said.strip()}",))
+                    why = said.strip() or "strace did not attach"
+                    return Observation(warnings=(f"system calls are not counted: {why}",))
                 copy.release_wal(pid)
                 self._wait(cluster, pid)
             finally:
-                if tracer.poll() is None:
-                    tracer.send_signal(signal.SIGINT)
-                _, _ = tracer.communicate()
+                has_summary = _end(tracer)
+            if not has_summary:
+                return Observation(warnings=("system calls are not counted: strace did not end",))
             text = summary.read_text()
         calls = {match[2]: int(match[1]) for match in _CALL.finditer(text)}
         calls.pop("total", None)
