@@ -249,6 +249,19 @@ def test_cloud_sql_lines_are_taken_back_by_a_shell(tmp_path: Path) -> None:
     assert patched(lines.undo, [changed]) == "--clear-database-flags"
 
 
+@pytest.mark.parametrize("name", ["crunchy", "cloudsql", "cnpg", "zalando"])
+def test_a_platform_that_restarts_by_itself_says_so_of_applying_and_of_undoing(name: str) -> None:
+    def notes(change: Change) -> str:
+        return " ".join(platform(name).write([change], TARGET).notes)
+
+    told = notes(Change("shared_buffers", "8GB"))
+    assert re.search(r"restarts the .* for: shared_buffers\.", told)
+    assert ("at once" in told) is (name in ("crunchy", "cloudsql"))
+    assert "Undoing it restarts them again." in told
+    assert "In force after" not in told
+    assert "restarts" not in notes(CHANGES[0])
+
+
 def test_what_alter_system_has_set_a_file_cannot_change() -> None:
     refusal = platform("conf").refuse(Change("wal_buffers", "64MB"), TARGET)
     assert refusal is not None

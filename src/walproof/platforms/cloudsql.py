@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from walproof.platforms.base_units import in_base_unit
-from walproof.platforms.plain import refuse_by_catalogue, restart_note
+from walproof.platforms.plain import needs_restart, refuse_by_catalogue
 from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.platforms.rules import refuse_by_rules
 from walproof.settings.change import Change
@@ -47,9 +47,21 @@ class CloudSql:
             _call(undo),
             (
                 "A patch replaces all flags: this line reads the present ones and keeps them.",
-                *restart_note(changes, target),
+                *_restart_note(changes, target),
             ),
         )
+
+
+def _restart_note(changes: Sequence[Change], target: PlatformTarget) -> tuple[str, ...]:
+    """A patch does not wait: it restarts the instance and its replicas (docs.cloud.google.com
+    /sql/docs/postgres/flags, 2026-11-27)."""
+    waiting = needs_restart(changes, target)
+    if not waiting:
+        return ()
+    return (
+        f"This line restarts the server at once, and its replicas, for: {', '.join(waiting)}. Undoing it "
+        "restarts them again.",
+    )
 
 
 def _call(values: Mapping[str, str | None]) -> str:

@@ -24,7 +24,7 @@ class Operator:
     resets: bool
     """Whether a key that is removed gets its default back."""
     restarts: str
-    """What becomes of settings that need a restart."""
+    """What the operator does by itself for settings that need a restart."""
 
     def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Decide by the catalogue and the platform's rules."""
@@ -41,7 +41,7 @@ class Operator:
         return Lines(
             self._patch({change.name: change.value for change in changes}),
             self._patch(undo),
-            (f"{self.restarts}: {', '.join(waiting)}.",) if waiting else (),
+            (f"{self.restarts}: {', '.join(waiting)}. Undoing it restarts them again.",) if waiting else (),
         )
 
     def _patch(self, values: Mapping[str, str | None]) -> str:
@@ -60,7 +60,9 @@ ZALANDO = Operator(
     "zalando", "postgresqls.acid.zalan.do", ("spec", "postgresql", "parameters"), resets=False,
     restarts="The operator restarts the pods' servers for",
 )  # fmt: skip
+# handlePatroniRestarts of PGO 0fbac3062 (internal/controller/postgrescluster/patroni.go) runs "patronictl
+# restart --pending --force" for the primary as well as for the replicas.
 CRUNCHY = Operator(
     "crunchy", "postgresclusters.postgres-operator.crunchydata.com", ("spec", "config", "parameters"),
-    resets=True, restarts="In force after a restart of the instances",
+    resets=True, restarts="The operator restarts the servers at once, the primary among them, for",
 )  # fmt: skip
