@@ -270,6 +270,21 @@ def test_what_alter_system_has_set_a_file_cannot_change() -> None:
     assert "ALTER SYSTEM SET wal_buffers = '16MB';" in lines.undo
 
 
+def test_no_alter_system_where_the_server_does_not_allow_it() -> None:
+    """CloudNativePG's default."""
+    off = Before("off", is_default=False, is_in_auto_conf=False)
+    target = PlatformTarget(180006, {**TARGET.before, "allow_alter_system": off})
+    for change in CHANGES:
+        refusal = platform("alter-system").refuse(change, target)
+        assert refusal is not None
+        assert "allow_alter_system is off" in refusal.reason
+        assert "--platform" in refusal.reason
+        assert platform("cnpg").refuse(change, target) is None
+    refusal = platform("conf").refuse(Change("wal_buffers", "64MB"), target)
+    assert refusal is not None
+    assert "set allow_alter_system = on" in refusal.reason
+
+
 def test_the_undo_keeps_a_value_whose_file_the_role_may_not_see() -> None:
     """It may be ALTER SYSTEM's, which a RESET would throw away."""
     hidden = Before("64MB", is_default=False, is_in_auto_conf=False, is_file_seen=False)

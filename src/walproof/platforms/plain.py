@@ -15,6 +15,10 @@ from walproof.settings.conf import quoted
 from walproof.settings.value import Context, parse
 from walproof.sqltext import literal
 
+_ALLOW_MANUAL = (
+    "https://www.postgresql.org/docs/current/runtime-config-compatible.html#GUC-ALLOW-ALTER-SYSTEM "
+    "(2026-11-27)"
+)
 _MANUAL = "https://www.postgresql.org/docs/current/config-setting.html (2026-11-23)"
 
 
@@ -64,6 +68,12 @@ def _refuse_started_with(change: Change, target: PlatformTarget) -> Refusal | No
     )
 
 
+def is_alter_system_off(target: PlatformTarget) -> bool:
+    """Whether the server answers ALTER SYSTEM with an error (17 and newer; CloudNativePG's default)."""
+    allowed = target.before.get("allow_alter_system")
+    return allowed is not None and allowed.value == "off"
+
+
 class Conf:
     """A file in conf.d, or lines at the end of postgresql.conf."""
 
@@ -76,9 +86,10 @@ class Conf:
             return refusal
         before = target.before.get(change.name)
         if before is not None and before.is_in_auto_conf:
+            first = "set allow_alter_system = on, and " if is_alter_system_off(target) else ""
             return Refusal(
                 change,
-                "ALTER SYSTEM has set it, which overrides every file: use --platform alter-system",
+                f"ALTER SYSTEM has set it, which overrides every file: {first}use --platform alter-system",
                 _MANUAL,
             )
         return None
@@ -108,8 +119,17 @@ class AlterSystem:
     name = "alter-system"
 
     def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
-        """Refuse what the version does not have, and what the command line overrides."""
-        return refuse_by_catalogue(change, target) or _refuse_started_with(change, target)
+        """Refuse what the version does not have, what the command line overrides, and all where the server
+        does not let anybody use the statement."""
+        refusal = refuse_by_catalogue(change, target) or _refuse_started_with(change, target)
+        if refusal is None and is_alter_system_off(target):
+            return Refusal(
+                change,
+                "allow_alter_system is off, so ALTER SYSTEM is an error here: give --platform what configures "
+                "the server (conf, patroni, cnpg, zalando, crunchy, ...)",
+                _ALLOW_MANUAL,
+            )
+        return refusal
 
     def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """Write statements, and those that restore postgresql.auto.conf."""
