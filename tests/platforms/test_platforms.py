@@ -270,6 +270,28 @@ def test_what_alter_system_has_set_a_file_cannot_change() -> None:
     assert "ALTER SYSTEM SET wal_buffers = '16MB';" in lines.undo
 
 
+@pytest.mark.parametrize("name", ["patroni", "cnpg", "zalando", "crunchy"])
+def test_what_alter_system_has_set_the_tool_that_writes_the_files_cannot_change(name: str) -> None:
+    change = Change("wal_buffers", "64MB")
+    refusal = platform(name).refuse(change, TARGET)
+    assert refusal is not None
+    assert "run ALTER SYSTEM RESET wal_buffers; SELECT pg_reload_conf(); on each server" in refusal.reason
+    off = Before("off", is_default=False, is_in_auto_conf=False)
+    closed = PlatformTarget(180006, {**TARGET.before, "allow_alter_system": off})
+    refusal = platform(name).refuse(change, closed)
+    assert refusal is not None
+    assert "set allow_alter_system = on, and run" in refusal.reason
+    # Without pg_monitor nobody can tell.
+    hidden = Before("16MB", is_default=False, is_in_auto_conf=False, is_file_seen=False)
+    target = PlatformTarget(180006, {"wal_buffers": hidden})
+    assert platform(name).refuse(change, target) is None
+    assert "does nothing where ALTER SYSTEM does" in platform(name).write([change], target).notes[-1]
+
+
+def test_patroni_says_what_goes_before_its_dynamic_configuration() -> None:
+    assert "their own patroni.yml" in platform("patroni").write([CHANGES[0]], TARGET).notes[0]
+
+
 def test_no_alter_system_where_the_server_does_not_allow_it() -> None:
     """CloudNativePG's default."""
     off = Before("off", is_default=False, is_in_auto_conf=False)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from walproof.platforms.plain import needs_restart, refuse_by_catalogue
+from walproof.platforms.plain import needs_restart, refuse_by_catalogue, refuse_in_auto_conf, unseen_note
 from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.platforms.rules import refuse_by_rules
 from walproof.settings.change import Change
@@ -27,12 +27,19 @@ class Operator:
     """What the operator does by itself for settings that need a restart."""
 
     def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
-        """Decide by the catalogue and the platform's rules."""
-        return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
+        """Decide by the catalogue, the platform's rules, and whether ALTER SYSTEM goes before."""
+        return (
+            refuse_by_catalogue(change, target)
+            or refuse_by_rules(self.name, change, target.version_num)
+            or refuse_in_auto_conf(change, target, "the operator")
+        )
 
     def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """``kubectl patch``, and the patch that takes it back."""
         waiting = needs_restart(changes, target)
+        restart = (
+            (f"{self.restarts}: {', '.join(waiting)}. Undoing it restarts them again.",) if waiting else ()
+        )
         undo: dict[str, str | None] = {}
         for change in changes:
             before = target.before.get(change.name)
@@ -41,7 +48,7 @@ class Operator:
         return Lines(
             self._patch({change.name: change.value for change in changes}),
             self._patch(undo),
-            (f"{self.restarts}: {', '.join(waiting)}. Undoing it restarts them again.",) if waiting else (),
+            (*restart, *unseen_note(changes, target)),
         )
 
     def _patch(self, values: Mapping[str, str | None]) -> str:

@@ -1,11 +1,15 @@
-"""Patroni's dynamic configuration, which nothing on the members overrides."""
+"""Patroni's dynamic configuration.
+
+A member's patroni.yml goes before it, and so does postgresql.auto.conf (ALTER SYSTEM), but for the parameters
+that Patroni gives on the command line (docs/patroni_configuration.rst at de6b22c8).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 
-from walproof.platforms.plain import needs_restart, refuse_by_catalogue
+from walproof.platforms.plain import needs_restart, refuse_by_catalogue, refuse_in_auto_conf, unseen_note
 from walproof.platforms.platform import Lines, PlatformTarget, Refusal
 from walproof.platforms.rules import refuse_by_rules
 from walproof.settings.change import Change
@@ -17,19 +21,23 @@ class Patroni:
     name = "patroni"
 
     def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
-        """Decide by the catalogue and the platform's rules."""
-        return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
+        """Decide by the catalogue, the platform's rules, and whether ALTER SYSTEM goes before."""
+        return (
+            refuse_by_catalogue(change, target)
+            or refuse_by_rules(self.name, change, target.version_num)
+            or refuse_in_auto_conf(change, target, "Patroni")
+        )
 
     def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
         """A YAML patch under postgresql.parameters; a null removes a key again."""
         waiting = needs_restart(changes, target)
-        notes = ["Members apply it within loop_wait."]
+        notes = ["Members apply it within loop_wait, but for what their own patroni.yml sets."]
         if waiting:
             notes.append(f"In force after patronictl restart CLUSTER --pending: {', '.join(waiting)}.")
         return Lines(
             _patch({change.name: change.value for change in changes}),
             _patch({change.name: _was(change, target) for change in changes}),
-            tuple(notes),
+            (*notes, *unseen_note(changes, target)),
         )
 
 

@@ -34,7 +34,11 @@ def restart_note(changes: Sequence[Change], target: PlatformTarget) -> tuple[str
     return (f"In force after a restart: {', '.join(waiting)}.",) if waiting else ()
 
 
-def _unseen_note(changes: Sequence[Change], target: PlatformTarget, then: str) -> tuple[str, ...]:
+def unseen_note(
+    changes: Sequence[Change],
+    target: PlatformTarget,
+    then: str = "A line does nothing where ALTER SYSTEM does.",
+) -> tuple[str, ...]:
     """A sentence about settings whose file the role may not see, and what follows; none where it sees all."""
     unseen = [
         change.name
@@ -74,6 +78,21 @@ def is_alter_system_off(target: PlatformTarget) -> bool:
     return allowed is not None and allowed.value == "off"
 
 
+def refuse_in_auto_conf(change: Change, target: PlatformTarget, writer: str) -> Refusal | None:
+    """Refuse what ALTER SYSTEM has set, of a platform that writes postgresql.conf: postgresql.auto.conf is
+    read after it, and the value that ``writer`` had set before is not seen."""
+    before = target.before.get(change.name)
+    if before is None or not before.is_in_auto_conf:
+        return None
+    first = "set allow_alter_system = on, and " if is_alter_system_off(target) else ""
+    return Refusal(
+        change,
+        f"ALTER SYSTEM has set it here, which overrides what {writer} writes: {first}run ALTER SYSTEM RESET "
+        f"{change.name}; SELECT pg_reload_conf(); on each server that has it, then ask again",
+        _MANUAL,
+    )
+
+
 class Conf:
     """A file in conf.d, or lines at the end of postgresql.conf."""
 
@@ -108,7 +127,7 @@ class Conf:
             (
                 "SELECT pg_reload_conf(); afterwards.",
                 *restart_note(changes, target),
-                *_unseen_note(changes, target, "A line does nothing where ALTER SYSTEM does."),
+                *unseen_note(changes, target),
             ),
         )
 
@@ -125,8 +144,8 @@ class AlterSystem:
         if refusal is None and is_alter_system_off(target):
             return Refusal(
                 change,
-                "allow_alter_system is off, so ALTER SYSTEM is an error here: give --platform what configures "
-                "the server (conf, patroni, cnpg, zalando, crunchy, ...)",
+                "allow_alter_system is off, so ALTER SYSTEM is an error here: give --platform what "
+                "configures the server (conf, patroni, cnpg, zalando, crunchy, ...)",
                 _ALLOW_MANUAL,
             )
         return refusal
@@ -137,7 +156,7 @@ class AlterSystem:
         apply = [f"ALTER SYSTEM SET {change.name} = {literal(change.value)};" for change in changes]
         undo = [_undo(change, target.before.get(change.name)) for change in changes]
         instead = "Where it is not postgresql.auto.conf, undo with ALTER SYSTEM RESET instead."
-        notes = (*restart_note(changes, target), *_unseen_note(changes, target, instead))
+        notes = (*restart_note(changes, target), *unseen_note(changes, target, instead))
         return Lines("\n".join([*apply, reload]), "\n".join([*undo, reload]), notes)
 
 
