@@ -27,6 +27,20 @@ def test_the_plan_says_how_it_is_known_what_acts_at_checkpoints(tmp_path: Path) 
     assert "no simulation knows it" in done.stdout
 
 
+def test_the_plan_is_without_what_the_platform_refuses(tmp_path: Path) -> None:
+    options = ("--load", str(shop(tmp_path)), "--only", "wal_recycle,wal_buffers", "--dry-run")
+    plans = {name: walproof("tune", *options, "--platform", name, cwd=tmp_path) for name in ("rds", "aurora")}
+    assert [done.returncode for done in plans.values()] == [0, 0]
+    told = plans["aurora"].stdout
+    assert "settings that may move (5 configurations)" in told
+    assert "wal_recycle: refused by the platform: it is not in the list of parameters" in told
+    assert "settings that may move (10 configurations)" in plans["rds"].stdout
+    # What was measured for one is not what the other can have.
+    assert told.splitlines()[0] != plans["rds"].stdout.splitlines()[0]
+    assert "warning: Aurora's storage is its own" in plans["aurora"].stderr
+    assert plans["rds"].stderr == ""
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

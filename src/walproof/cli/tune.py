@@ -143,9 +143,11 @@ def tune(given: TuneOptions) -> None:
     """
     from walproof.cli.tune_hosts import tuning_hosts
     from walproof.cli.tuning import prepare
-    from walproof.platforms.registry import platform
+    from walproof.platforms.registry import foreign_storage, platform
 
     platform(given.platform)  # refuses an unknown name before anything is measured
+    for sentence in foreign_storage(given.platform):
+        sys.stderr.write(f"warning: {sentence}\n")
     with tuning_hosts(given) as hosts:
         tuning = prepare(given, command_line("tune", given), hosts)
         if given.dry_run:

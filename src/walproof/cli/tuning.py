@@ -22,7 +22,7 @@ from walproof.advise.tune.crashes import (
 )
 from walproof.advise.tune.judge import LoadRecording, RecordedJudge
 from walproof.advise.tune.memory import allowed_bytes
-from walproof.advise.tune.space import Bounds, Capacity, SearchSpace, search_space
+from walproof.advise.tune.space import Bounds, Capacity, RefusedThere, SearchSpace, search_space
 from walproof.advise.tune.standing import standing
 from walproof.advise.tune.starts import OwnConf, as_start, own_conf
 from walproof.analysis.tuning.search import TuneSearch
@@ -40,6 +40,7 @@ from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
     CandidatePrediction,
+    Limit,
     Promises,
     Purpose,
     RuledOut,
@@ -54,13 +55,14 @@ from walproof.lab.load_file import read_load, slug, with_workload
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
 from walproof.lab.tune.conduct import Conductor
 from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
+from walproof.platforms.registry import foreign_storage, refusal_there
 from walproof.platforms.registry import platform as platform_named
 from walproof.postgres.build import accepts
 from walproof.postgres.install import find
 from walproof.probe.environment import observe_environment
 from walproof.report.tune.kept import KeptAnswer, keep_answer, kept_answer
 from walproof.report.tune.view import TuneView, TuningContext, tune_view
-from walproof.settings.change import Before
+from walproof.settings.change import Before, Change
 from walproof.settings.pgtune import pgtune_conf
 from walproof.settings.server_conf import files_of
 from walproof.settings.usable import Takes
@@ -209,7 +211,7 @@ class Tuning:
             limits=self._limits(taken, found.conf),
             runs=tuple(step.run for step in taken),
             seconds=tuple(step.seconds for step in taken),
-            notes=judge.notes,
+            notes=(*judge.notes, *foreign_storage(platform)),
             at=self._ended_at(taken),
             command=shlex.join(journal.command),
             hosts=host_study(taken, self.conductor.store, facts.plan.objective.metric),
@@ -314,12 +316,16 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         machine = hosts.narrowest(machine)
     takes = partial(accepts, install)
     only = None if given.only is None else parse_names(given.only)
-    conf = None if given.conf is None else _own_conf(given.conf, install, takes, only)
+
+    def refused(name: str, value: str) -> str | None:
+        return refusal_there(given.platform, install.version_num, Change(name, value))
+
+    conf = None if given.conf is None else _own_conf(given.conf, install, takes, only, refused)
     of_conf, of_keep = {} if conf is None else dict(conf.kept), one_configuration(given.keep or [])
     keep = {**of_conf, **of_keep}
     clients = int(workload.get("clients", 1))
     kept = {name.lower(): value for name, value in {**load.base, **keep}.items()}
-    bounds = Bounds(install.version_num, machine, promises, clients, takes, kept)
+    bounds = Bounds(install.version_num, machine, promises, clients, takes, kept, refused)
     require_kept(bounds, {"the load's [base]": load.base, "--conf": of_conf, "--keep": of_keep})
     space = search_space(
         bounds,
@@ -346,6 +352,8 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     depends = [measured_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
     if given.ray is not None:
         depends.append("over hosts")
+    if any(unmoved.limit is Limit.PLATFORM for unmoved in space.not_moved):
+        depends.append(f"for {given.platform}")
     tunings = given.out.absolute() / "tunings"
     name = tuning_name(load.name, replace(plan, factors=(), starts=(), own=None), depends)
     file = JournalFile(tunings / name)
@@ -409,9 +417,11 @@ def _before_window_s(workload: Mapping[str, object], warmup_s: float | None) -> 
     return _TRIAL_OVERHEAD_S + copied / _COPY_BYTES_PER_S + warmup
 
 
-def _own_conf(path: Path, install: Install, takes: Takes, only: Collection[str] | None) -> OwnConf:
+def _own_conf(
+    path: Path, install: Install, takes: Takes, only: Collection[str] | None, refused: RefusedThere
+) -> OwnConf:
     files = files_of(path)
-    found = own_conf(files.settings, install.version_num, takes, only)
+    found = own_conf(files.settings, install.version_num, takes, only, refused)
     return replace(found, left_out=(*found.left_out, *files.missing), by_sql=files.by_sql)
 
 

@@ -190,6 +190,7 @@ class Limit(Enum):
     WAL_DISK = "WAL disk"
     MEMORY = "memory"
     REFUSED = "refused by the server"
+    PLATFORM = "refused by the platform"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ fixed    nobody can set it there
 only     these values alone (``a|b``)
 not      any value but these
 min, max numbers in this range
-boolean  on and off alone: any other value but off is written as on
+boolean  on and off alone: any other value but off is written as on, which is the value in the table
 allow    somebody sets it there
 rest     nothing but what has a row with allow is known to be settable there
 """
@@ -75,6 +75,21 @@ def boolean_rule(platform: str, name: str, version_num: int) -> PlatformRule | N
         if rule.rule == "boolean" and rule.setting == name and rule.is_for(version_num):
             return rule
     return None
+
+
+def written_otherwise(platform: str, change: Change, version_num: int) -> PlatformRule | None:
+    """The rule by which lines for the platform give the setting another value; None if they give this one.
+
+    Raises SettingError for a wrong value.
+    """
+    rule = boolean_rule(platform, change.name, version_num)
+    if rule is None:
+        return None
+    setting = Catalogue.for_version(version_num).get(change.name)
+    if "on" not in setting.values:  # a boolean in this version
+        return None
+    same = {canonical(setting, value) for value in ("off", "on", rule.value)}
+    return None if canonical(setting, change.value) in same else rule
 
 
 def _refuses(rule: PlatformRule, setting: Setting, value: str) -> bool:

@@ -12,7 +12,9 @@ from walproof.advise.tune.starts import as_start, own_conf
 from walproof.analysis.tuning.space import Space
 from walproof.errors import SettingError
 from walproof.facts.tuning import Candidate, Limit, Objective, Promises, TuningPlan
+from walproof.platforms.registry import refusal_there
 from walproof.settings.catalogue import Catalogue
+from walproof.settings.change import Change
 from walproof.settings.durability import DurabilityClass
 
 GB = 1 << 30
@@ -31,10 +33,13 @@ def _space(
     only: tuple[str, ...] | None = None,
     refused: tuple[str, ...] = (),
     is_offered: bool = False,
+    platform: str = "conf",
 ) -> SearchSpace:
+    number = version * 10000
     bounds = Bounds(
-        version * 10000, machine, promises, clients, lambda _, value: value not in refused, keep or {}
-    )
+        number, machine, promises, clients, lambda _, value: value not in refused, keep or {},
+        lambda name, value: refusal_there(platform, number, Change(name, value)),
+    )  # fmt: skip
     return search_space(bounds, only=only, is_offered=is_offered)
 
 
@@ -179,6 +184,34 @@ def test_min_wal_size_acts_up_to_max_wal_size_and_where_segments_are_recycled() 
     space = Space(replace(plan, starts=(own,)))
     assert space.candidate(own.conf).conf == {"min_wal_size": "1GB", "max_wal_size": "2048"}
     assert all(space.candidate(space.values(each)) == each for each in space.everything())
+
+
+def test_what_the_platform_refuses_does_not_move() -> None:
+    space = _space(17, platform="azure")
+    why = {unmoved.setting: unmoved for unmoved in space.not_moved if unmoved.limit is Limit.PLATFORM}
+    whole = {"wal_sync_method", "wal_init_zero", "wal_recycle", "checkpoint_flush_after"}
+    assert set(why) == {*whole, "wal_compression"}
+    assert whole.isdisjoint(_choices(space))
+    assert {why[name].value for name in whole} == {None}
+    assert why["wal_recycle"].reason.startswith("it is on and read-only there (MicrosoftDocs/")
+    # Below 18 a line can only say on, which is pglz.
+    assert _choices(space)["wal_compression"] == ("off", "pglz")
+    assert _choices(_space(18, platform="azure"))["wal_compression"] == ("off", "pglz", "lz4", "zstd")
+    assert _choices(_space(14, platform="azure"))["wal_compression"] == ("off", "on")
+    assert set(_choices(_space(platform="aurora"))) == {"wal_buffers", "shared_buffers"}
+    # What may not be lost is told by its own limit.
+    assert not [each for each in _space(platform="rds").not_moved if each.limit is Limit.PLATFORM]
+
+
+def test_what_the_platform_has_and_does_not_change_stays_in_every_configuration() -> None:
+    conf = {"wal_sync_method": "fdatasync", "max_wal_size": "6GB", "wal_compression": "off"}
+
+    def there(name: str, value: str) -> str | None:
+        return refusal_there("azure", 170000, Change(name, value))
+
+    found = own_conf(conf, 170000, lambda *_: True, None, there)
+    assert found.kept == {"wal_sync_method": "fdatasync"}
+    assert found.moved == {"max_wal_size": "6GB", "wal_compression": "off"}
 
 
 def test_kept_and_only() -> None:

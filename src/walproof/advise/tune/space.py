@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
@@ -45,6 +45,10 @@ class NotMoved:
     reason: str
 
 
+RefusedThere = Callable[[str, str], str | None]
+"""(name, value) -> why a platform does not take the line; None if it does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What a server of the tuning can have, as far as that is known before the load is recorded."""
@@ -56,12 +60,17 @@ class Bounds:
     takes: Takes
     keep: Mapping[str, str]
     """Settings that every configuration has."""
+    refused_there: RefusedThere = lambda _name, _value: None
+    """Why the platform that the lines are for does not take a line."""
 
     def refusal(self, name: str, value: str) -> NotMoved | None:
         """Why no configuration may have the line; None if some may. Raises SettingError."""
         found = durability_class({name: value})
         if found.rank > self.promises.may_lose.rank:
             return NotMoved(name, value, Limit.MAY_LOSE, f"with it a crash {found.value}")
+        reason = self.refused_there(name, value)
+        if reason is not None:
+            return NotMoved(name, value, Limit.PLATFORM, reason)
         catalogue = Catalogue.for_version(self.version_num)
         if name in ("max_wal_size", "min_wal_size"):
             size = int(parse(catalogue.get(name), value)) << 20
@@ -169,6 +178,7 @@ def _check_only(version_num: int, only: Collection[str] | None, keep: Mapping[st
 def _factor(row: Movable, catalogue: Catalogue, bounds: Bounds, left: list[NotMoved]) -> Factor | None:
     default = without_line(row.name, catalogue)
     choices: list[str] = []
+    refusals: list[NotMoved] = []
     for value in row.values_of(bounds.machine.memory_bytes):
         if value == "on" and "pglz" in catalogue.get(row.name).values:
             continue  # since 15 methods have names; which one "on" is depends on version and build
@@ -183,13 +193,15 @@ def _factor(row: Movable, catalogue: Catalogue, bounds: Bounds, left: list[NotMo
             continue
         refused = None if same else bounds.refusal(row.name, value)
         if refused is not None:
-            left.append(refused)
+            refusals.append(refused)
         else:
             choices.append(default if same else value)
     if default not in choices:
         choices.insert(0, default)
     if len(choices) < 2:
+        left += _in_one(refusals)
         return None
+    left += refusals
     known = designs().get(row.name)
     return Factor(
         setting=row.name,
@@ -200,6 +212,14 @@ def _factor(row: Movable, catalogue: Catalogue, bounds: Bounds, left: list[NotMo
         needs=row.needs,
         capped_by=row.capped_by,
     )
+
+
+def _in_one(refusals: list[NotMoved]) -> list[NotMoved]:
+    """One line for a setting that the platform does not take at all."""
+    reasons = {(refused.limit, refused.reason) for refused in refusals}
+    if len(reasons) == 1 and refusals[0].limit is Limit.PLATFORM:
+        return [replace(refusals[0], value=None)]
+    return refusals
 
 
 def without_line(name: str, catalogue: Catalogue) -> str:

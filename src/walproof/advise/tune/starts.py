@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from walproof.advise.tune.space import without_line
+from walproof.advise.tune.space import RefusedThere, without_line
 from walproof.facts.tuning import Candidate, Factor
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.tuning import movables
@@ -40,12 +40,23 @@ class OwnConf:
 
 
 def own_conf(
-    conf: Mapping[str, str], version_num: int, takes: Takes, only: Collection[str] | None = None
+    conf: Mapping[str, str],
+    version_num: int,
+    takes: Takes,
+    only: Collection[str] | None = None,
+    refused_there: RefusedThere = lambda _name, _value: None,
 ) -> OwnConf:
-    """Sort the lines of the conf by what becomes of them. ``only``: the only settings that may move."""
+    """Sort the lines of the conf by what becomes of them. ``only``: the only settings that may move.
+
+    A line that the platform takes from nobody stays as it is: the user's server has it, and keeps it.
+    """
     found = usable(conf, version_num, takes)
     may_move = movables() if only is None else only
-    moved = {name: value for name, value in found.settings.items() if name in may_move}
+    moved = {
+        name: value
+        for name, value in found.settings.items()
+        if name in may_move and refused_there(name, value) is None
+    }
     kept = {name: value for name, value in found.settings.items() if name not in moved}
     return OwnConf(moved, kept, tuple(f"{name}: {reason}" for name, reason in found.left_out.items()))
 
