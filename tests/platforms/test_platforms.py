@@ -288,6 +288,13 @@ def test_what_alter_system_has_set_the_tool_that_writes_the_files_cannot_change(
     assert "does nothing where ALTER SYSTEM does" in platform(name).write([change], target).notes[-1]
 
 
+def test_crunchy_says_which_operators_do_not_read_its_patch() -> None:
+    (note,) = platform("crunchy").write([CHANGES[0]], TARGET).notes
+    assert "before 5.8" in note
+    assert "spec.patroni.dynamicConfiguration.postgresql.parameters" in note
+    assert platform("cnpg").write([CHANGES[0]], TARGET).notes == ()
+
+
 def test_patroni_says_what_goes_before_its_dynamic_configuration() -> None:
     assert "their own patroni.yml" in platform("patroni").write([CHANGES[0]], TARGET).notes[0]
 

@@ -25,6 +25,8 @@ class Operator:
     """Whether a key that is removed gets its default back."""
     restarts: str
     """What the operator does by itself for settings that need a restart."""
+    since: str = ""
+    """A sentence about operators of other versions, which do not read ``path``."""
 
     def refuse(self, change: Change, target: PlatformTarget) -> Refusal | None:
         """Decide by the catalogue, the platform's rules, and whether ALTER SYSTEM goes before."""
@@ -48,7 +50,7 @@ class Operator:
         return Lines(
             self._patch({change.name: change.value for change in changes}),
             self._patch(undo),
-            (*restart, *unseen_note(changes, target)),
+            (*restart, *((self.since,) if self.since else ()), *unseen_note(changes, target)),
         )
 
     def _patch(self, values: Mapping[str, str | None]) -> str:
@@ -68,8 +70,11 @@ ZALANDO = Operator(
     restarts="The operator restarts the pods' servers for",
 )  # fmt: skip
 # handlePatroniRestarts of PGO 0fbac3062 (internal/controller/postgrescluster/patroni.go) runs "patronictl
-# restart --pending --force" for the primary as well as for the replicas.
+# restart --pending --force" for the primary as well as for the replicas. spec.config.parameters came with
+# e4dfdf2d1; v5.8.5 has it, and spec.config of v5.7.9 has only files, so that the API server drops the rest.
 CRUNCHY = Operator(
     "crunchy", "postgresclusters.postgres-operator.crunchydata.com", ("spec", "config", "parameters"),
     resets=True, restarts="The operator restarts the servers at once, the primary among them, for",
+    since="Operators before 5.8 ignore spec.config.parameters without an error: there the same keys belong "
+    "under spec.patroni.dynamicConfiguration.postgresql.parameters.",
 )  # fmt: skip
