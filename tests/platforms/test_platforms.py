@@ -57,7 +57,7 @@ def test_every_rule_that_the_catalogue_does_not_imply_has_an_example() -> None:
         (name, rule.setting)
         for name in PLATFORMS
         for rule in rules_of(name)
-        if not rule.refused_example and rule.rule not in ("allow", "boolean")
+        if not rule.refused_example and rule.rule not in ("allow", "boolean", "static")
     }
     # Their ranges are the server's own.
     assert without == {("azure", "commit_delay"), ("azure", "wal_writer_delay")}
@@ -119,18 +119,29 @@ def _patched(name: str, which: str) -> dict[str, str | None]:
 
 def test_rds_gets_whole_numbers_in_base_units() -> None:
     lines = platform("rds").write([*CHANGES, Change("wal_buffers", "64MB")], TARGET)
-    match = re.search(r"--parameters '(.*)'$", lines.apply)
-    assert match
-    assert [
-        (load["ParameterName"], load["ParameterValue"], load["ApplyMethod"]) for load in json.loads(match[1])
-    ] == [
+    # A call for each: AWS refuses a whole call for one wrong method.
+    called = [json.loads(told) for told in re.findall(r"--parameters '(.*)'$", lines.apply, re.MULTILINE)]
+    assert [(load["ParameterName"], load["ParameterValue"], load["ApplyMethod"]) for (load,) in called] == [
         ("max_wal_size", "8192", "immediate"),
         ("checkpoint_timeout", "900", "immediate"),
         ("wal_compression", "lz4", "immediate"),
         ("wal_buffers", "8192", "pending-reboot"),
     ]
     assert "reset-db-parameter-group" in lines.undo
-    assert any("wal_buffers" in note for note in lines.notes)
+    assert "In force after a reboot: wal_buffers." in lines.notes
+    assert any("--query" in note and "ParameterName=='wal_buffers'" in note for note in lines.notes)
+
+
+def test_aws_calls_some_parameters_static_that_postgresql_reloads() -> None:
+    older = PlatformTarget(140018, OLDER.before)
+    change = Change("wal_compression", "on")
+    for name in ("rds", "rds-terraform"):
+        assert "pending-reboot" in platform(name).write([change], older).apply
+        assert "immediate" in platform(name).write([change], OLDER).apply
+        assert "In force after a reboot: wal_compression." in platform(name).write([change], older).notes
+    refusal = platform("aurora").refuse(Change("recovery_init_sync_method", "fsync"), TARGET)
+    assert refusal is not None
+    assert "cannot be modified" in refusal.reason
 
 
 @given(st.sampled_from(["max_wal_size", "checkpoint_timeout", "wal_buffers", "wal_writer_delay"]), st.data())

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.platforms.base_units import in_base_unit, is_restart
-from walproof.platforms.plain import needs_restart, refuse_by_catalogue
+from walproof.platforms.plain import refuse_by_catalogue
 from walproof.platforms.platform import Lines, PlatformTarget, Refusal
-from walproof.platforms.rules import refuse_by_rules
+from walproof.platforms.rules import is_static, refuse_by_rules
 from walproof.settings.change import Change
 
 _DEFAULT_GROUP = "The default parameter group cannot be changed: make a group of your own and assign it."
@@ -28,7 +28,8 @@ class ParameterGroup:
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
     def write(self, changes: Sequence[Change], target: PlatformTarget) -> Lines:
-        """``modify-...-parameter-group``; defaults come back by ``reset-...``."""
+        """``modify-...-parameter-group``, a call for each setting, since AWS refuses a whole call for one
+        wrong ApplyMethod; defaults come back by ``reset-...``."""
         kept = [
             change for change in changes if (was := target.before.get(change.name)) and not was.is_default
         ]
@@ -36,27 +37,42 @@ class ParameterGroup:
         undo = []
         if kept:
             old = [Change(change.name, target.before[change.name].value) for change in kept]
-            undo.append(self._call("modify", [parameter(change, target) for change in old]))
+            undo += [self._call("modify", parameter(change, target)) for change in old]
         if reset:
             bare = [
                 {name: value for name, value in parameter(change, target).items() if name != "ParameterValue"}
                 for change in reset
             ]
-            undo.append(self._call("reset", bare))
-        apply = self._call("modify", [parameter(change, target) for change in changes])
-        return Lines(apply, "\n".join(undo), (_DEFAULT_GROUP, *_reboot(changes, target)))
+            undo += [self._call("reset", each) for each in bare]
+        apply = [self._call("modify", parameter(change, target)) for change in changes]
+        return Lines(
+            "\n".join(apply),
+            "\n".join(undo),
+            (_DEFAULT_GROUP, self._types(changes), *_reboot(changes, target)),
+        )
 
-    def _call(self, verb: str, parameters: list[dict[str, str]]) -> str:
+    def _call(self, verb: str, parameter: dict[str, str]) -> str:
         return (
             f"aws rds {verb}-{self.kind}-parameter-group --{self.kind}-parameter-group-name GROUP "
-            f"--parameters '{json.dumps(parameters)}'"
+            f"--parameters '{json.dumps([parameter])}'"
+        )
+
+    def _types(self, changes: Sequence[Change]) -> str:
+        """How to see what AWS itself says of the parameters: families of versions differ."""
+        named = "||".join(f"ParameterName=='{change.name}'" for change in changes)
+        shown = "[ParameterName,ApplyType,IsModifiable,AllowedValues]"
+        return (
+            "Whether a parameter needs a reboot is AWS's to say. Where a call is refused with \"cannot use "
+            'immediate apply method for static parameter", write pending-reboot. This shows it: aws rds '
+            f"describe-{self.kind}-parameters --{self.kind}-parameter-group-name GROUP "
+            f'--query "Parameters[?{named}].{shown}" --output table'
         )
 
 
 def parameter(change: Change, target: PlatformTarget) -> dict[str, str]:
     """One parameter as the API takes it: whole numbers in the base unit, booleans as 0 and 1."""
     value = in_base_unit(change.name, change.value, target.version_num, true="1", false="0")
-    method = "pending-reboot" if is_restart(change.name, target.version_num) else "immediate"
+    method = "pending-reboot" if _waits(change.name, target.version_num) else "immediate"
     return {"ParameterName": change.name, "ParameterValue": value, "ApplyMethod": method}
 
 
@@ -95,8 +111,13 @@ def _block(change: Change, target: PlatformTarget) -> str:
     )
 
 
+def _waits(name: str, version_num: int) -> bool:
+    """Whether AWS calls the parameter static."""
+    return is_restart(name, version_num) or is_static("rds", name, version_num)
+
+
 def _reboot(changes: Sequence[Change], target: PlatformTarget) -> tuple[str, ...]:
-    waiting = needs_restart(changes, target)
+    waiting = [change.name for change in changes if _waits(change.name, target.version_num)]
     return (f"In force after a reboot: {', '.join(waiting)}.",) if waiting else ()
 
 

@@ -5,6 +5,7 @@ only     these values alone (``a|b``)
 not      any value but these
 min, max numbers in this range
 boolean  on and off alone: any other value but off is written as on, which is the value in the table
+static   a change waits for a reboot there, though PostgreSQL itself needs none
 allow    somebody sets it there
 rest     nothing but what has a row with allow is known to be settable there
 """
@@ -75,6 +76,14 @@ def boolean_rule(platform: str, name: str, version_num: int) -> PlatformRule | N
         if rule.rule == "boolean" and rule.setting == name and rule.is_for(version_num):
             return rule
     return None
+
+
+def is_static(platform: str, name: str, version_num: int) -> bool:
+    """Whether the platform changes a setting at a reboot alone that PostgreSQL changes at once."""
+    return any(
+        rule.rule == "static" and rule.setting == name and rule.is_for(version_num)
+        for rule in rules_of(platform)
+    )
 
 
 def written_otherwise(platform: str, change: Change, version_num: int) -> PlatformRule | None:
