@@ -132,6 +132,14 @@ def test_rds_gets_whole_numbers_in_base_units() -> None:
     assert any("--query" in note and "ParameterName=='wal_buffers'" in note for note in lines.notes)
 
 
+def test_autovacuum_can_be_turned_on_on_aurora_and_rds_always_has_page_images() -> None:
+    for name in ("autovacuum", "track_counts"):
+        assert platform("aurora").refuse(Change(name, "on"), TARGET) is None
+    refusal = platform("rds").refuse(Change("full_page_writes", "on"), TARGET)
+    assert refusal is not None
+    assert refusal.reason == "it is always on there"
+
+
 def test_aws_calls_some_parameters_static_that_postgresql_reloads() -> None:
     older = PlatformTarget(140018, OLDER.before)
     change = Change("wal_compression", "on")
