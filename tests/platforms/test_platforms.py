@@ -132,6 +132,18 @@ def test_rds_gets_whole_numbers_in_base_units() -> None:
     assert any("--query" in note and "ParameterName=='wal_buffers'" in note for note in lines.notes)
 
 
+@pytest.mark.parametrize("name", ["rds", "aurora", "rds-terraform", "cloudsql"])
+def test_a_cloud_says_what_its_undo_does_not_know(name: str) -> None:
+    """A value of the platform's own reads like one that somebody has set."""
+    buffers = Before("4GB", is_default=False, is_in_auto_conf=False)
+    change, other = Change("shared_buffers", "8GB"), Change("max_wal_size", "8GB")
+    target = PlatformTarget(180006, {**TARGET.before, "shared_buffers": buffers})
+    (note,) = [note for note in platform(name).write([change], target).notes if "has now" in note]
+    assert "has now of shared_buffers" in note
+    assert ("before.json" in note) is (name != "rds-terraform")
+    assert not [note for note in platform(name).write([other], TARGET).notes if "has now" in note]
+
+
 def test_autovacuum_can_be_turned_on_on_aurora_and_rds_always_has_page_images() -> None:
     for name in ("autovacuum", "track_counts"):
         assert platform("aurora").refuse(Change(name, "on"), TARGET) is None

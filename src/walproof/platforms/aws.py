@@ -48,13 +48,25 @@ class ParameterGroup:
         return Lines(
             "\n".join(apply),
             "\n".join(undo),
-            (_DEFAULT_GROUP, self._types(changes), *_reboot(changes, target)),
+            (_DEFAULT_GROUP, self._types(changes), *_reboot(changes, target), *self._keep(kept)),
         )
 
     def _call(self, verb: str, parameter: dict[str, str]) -> str:
         return (
             f"aws rds {verb}-{self.kind}-parameter-group --{self.kind}-parameter-group-name GROUP "
             f"--parameters '{json.dumps([parameter])}'"
+        )
+
+    def _keep(self, kept: Sequence[Change]) -> tuple[str, ...]:
+        """What undoing does not know: a server tells the values of its group, AWS's defaults and what comes
+        of a formula alike as lines of a file."""
+        if not kept:
+            return ()
+        return (
+            f"Undoing it writes what the server has now of {', '.join(change.name for change in kept)}, even "
+            "if the group has no value of its own or a formula. Keep what the group has before you apply it: "
+            f"aws rds describe-{self.kind}-parameters --{self.kind}-parameter-group-name GROUP --source user "
+            "> before.json",
         )
 
     def _types(self, changes: Sequence[Change]) -> str:
@@ -98,8 +110,18 @@ class Terraform:
         return Lines(
             "\n".join(_block(change, target) for change in changes),
             "\n".join(undo),
-            (_DEFAULT_GROUP, *_reboot(changes, target)),
+            (_DEFAULT_GROUP, *_reboot(changes, target), *_earlier(old)),
         )
+
+
+def _earlier(old: Sequence[Change]) -> tuple[str, ...]:
+    """As of the group itself: where the file had no block, or a formula, its own version before is right."""
+    if not old:
+        return ()
+    return (
+        f"Undoing it writes what the server has now of {', '.join(change.name for change in old)}: where "
+        "your file had another block or none, bring that back instead.",
+    )
 
 
 def _block(change: Change, target: PlatformTarget) -> str:

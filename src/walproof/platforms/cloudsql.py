@@ -48,6 +48,7 @@ class CloudSql:
             (
                 "A patch replaces all flags: this line reads the present ones and keeps them.",
                 *_restart_note(changes, target),
+                *_keep_note([name for name, value in undo.items() if value is not None]),
             ),
         )
 
@@ -61,6 +62,17 @@ def _restart_note(changes: Sequence[Change], target: PlatformTarget) -> tuple[st
     return (
         f"This line restarts the server at once, and its replicas, for: {', '.join(waiting)}. Undoing it "
         "restarts them again.",
+    )
+
+
+def _keep_note(kept: Sequence[str]) -> tuple[str, ...]:
+    """A server tells flags and Cloud SQL's own defaults alike as lines of a file."""
+    if not kept:
+        return ()
+    return (
+        f"Undoing it sets what the server has now of {', '.join(kept)}, even if no flag was set. Keep the "
+        "flags before you apply it: gcloud sql instances describe INSTANCE "
+        "--format='json(settings.databaseFlags)' > before.json",
     )
 
 
