@@ -330,6 +330,14 @@ def test_patroni_says_what_goes_before_its_dynamic_configuration() -> None:
     assert "their own patroni.yml" in platform("patroni").write([CHANGES[0]], TARGET).notes[0]
 
 
+@pytest.mark.parametrize("name", ["conf", "alter-system", "patroni"])
+def test_standbys_need_the_lines_too_unless_a_tool_gives_them_to_all(name: str) -> None:
+    target = PlatformTarget(180006, TARGET.before, has_standbys=True)
+    notes = " ".join(platform(name).write([CHANGES[0]], target).notes)
+    assert ("Standbys have settings of their own" in notes) is (name != "patroni")
+    assert "Standbys" not in " ".join(platform(name).write([CHANGES[0]], TARGET).notes)
+
+
 def test_no_alter_system_where_the_server_does_not_allow_it() -> None:
     """CloudNativePG's default."""
     off = Before("off", is_default=False, is_in_auto_conf=False)

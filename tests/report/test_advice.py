@@ -18,6 +18,7 @@ from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, Advised, advise
 from walproof.analysis.whatif import Question, study
 from walproof.errors import ReportError
+from walproof.facts.server import ServerStandby
 from walproof.platforms.registry import platform
 from walproof.report.advice.json import to_json
 from walproof.report.advice.page import to_html, to_markdown
@@ -38,6 +39,14 @@ def test_a_healthy_server_is_told_to_change_nothing() -> None:
     view = advice_view(advise(read(HEALTHY)["idle"], ("minors",)), platform("conf"))
     assert view.summary.startswith("Change nothing: ")
     assert view.all_lines is None
+
+
+def test_the_lines_are_for_the_standbys_that_were_seen_as_well() -> None:
+    window = with_settings(healthy(), log_checkpoints="off")
+    pair = replace(window, standbys=(ServerStandby("b", "streaming", "async", 0),))
+    told = [advice_view(advise(ServerCase(each)), platform("alter-system")) for each in (window, pair)]
+    notes = [" ".join(view.all_lines.notes) for view in told if view.all_lines is not None]
+    assert ["Standbys have settings of their own" in note for note in notes] == [False, True]
 
 
 def test_a_server_whose_wal_nobody_read_is_not_told_to_change_nothing() -> None:

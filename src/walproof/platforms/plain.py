@@ -34,6 +34,16 @@ def restart_note(changes: Sequence[Change], target: PlatformTarget) -> tuple[str
     return (f"In force after a restart: {', '.join(waiting)}.",) if waiting else ()
 
 
+def _standby_note(target: PlatformTarget) -> tuple[str, ...]:
+    """Streaming copies no files of settings, and no postgresql.auto.conf."""
+    if not target.has_standbys:
+        return ()
+    return (
+        "Standbys have settings of their own: give them the same lines, and undo them there as well. A "
+        "failover brings the old values back otherwise.",
+    )
+
+
 def unseen_note(
     changes: Sequence[Change],
     target: PlatformTarget,
@@ -128,6 +138,7 @@ class Conf:
                 "SELECT pg_reload_conf(); afterwards.",
                 *restart_note(changes, target),
                 *unseen_note(changes, target),
+                *_standby_note(target),
             ),
         )
 
@@ -156,7 +167,11 @@ class AlterSystem:
         apply = [f"ALTER SYSTEM SET {change.name} = {literal(change.value)};" for change in changes]
         undo = [_undo(change, target.before.get(change.name)) for change in changes]
         instead = "Where it is not postgresql.auto.conf, undo with ALTER SYSTEM RESET instead."
-        notes = (*restart_note(changes, target), *unseen_note(changes, target, instead))
+        notes = (
+            *restart_note(changes, target),
+            *unseen_note(changes, target, instead),
+            *_standby_note(target),
+        )
         return Lines("\n".join([*apply, reload]), "\n".join([*undo, reload]), notes)
 
 

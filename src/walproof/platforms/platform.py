@@ -16,6 +16,8 @@ class PlatformTarget:
     version_num: int
     before: Mapping[str, Before]
     """Name -> value and origin of every known setting."""
+    has_standbys: bool = False
+    """Whether standbys were seen that stream from it."""
 
 
 @dataclass(frozen=True, slots=True)

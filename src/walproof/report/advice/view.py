@@ -192,7 +192,7 @@ def target_of(advised: Advised) -> PlatformTarget:
         )
         for name, setting in window.settings.items()
     }
-    return PlatformTarget(window.version_num, before)
+    return PlatformTarget(window.version_num, before, has_standbys=bool(window.standbys))
 
 
 def _item(advice: Advice, platform: Platform, target: PlatformTarget) -> Item:
