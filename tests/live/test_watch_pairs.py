@@ -87,7 +87,7 @@ def test_a_standby_whose_replay_is_paused_still_receives_wal(pair: Pair) -> None
                 fleet,
                 lambda views: (
                     views[0].seen.look is not None
-                    and views[0].seen.look.lsn > replayed + 4_000_000
+                    and (views[0].seen.look.since(replayed) or 0) > 4_000_000
                     and (watch_data(views[0])["disk"]["wal_bytes_per_s"] or 0) > 100_000
                 ),
             )

@@ -243,7 +243,7 @@ def test_an_idle_server_needs_no_checkpoint(written: int, age_s: int, words: str
     found = assessor()
     for second in (0, 2):
         look = Server(wal_bytes_per_s=0).look(second)
-        begun = WatchedCheckpoint(look.lsn - written, BEGAN + 2 - age_s, 1)
+        begun = WatchedCheckpoint((look.lsn or 0) - written, BEGAN + 2 - age_s, 1)
         found.see([replace(look, checkpoint=begun)])
     shown = ServerView(found.assess(2.0, BEGAN + 2), ())
     assert panel(shown, "next checkpoint").startswith(words)

@@ -78,7 +78,7 @@ def test_a_pair_that_is_not_late_enough_for_a_concern_shows_its_cause_all_the_sa
 def test_two_standbys_of_one_name_are_told_apart_and_a_pair_hides_its_own_alone() -> None:
     looks = [Server().look(second) for second in range(20)]
     named = [
-        replace(look, standbys=(standby(look.lsn, look.lsn, look.lsn),
+        replace(look, standbys=(standby(*(look.lsn or 0,) * 3),
                                 replace(standby(START, START, START), pid=8)))
         for look in looks
     ]  # fmt: skip

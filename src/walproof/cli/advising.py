@@ -256,7 +256,7 @@ def case_of(
             "reads any WAL.",
         )
     start = None
-    if window.looks:
+    if window.looks and window.looks[0].lsn is not None:
         # The recording begins with a segment, much of which may be older than the first look.
         start = max(Lsn(window.looks[0].lsn), recording.began.lsn)
         if recording.ended.lsn - start < _LEAST_READ_BYTES:

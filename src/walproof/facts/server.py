@@ -47,8 +47,9 @@ class ServerLook:
 
     at: float
     """Seconds since the epoch, by the server's clock."""
-    lsn: int
-    """Position up to which WAL was inserted; on a standby, received."""
+    lsn: int | None
+    """Position up to which WAL was inserted; on a standby, received. None where the server does not tell it,
+    as Aurora may."""
     redo: int | None
     """Redo point of the last completed checkpoint."""
     counters: Mapping[str, float]

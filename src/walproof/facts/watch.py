@@ -141,8 +141,9 @@ class WatchLook:
     system_identifier: str | None
     started_at: float | None
     is_in_recovery: bool
-    lsn: int
-    """Position up to which WAL was written; on a standby, received."""
+    lsn: int | None
+    """Position up to which WAL was written; on a standby, received. None where the server does not tell it,
+    as Aurora may."""
     settings: Mapping[str, str]
     """Watched settings as SHOW prints them (``observe/watch_queries.py``)."""
     checkpoint: WatchedCheckpoint | None = None
@@ -185,6 +186,10 @@ class WatchLook:
         """A setting that is a time, in seconds; None where it is absent."""
         value = self.settings.get(name)
         return None if value is None or value.startswith("-") else parse_duration_s(value)
+
+    def since(self, position: int) -> int | None:
+        """Bytes of WAL from a position to the end; None where the end is not known."""
+        return None if self.lsn is None else self.lsn - position
 
     def lacks_of(self, what: str) -> str | None:
         """Why something could not be read; None if it could."""

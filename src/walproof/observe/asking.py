@@ -14,7 +14,9 @@ from walproof.probe.connection import one_line
 
 _TOO_LATE = ("57", "08")
 """Classes of SQLSTATE after which the session is over (manual, appendix A)."""
-_NO_RIGHT = "42501"
+_FINAL = ("42501", "0A000", "55000")
+"""A right is missing, the server has no such function, or it does not fit the server's state: Aurora refuses
+functions about WAL below wal_level = logical, and some of them on readers. Only a restart changes that."""
 _MAY_CALL = "SELECT has_function_privilege(%s::text, 'EXECUTE')"
 
 
@@ -28,8 +30,8 @@ class Asking:
         """Queries so far: each is a transaction that the server counts."""
         self._lacks: dict[str, str] = {}
         self._refused: set[str] = set()
-        """What a right is missing for: it is not asked for again, since each refusal is an ERROR in the
-        server's log."""
+        """What the server will refuse again: it is not asked for any more, since each refusal is an ERROR in
+        the server's log."""
         self._allowed: dict[str, bool] = {}
 
     @property
@@ -52,13 +54,17 @@ class Asking:
             self._note(about, error)
             return []
 
+    def is_refused(self, about: str) -> bool:
+        """Whether the server has refused something for good."""
+        return about in self._refused
+
     def lack(self, about: str, reason: str) -> None:
         """Note what the server withheld without an error."""
         self._lacks.setdefault(about, reason)
 
     def _note(self, about: str, error: psycopg.Error) -> None:
         self._lacks.setdefault(about, one_line(error))
-        if error.sqlstate == _NO_RIGHT:
+        if error.sqlstate in _FINAL:
             self._refused.add(about)
 
     def _may_call(self, about: str, function: str) -> bool:

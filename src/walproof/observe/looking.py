@@ -38,6 +38,7 @@ _WATCHED = ("checkpoints", "WAL")
 """Counters that are read."""
 NAMES = "synchronous_standby_names"
 PREPARED_MOST = "max_prepared_transactions"
+END = "the position in the WAL"
 PG_WAL = "the size of pg_wal"
 READY = "segments that wait for the archiver"
 
@@ -61,7 +62,7 @@ class Looker:
 
     def look(self) -> WatchLook:
         """Look now. Raises ProbeError when the server is gone or does not even show its clock."""
-        now = self._ask.rows("the clock", queries.NOW)
+        now = self._ask.rows(END, queries.NOW) or self._ask.rows("the clock", queries.CLOCK)
         if not now:
             raise ProbeError("the server does not tell its clock", detail="; ".join(self._ask.lacks))
         at, is_in_recovery, lsn, started_at = now[0]
@@ -78,7 +79,7 @@ class Looker:
             system_identifier=self._system,
             started_at=None if started_at is None else float(started_at),
             is_in_recovery=bool(is_in_recovery),
-            lsn=int(lsn or 0),
+            lsn=_count(lsn),
             settings=self._settings,
             checkpoint=self._checkpoint(),
             counters=self._counters(),

@@ -30,17 +30,18 @@ _SETTINGS = """
            source, context, pending_restart, sourcefile,
            coalesce(enumvals, '{}')
     FROM pg_settings"""
+END = "the position in the WAL"
 _END = f"CASE WHEN pg_is_in_recovery() THEN {STANDBY_END} ELSE pg_current_wal_lsn() END"
-_SLOTS = f"""
+_SLOTS = """
     SELECT slot_name, slot_type, active, temporary,
-           {_END} - least(restart_lsn, coalesce(confirmed_flush_lsn, restart_lsn)),
-           wal_status, {{inactive}}, {{synced}}, {{invalidation}}
+           {end} - least(restart_lsn, coalesce(confirmed_flush_lsn, restart_lsn)),
+           wal_status, {inactive}, {synced}, {invalidation}
     FROM pg_replication_slots"""
 _INACTIVE = "extract(epoch FROM now() - inactive_since)"
 # A logical walsender confirms a replay position, too, and pg_receivewal, barman and backups confirm none:
 # nobody fails over to them. A role without rights sees names, and no state.
-_STANDBYS = f"""
-    SELECT r.application_name, r.state, r.sync_state, {_END} - r.replay_lsn
+_STANDBYS = """
+    SELECT r.application_name, r.state, r.sync_state, {end} - r.replay_lsn
     FROM pg_stat_replication r LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
     WHERE r.application_name <> 'pg_basebackup' AND s.slot_type IS DISTINCT FROM 'logical'
       AND (r.state IS NULL OR r.replay_lsn IS NOT NULL)"""
@@ -139,11 +140,12 @@ def read_settings(ask: Asking) -> dict[str, ServerSetting]:
 def read_slots(ask: Asking) -> tuple[ServerSlot, ...]:
     """Every replication slot but walproof's own."""
     query = _SLOTS.format(
+        end=_end(ask),
         inactive=_INACTIVE if ask.major >= 17 else "NULL",
         synced=synced_column(ask.major),
         invalidation=invalidation_column(ask.major),
     )
-    return tuple(
+    found = tuple(
         ServerSlot(
             str(name), str(kind), bool(active), bool(temporary), _count(retained), _text(status),
             None if inactive is None else float(inactive), bool(synced), _text(reason),
@@ -152,13 +154,19 @@ def read_slots(ask: Asking) -> tuple[ServerSlot, ...]:
         in ask.rows("slots", query)
         if not str(name).startswith("walproof_")
     )  # fmt: skip
+    if found and ask.is_refused(END):
+        ask.lack("slots", "how much they hold is not known without the position in the WAL")
+    return found
 
 
 def read_standbys(ask: Asking) -> tuple[ServerStandby, ...]:
     """Who replays its WAL as it streams: its standbys."""
-    rows = [row for row in ask.rows("standbys", _STANDBYS) if not str(row[0]).startswith("walproof")]
+    query = _STANDBYS.format(end=_end(ask))
+    rows = [row for row in ask.rows("standbys", query) if not str(row[0]).startswith("walproof")]
     if any(state is None for _, state, _, _ in rows):
         ask.lack("standbys", "pg_monitor is not granted")
+    elif rows and ask.is_refused(END):
+        ask.lack("standbys", "how far they are behind is not known without the position in the WAL")
     return tuple(
         ServerStandby(str(name), str(state), str(sync), _count(behind))
         for name, state, sync, behind in rows
@@ -203,6 +211,11 @@ def read_indexes(ask: Asking) -> tuple[ServerIndex, ...]:
         )
         for name, table, size, scans, needed, uuid, filenode in ask.rows("indexes", _INDEXES, [INDEXES_MOST])
     )
+
+
+def _end(ask: Asking) -> str:
+    """SQL for the end of WAL; NULL where the server does not tell it."""
+    return "NULL::pg_lsn" if ask.is_refused(END) else _END
 
 
 def _text(value: Any) -> str | None:

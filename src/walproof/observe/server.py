@@ -17,6 +17,7 @@ from walproof.facts.transactions import SynchronousWait
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
 from walproof.observe.objects import (
+    END,
     read_indexes,
     read_overrides,
     read_settings,
@@ -37,6 +38,8 @@ _NOW = f"""
     SELECT extract(epoch FROM clock_timestamp()),
            (CASE WHEN pg_is_in_recovery() THEN {STANDBY_END} ELSE pg_current_wal_insert_lsn() END
              - '0/0')::bigint"""
+# Aurora does not tell its position below wal_level = logical, and still has counters.
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp()), NULL::bigint"
 _REDO = "SELECT (redo_lsn - '0/0')::bigint FROM pg_control_checkpoint()"
 _PG_WAL = "SELECT sum(size)::bigint FROM pg_ls_waldir()"
 _UNARCHIVED = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
@@ -87,7 +90,7 @@ class ServerObserver:
     def look(self) -> None:
         """Read every counter now. Raises ProbeError when the server is gone."""
         ask = self._ask
-        now = ask.rows("the clock", _NOW)
+        now = ask.rows(END, _NOW) or ask.rows("the clock", _CLOCK)
         if not now:
             return
         counters: dict[str, float] = {}
@@ -99,7 +102,7 @@ class ServerObserver:
         waiting = ask.value("segments that wait for the archiver", _UNARCHIVED, "pg_ls_archive_statusdir")
         self._looks.append(
             ServerLook(
-                float(at), int(lsn or 0), None if redo is None else int(redo), counters,
+                float(at), None if lsn is None else int(lsn), None if redo is None else int(redo), counters,
                 None if wal is None else int(wal), None if waiting is None else int(waiting),
             )
         )  # fmt: skip

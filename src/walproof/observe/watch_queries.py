@@ -20,10 +20,14 @@ SETTINGS_READ = (
 """None of them can hold a secret."""
 SETTINGS = "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s)"
 
-NOW = f"""
-    SELECT extract(epoch FROM clock_timestamp())::float8, pg_is_in_recovery(),
-           (CASE WHEN pg_is_in_recovery() THEN {STANDBY_END} ELSE pg_current_wal_lsn() END - '0/0')::int8,
+_NOW = """
+    SELECT extract(epoch FROM clock_timestamp())::float8, pg_is_in_recovery(), {end},
            extract(epoch FROM pg_postmaster_start_time())::float8"""
+NOW = _NOW.format(
+    end=f"(CASE WHEN pg_is_in_recovery() THEN {STANDBY_END} ELSE pg_current_wal_lsn() END - '0/0')::int8"
+)
+CLOCK = _NOW.format(end="NULL::int8")
+"""For servers that do not tell their position: Aurora raises an error below wal_level = logical."""
 # After a promotion the function is refused.
 REPLAY = """
     SELECT (pg_last_wal_replay_lsn() - '0/0')::int8,

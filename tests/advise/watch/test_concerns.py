@@ -37,6 +37,7 @@ def test_a_healthy_server_is_no_concern_for_an_hour() -> None:
     found, named = assessor(64 << 30), Concerns(Thresholds(recovery_s=60.0))
     for second in range(3600):
         look = server.look(second)
+        assert look.lsn is not None
         found.see([replace(look, slots=(replace(server.slots[0], restart=look.lsn - 2 * SEGMENT),))])
         if second % 5 == 0:
             seen = found.assess(float(second), BEGAN + second)

@@ -68,6 +68,7 @@ def test_a_consumer_that_catches_up_soon_is_no_concern() -> None:
     rest = []
     for second in range(41, 102):
         seen_look = look(second, 0.0)
+        assert seen_look.lsn is not None
         confirmed = min(seen_look.lsn, late + (second - 40) * 5 * MB // 2)
         rest.append(
             replace(seen_look, slots=(replace(seen_look.slots[0], confirmed=confirmed, restart=confirmed),))

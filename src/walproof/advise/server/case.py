@@ -71,7 +71,8 @@ class ServerCase:
             return float(self.wal.accounting.total_bytes)
         if len(looks) < 2 or self.window.is_in_recovery:
             return None
-        return float(looks[-1].lsn - looks[0].lsn)
+        first, last = looks[0].lsn, looks[-1].lsn
+        return None if first is None or last is None else float(last - first)
 
     @property
     def wal_per_hour(self) -> float | None:

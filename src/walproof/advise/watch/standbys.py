@@ -47,7 +47,7 @@ def standbys(
 def replay(seen: Assessment) -> Iterator[Concern]:
     """A standby whose own replay is paused, as it says itself."""
     look = seen.look
-    if look is None or not look.is_paused or look.replayed is None:
+    if look is None or not look.is_paused or look.replayed is None or look.lsn is None:
         return
     waiting = max(0, look.lsn - look.replayed)
     yield Concern(

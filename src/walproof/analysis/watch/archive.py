@@ -112,7 +112,7 @@ def waiting_segments(look: WatchLook, archiver: WatchedArchiver) -> tuple[int | 
     """(segments that wait for the archiver, whether that is estimated)."""
     if archiver.ready is not None:
         return archiver.ready, False
-    if archiver.last_segment is None or not _SEGMENT.fullmatch(archiver.last_segment):
+    if look.lsn is None or archiver.last_segment is None or not _SEGMENT.fullmatch(archiver.last_segment):
         return None, True
     per_file = 2**32 // look.segment_bytes
     last = int(archiver.last_segment[8:16], 16) * per_file + int(archiver.last_segment[16:], 16)

@@ -39,9 +39,9 @@ class CheckpointState:
 
 
 def checkpoint_state(looks: tuple[WatchLook, ...]) -> CheckpointState | None:
-    """The state from the looks of a window; None where the control file cannot be read."""
+    """The state from the looks of a window; None where the control file or the end of WAL cannot be read."""
     last = looks[-1]
-    if last.checkpoint is None:
+    if last.checkpoint is None or last.lsn is None:
         return None
     distance = max(0, last.lsn - last.checkpoint.redo)
     age_s = max(0.0, last.at - last.checkpoint.at)

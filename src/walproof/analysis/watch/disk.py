@@ -94,26 +94,26 @@ def disk_state(looks: tuple[WatchLook, ...], room_bytes: int | None, waiting: in
 
 def _checkpoint(looks: tuple[WatchLook, ...]) -> list[Holder]:
     point = looks[-1].checkpoint
-    if point is None:
+    held_bytes = None if point is None else looks[-1].since(point.redo)
+    if held_bytes is None:
         return []
     # Between two checkpoints it grows with the WAL.
     growth = rate(looks, lambda look: look.lsn)
-    return [Holder(HolderKind.CHECKPOINT, "", max(0, looks[-1].lsn - point.redo), growth)]
+    return [Holder(HolderKind.CHECKPOINT, "", max(0, held_bytes), growth)]
 
 
 def _slots(looks: tuple[WatchLook, ...]) -> list[Holder]:
     found = []
     for slot in looks[-1].slots:
-        if slot.held_from is None:
+        held_bytes = None if slot.held_from is None else looks[-1].since(slot.held_from)
+        if held_bytes is None:
             continue
 
         def held(look: WatchLook, name: str = slot.name) -> float | None:
             of_look = next((candidate for candidate in look.slots if candidate.name == name), None)
-            return None if of_look is None or of_look.held_from is None else look.lsn - of_look.held_from
+            return None if of_look is None or of_look.held_from is None else look.since(of_look.held_from)
 
-        found.append(
-            Holder(HolderKind.SLOT, slot.name, max(0, looks[-1].lsn - slot.held_from), rate(looks, held))
-        )
+        found.append(Holder(HolderKind.SLOT, slot.name, max(0, held_bytes), rate(looks, held)))
     return found
 
 
@@ -131,7 +131,9 @@ def _archiver(looks: tuple[WatchLook, ...], waiting: int | None) -> list[Holder]
 
 def _keep_size(last: WatchLook) -> list[Holder]:
     kept = last.size("wal_keep_size")
-    return [Holder(HolderKind.KEEP_SIZE, "", min(kept, last.lsn), 0.0)] if kept else []
+    if not kept:
+        return []
+    return [Holder(HolderKind.KEEP_SIZE, "", kept if last.lsn is None else min(kept, last.lsn), 0.0)]
 
 
 def _full_s(state: DiskState) -> float | None:

@@ -86,6 +86,6 @@ def _happened(before: WatchLook, now: WatchLook) -> str | None:
         return f"the server switched to timeline {new.timeline}"
     if (now.started_at or 0.0) > (before.started_at or now.started_at or 0.0):
         return "the server was started again"
-    if now.lsn < before.lsn:
+    if now.lsn is not None and before.lsn is not None and now.lsn < before.lsn:
         return "the server's WAL went back"
     return None

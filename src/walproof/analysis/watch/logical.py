@@ -42,7 +42,10 @@ class LogicalState:
 
 
 def logical_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> tuple[LogicalState, ...]:
-    """All logical slots. ``looks``: those of the window of rates; ``history``: all looks, for ages."""
+    """All logical slots, where the end of WAL is known. ``looks``: those of the window of rates; ``history``:
+    all looks, for ages."""
+    if looks[-1].lsn is None:
+        return ()
     return tuple(_state(slot, looks, history) for slot in looks[-1].slots if slot.confirmed is not None)
 
 
@@ -52,11 +55,11 @@ def _state(slot: WatchedSlot, looks: tuple[WatchLook, ...], history: tuple[Watch
 
     def behind(look: WatchLook) -> float | None:
         seen = next((candidate for candidate in look.slots if candidate.name == slot.name), None)
-        return None if seen is None or seen.confirmed is None else look.lsn - seen.confirmed
+        return None if seen is None or seen.confirmed is None else look.since(seen.confirmed)
 
-    behind_bytes = max(0, last.lsn - confirmed)
+    behind_bytes = max(0, last.since(confirmed) or 0)
     # The oldest look by which the WAL had come further than what is confirmed.
-    since = next((look for look in history if look.lsn > confirmed), None)
+    since = next((look for look in history if (look.since(confirmed) or 0) > 0), None)
     growth = rate(looks, behind)
     sender = (
         next((standby for standby in last.standbys if standby.pid == slot.pid), None) if slot.pid else None
@@ -65,7 +68,7 @@ def _state(slot: WatchedSlot, looks: tuple[WatchLook, ...], history: tuple[Watch
         slot=slot,
         consumer=None if sender is None else sender.name,
         wait=None if sender is None else sender.wait,
-        held_bytes=None if slot.held_from is None else max(0, last.lsn - slot.held_from),
+        held_bytes=None if slot.held_from is None else max(0, last.since(slot.held_from) or 0),
         behind_bytes=behind_bytes,
         behind_s=0.0 if since is None else last.seen_s - since.seen_s,
         is_least=since is not None and since is history[0],

@@ -32,10 +32,13 @@ class StandbyState:
 
 
 def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> tuple[StandbyState, ...]:
-    """All standbys that stream now. ``looks``: those of the window of rates; ``history``: all looks, for
-    ages."""
-    trail = tuple((look.seen_s, look.lsn) for look in history[:-1][::_TRAIL_STEP])
-    trail = (*trail, (history[-1].seen_s, history[-1].lsn))
+    """All standbys that stream now, where the end of WAL is known. ``looks``: those of the window of rates;
+    ``history``: all looks, for ages."""
+    if looks[-1].lsn is None:
+        return ()
+    looks = tuple(look for look in looks if look.lsn is not None)
+    ends = [(look.seen_s, look.lsn) for look in history if look.lsn is not None]
+    trail = (*ends[:-1][::_TRAIL_STEP], ends[-1])
     found = []
     physical = [standby for standby in looks[-1].standbys if not standby.is_logical]
     names = [standby.name for standby in physical]
@@ -89,6 +92,7 @@ def _same(look: WatchLook, standby: WatchedStandby) -> WatchedStandby | None:
 
 
 def _look(look: WatchLook, standby: WatchedStandby) -> Look:
+    assert look.lsn is not None
     sender = Sender(
         pid=standby.pid, application_name=standby.name, state=standby.state, sync_state=standby.sync_state,
         sent=standby.sent, write_lag_s=None, flush_lag_s=None, replay_lag_s=None,

@@ -27,7 +27,7 @@ def watch_data(view: ServerView) -> dict[str, Any]:
         "version": None if look is None else look.version,
         "system_identifier": None if look is None else look.system_identifier,
         "is_in_recovery": None if look is None else look.is_in_recovery,
-        "lsn": None if look is None else str(Lsn(look.lsn)),
+        "lsn": None if look is None or look.lsn is None else str(Lsn(look.lsn)),
         "seen_s": seen.seen_s,
         "no_answer": None if seen.no_answer is None else {
             "since": seen.no_answer.since, "reason": seen.no_answer.reason,

@@ -72,7 +72,7 @@ def _without_clock(view: ServerView) -> str:
         case StreamPhase.CATCHING_UP:
             left = 0
             if view.seen.look is not None and stream.received is not None:
-                left = max(0, view.seen.look.lsn - stream.received)
+                left = max(0, view.seen.look.since(stream.received) or 0)
             limit = f", {stream.reason}" if stream.reason else ""
             return f"reading the WAL since the redo point, {format_bytes(left)} left{limit}"
         case StreamPhase.BROKEN:

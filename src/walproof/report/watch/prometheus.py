@@ -63,8 +63,9 @@ def _stages(view: ServerView) -> Iterator[Sample]:
 def _slots(view: ServerView) -> Iterator[Sample]:
     if view.seen.look is not None:
         for slot in view.seen.look.slots:
-            if slot.held_from is not None:
-                yield (slot.name,), float(max(0, view.seen.look.lsn - slot.held_from))
+            held_bytes = None if slot.held_from is None else view.seen.look.since(slot.held_from)
+            if held_bytes is not None:
+                yield (slot.name,), float(max(0, held_bytes))
 
 
 def _active_slots(view: ServerView) -> Iterator[Sample]:
@@ -148,7 +149,7 @@ METRICS: tuple[WatchMetric, ...] = (
     WatchMetric(
         "walproof_wal_position_bytes_total",
         "Position in the WAL up to which the server has written; its rate is the rate of WAL.",
-        _one(lambda view: None if view.seen.look is None else float(view.seen.look.lsn)),
+        _one(lambda view: None if view.seen.look is None else view.seen.look.lsn),
     ),
     WatchMetric(
         "walproof_pg_wal_bytes",

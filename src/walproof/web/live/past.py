@@ -72,7 +72,7 @@ def _causes(record: WatchRecord, before: WatchRecord | None) -> Rates:
 def _rate(record: WatchRecord, before: WatchRecord | None) -> float | None:
     """Mean WAL bytes a second since the previous record, from the positions of both."""
     look, then = record.look, None if before is None else before.look
-    if look is None or then is None or before is None:
+    if look is None or then is None or before is None or look.lsn is None or then.lsn is None:
         return None
     seconds, grown = record.at - before.at, look.lsn - then.lsn
     if seconds <= 0 or grown < 0 or look.system_identifier != then.system_identifier:

@@ -1,0 +1,60 @@
+"""Servers of managed platforms, imitated: what they refuse costs no more than itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.live.managed import hide_positions
+from walproof.facts import Install
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
+
+
+@pytest.fixture
+def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
+    folder = workspace.make_folder("managed")
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    made = Cluster(install, workspace, folder)
+    made.start({"max_wal_size": "64MB", "min_wal_size": "32MB"})
+    with made.connect() as session:
+        session.execute("CREATE ROLE looker LOGIN")
+        session.execute("GRANT pg_monitor TO looker")
+    yield made
+    made.stop("immediate")
+
+
+def test_a_server_that_hides_its_position_is_watched_and_advised(cluster: Cluster, tmp_path: Path) -> None:
+    hide_positions(cluster)
+    with cluster.connect() as session:
+        session.execute("SELECT pg_create_physical_replication_slot('idle', true)")
+    server = f"{cluster.conninfo} user=looker"
+    checked = walproof("watch", server, "--check", "--no-stream", "--every", "0.5s", cwd=tmp_path)
+    assert checked.stdout.startswith("WALPROOF OK"), checked.stdout
+    assert checked.returncode == 0
+    once = walproof("watch", server, "--once", "--no-stream", "--json", "--every", "0.5s", cwd=tmp_path)
+    assert once.returncode == 0, once.stderr
+    assert json.loads(once.stdout.splitlines()[-1])["lsn"] is None
+
+    # What is refused for good is not asked for at every look: each refusal is an ERROR in the server's log.
+    began = len(cluster.log_text())
+    walproof("watch", server, "--plain", "--no-stream", "--every", "0.5s", "--for", "4s", cwd=tmp_path)
+    assert 1 <= cluster.log_text()[began:].count("wal_level must be set") <= 2
+
+    done = walproof("advise", server, "--for", "1s", "--json", "--platform", "aurora", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    unseen = {rule["rule"]: rule["reason"] for rule in told["unseen"]}
+    assert "pending" not in unseen
+    assert "no pg_stat_wal" not in unseen.get("wal_buffers", "")
+    assert "slots" in {advice["rule"] for advice in told["advice"]}
+    lacks = "\n".join(told["notes"])
+    assert "Could not be read: the position in the WAL: wal_level must be set" in lacks
+    assert "Could not be read: slots: how much they hold is not known" in lacks
