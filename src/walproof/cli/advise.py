@@ -25,7 +25,7 @@ from walproof.errors import SettingError
 from walproof.units import parse_bytes, parse_duration_s
 
 PLATFORM_NAMES = (
-    "conf, alter-system, patroni, cnpg, zalando, crunchy, rds, rds-terraform, aurora, azure, cloudsql"
+    "conf, alter-system, patroni, cnpg, zalando, crunchy, rds, rds-terraform, aurora, azure, cloudsql, values"
 )
 _SHORTEST_S = 1.0
 _LOOK_S = 600.0

@@ -13,13 +13,14 @@ from walproof.platforms.patroni import Patroni
 from walproof.platforms.plain import AlterSystem, Conf
 from walproof.platforms.platform import Platform, PlatformTarget
 from walproof.platforms.rules import written_otherwise
+from walproof.platforms.values import Values
 from walproof.settings.change import Change
 
 PLATFORMS: Mapping[str, Platform] = {
     platform.name: platform
     for platform in (
         Conf(), AlterSystem(), Patroni(), CNPG, ZALANDO, CRUNCHY, RDS, Terraform(), AURORA, Azure(),
-        CloudSql(),
+        CloudSql(), Values(),
     )
 }  # fmt: skip
 
