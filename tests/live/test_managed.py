@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
-from tests.live.managed import hide_positions
+from tests.live.managed import hide_positions, name_settings
+from tests.schemas import assert_valid
 from walproof.facts import Install
+from walproof.observe.looking import Looker
+from walproof.observe.server import ServerObserver
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -58,3 +61,44 @@ def test_a_server_that_hides_its_position_is_watched_and_advised(cluster: Cluste
     lacks = "\n".join(told["notes"])
     assert "Could not be read: the position in the WAL: wal_level must be set" in lacks
     assert "Could not be read: slots: how much they hold is not known" in lacks
+
+
+@pytest.mark.parametrize(
+    ("names", "title", "line"),
+    [
+        (["rds.extensions", "rds.logical_replication"], "Amazon RDS", "aws rds modify-db-parameter-group "),
+        (["rds.extensions", "apg_ccm_enabled"], "Amazon Aurora", None),
+        (["neon.pageserver_connstring"], "Neon", "log_checkpoints: on"),
+    ],
+)
+def test_a_platform_is_recognised_and_its_lines_are_written(
+    cluster: Cluster, tmp_path: Path, names: list[str], title: str, line: str | None
+) -> None:
+    name_settings(cluster, names)
+    cluster.reload({"max_wal_size": "64MB", "min_wal_size": "32MB", "log_checkpoints": "off"})
+    kept = tmp_path / "kept"
+    server = f"{cluster.conninfo} user=looker"
+    done = walproof("advise", server, "--for", "1s", "--save", str(kept), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"Recognised as {title} by " in done.stdout
+    assert "ALTER SYSTEM" not in done.stdout
+    assert line is None or line in done.stdout
+    # What is kept tells it, too.
+    told = json.loads(walproof("advise", str(kept), "--platform", "conf", "--json", cwd=tmp_path).stdout)
+    assert_valid("advise", told)
+    assert f"the server looks like {title}, by " in told["platform_reason"]
+    assert told["platform"] == "conf"
+
+
+def test_what_only_a_file_names_is_recognised(cluster: Cluster) -> None:
+    """CloudNativePG's mark is no setting that the server knows, so pg_settings does not have it."""
+    cluster.reload({"cnpg.config_sha256": "0"})
+    with cluster.connect() as session:
+        session.execute("SELECT pg_sleep(0.3)")
+    with ServerObserver(f"{cluster.conninfo} user=looker") as observer:
+        window = observer.window()
+    assert window.marks == ("cnpg.config_sha256",)
+    with cluster.connect() as session:
+        session.execute("CREATE ROLE supabase_admin")
+        look = Looker(session).look()
+    assert look.marks == ("cnpg.config_sha256", "role supabase_admin")

@@ -58,6 +58,7 @@ class Advice(TypedDict):
     dateline: str
     summary: str
     platform: str
+    platform_reason: str | None
     since: list[str]
     advice: list[AdviceItem]
     curve: Object | None

@@ -77,9 +77,14 @@ def advise(
         ),
     ] = None,
     platform: Annotated[
-        str,
-        typer.Option("--platform", metavar="NAME", help=f"Platform to write lines for: {PLATFORM_NAMES}."),
-    ] = "alter-system",
+        str | None,
+        typer.Option(
+            "--platform",
+            metavar="NAME",
+            help=f"Platform to write lines for: {PLATFORM_NAMES}. Default: the one that is recognised, else "
+            "alter-system.",
+        ),
+    ] = None,
     mute: Annotated[
         list[str] | None, typer.Option("--mute", metavar="RULE", help="Leave a rule out. May be repeated.")
     ] = None,

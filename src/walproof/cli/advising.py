@@ -31,7 +31,8 @@ class AdviceOrder:
     recovery_s: float | None = None
     wal_disk_bytes: int | None = None
     may_lose: str = "nothing"
-    platform: str = "alter-system"
+    platform: str | None = None
+    """None for the one that is recognised, else ALTER SYSTEM."""
     mute: Sequence[str] = ()
     calibration: Path | None = None
     startup_budget_s: float | None = None
@@ -42,7 +43,8 @@ class AdviceOrder:
         from walproof.cli.promises import may_lose
         from walproof.platforms.registry import platform
 
-        platform(self.platform)
+        if self.platform is not None:
+            platform(self.platform)
         may_lose(self.may_lose)
         for name in self.mute:
             if name not in RULES:
@@ -58,9 +60,10 @@ def advice_from(
     """
     from walproof.advise.server.rules import advise as ask_rules
     from walproof.cli.promises import may_lose
-    from walproof.platforms.registry import platform
+    from walproof.platforms.recognised import choose
     from walproof.report.advice.view import advice_view
 
+    chosen = choose(order.platform, {*window.settings, *window.marks})
     case = case_of(
         window,
         folder,
@@ -72,7 +75,7 @@ def advice_from(
         observe,
     )
     advised = ask_rules(case, order.mute)
-    return advised.advice, advice_view(advised, platform(order.platform))
+    return advised.advice, advice_view(advised, chosen.platform, chosen)
 
 
 def observe_server(

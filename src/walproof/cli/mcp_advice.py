@@ -47,10 +47,11 @@ class AskedAdvice(ToolArguments):
         default=None,
         description="Time after which an orchestrator ends a server that is starting, such as 10min.",
     )
-    platform: str = Field(
-        default="alter-system",
+    platform: str | None = Field(
+        default=None,
         description="Platform to write lines for: conf, alter-system, patroni, cnpg, zalando, crunchy, rds, "
-        "rds-terraform, aurora, azure, cloudsql.",
+        "rds-terraform, aurora, azure, cloudsql, values. Default: the one that is recognised "
+        "(platform_reason says by what), else alter-system.",
     )
     mute: list[str] = Field(default=[], description="Rules to leave out.")
     form: Form = "json"
@@ -163,7 +164,7 @@ def _answer(
         ("--recovery-target", asked.recovery_target), ("--wal-disk", asked.wal_disk),
         ("--may-lose", None if asked.may_lose == "nothing" else asked.may_lose),
         ("--startup-budget", asked.startup_budget),
-        ("--platform", None if asked.platform == "alter-system" else asked.platform),
+        ("--platform", asked.platform),
         ("--calibration", reach.calibration),
     )  # fmt: skip
     for rule in asked.mute:

@@ -188,6 +188,8 @@ class ServerWindow:
     """Prepared transactions of every database, the oldest first."""
     role_lacks: tuple[str, ...] | None = None
     """What the role has not of ``REPLICATION`` and ``pg_monitor``; None where this was not seen."""
+    marks: tuple[str, ...] = ()
+    """What tells on which platform it runs (``observe/marks.py``)."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The window with the scans of one more standby."""

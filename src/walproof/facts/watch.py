@@ -166,6 +166,8 @@ class WatchLook:
     synchronous: SynchronousWait | None = None
     """Who confirms commits; None where none waits for a standby."""
     prepared: tuple[PreparedTransaction, ...] = ()
+    marks: tuple[str, ...] = ()
+    """What tells on which platform it runs (``observe/marks.py``)."""
 
     @property
     def major(self) -> int:

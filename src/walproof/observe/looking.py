@@ -26,6 +26,7 @@ from walproof.facts.watch import (
 from walproof.observe import watch_queries as queries
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
+from walproof.observe.marks import read_marks
 from walproof.observe.transactions import SynchronousReader, read_prepared
 from walproof.probe.pair_queries import walsender_name
 
@@ -57,6 +58,7 @@ class Looker:
         self._system: str | None = None
         self._version: tuple[str, int] | None = None
         self._is_unset: bool | None = None
+        self._marks: tuple[str, ...] = ()
         self._lists: dict[str, tuple[float, tuple[Any, ...]]] = {}
         self._synchronous = SynchronousReader()
 
@@ -93,6 +95,7 @@ class Looker:
             is_paused=is_paused,
             synchronous=self._synchronous.read(self._ask) if self._settings.get(NAMES) else None,
             prepared=read_prepared(self._ask) if self._settings.get(PREPARED_MOST, "0") != "0" else (),
+            marks=self._marks,
             lacks=self._ask.lacks,  # the last: what the others could not read is in it
         )
 
@@ -103,6 +106,7 @@ class Looker:
             text, number = ask.rows("the version", queries.WHO)[0]
             self._version = str(text).split()[0], int(number)
             self._system = ask.value("the system identifier", queries.SYSTEM)
+            self._marks = read_marks(ask)
         if now_s - self._settings_s >= _SETTINGS_S:
             # Asked again: a right that has been granted meanwhile is no longer missing.
             self._ask = ask = Asking(self._session)

@@ -16,6 +16,7 @@ from walproof.facts.server import FLUSH_WAITS, ServerLook, ServerWindow
 from walproof.facts.transactions import SynchronousWait
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
+from walproof.observe.marks import read_marks
 from walproof.observe.objects import (
     END,
     read_indexes,
@@ -156,6 +157,7 @@ class ServerObserver:
             synchronous=self._confirming,
             prepared=read_prepared(ask),
             role_lacks=self._role_lacks(),
+            marks=read_marks(ask),
             lacks=ask.lacks,
         )
 

@@ -35,6 +35,14 @@ def test_commits_that_hang_are_critical_from_the_first_look_on() -> None:
     assert [concern.key for concern in told(synchronous=WAIT)] == ["synchronous standbys"]
 
 
+def test_what_frees_them_is_told_for_the_platform_that_is_seen() -> None:
+    (hosted,) = told(synchronous=WAIT, marks=("azure.extensions",))
+    assert "ALTER SYSTEM SET" not in hosted.advice[-1]
+    assert "Azure Database for PostgreSQL (recognised by azure.* settings)" in hosted.advice[-1]
+    (own,) = told(synchronous=WAIT, marks=("cluster_name on the command line",))
+    assert "synchronous mode is turned off in Patroni" in own.advice[-1]
+
+
 def test_connected_standbys_that_do_not_confirm_let_commits_hang_as_well() -> None:
     late = replace(WAIT, serving=("near",), waiting=3, oldest_s=42.0, stalled=2, stalled_s=41.0)
     (concern,) = told(synchronous=late)

@@ -16,6 +16,7 @@ from walproof.advise.waiting import (
 )
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.analysis.watch.assessment import Assessment
+from walproof.platforms.recognised import recognise
 from walproof.sentences import say_count
 from walproof.settings.synchronous import WAITING
 from walproof.units import format_duration
@@ -42,10 +43,22 @@ def hanging_commits(seen: Assessment) -> Iterator[Concern]:
         (
             step,
             CANCELLED,
-            f"If {unless}, those who wait go on with: {' '.join(UNDOING)} "
-            f"({MANAGED[0].upper()}{MANAGED[1:]}.)",
+            f"If {unless}, those who wait go on {_undoing(seen)}",
         ),
     )
+
+
+def _undoing(seen: Assessment) -> str:
+    """What frees who waits, as the platform has it."""
+    known = None if seen.look is None else recognise(seen.look.marks)
+    if known is None:
+        return f"with: {' '.join(UNDOING)} ({MANAGED[0].upper()}{MANAGED[1:]}.)"
+    if known.is_hosted == "yes":
+        return (
+            f"once {known.title} (recognised by {known.by}) has an empty synchronous_standby_names, which "
+            "ALTER SYSTEM does not set there."
+        )
+    return f"once its synchronous mode is turned off in {known.title} (recognised by {known.by})."
 
 
 def prepared_transactions(seen: Assessment) -> Iterator[Concern]:

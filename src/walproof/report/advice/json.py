@@ -21,6 +21,7 @@ def to_json(view: AdviceView) -> str:
         "dateline": view.dateline,
         "summary": view.summary,
         "platform": view.platform,
+        "platform_reason": view.platform_reason or None,
         "since": list(view.since),
         "advice": [_item(item) for item in view.items],
         "curve": view.curve_points,

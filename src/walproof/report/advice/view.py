@@ -13,6 +13,7 @@ from walproof.advise.server.wasted import statistics_age
 from walproof.errors import SettingError, UnitError
 from walproof.facts.server import ServerWindow
 from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
+from walproof.platforms.recognised import Chosen
 from walproof.platforms.wal_access import wal_access
 from walproof.report.advice.curve import curve_json, curve_section
 from walproof.report.blocks import (
@@ -85,13 +86,22 @@ class AdviceView:
     """WAL and time away over max_wal_size, where WAL was recorded."""
     curve_points: Mapping[str, Any] | None = None
     """The same data for JSON."""
+    platform_reason: str = ""
+    """Why lines are for this platform, where that is not plain."""
 
     @property
     def sections(self) -> tuple[Section, ...]:
         """What every renderer shows, in order."""
         found = [
             Section(
-                "answer", "Answer", (Paragraph(self.summary, terminal=True), *self._changes(), *self._table())
+                "answer",
+                "Answer",
+                (
+                    *((Paragraph(self.platform_reason, terminal=True),) if self.platform_reason else ()),
+                    Paragraph(self.summary, terminal=True),
+                    *self._changes(),
+                    *self._table(),
+                ),
             )
         ]
         found += [
@@ -140,8 +150,8 @@ class AdviceView:
         return [Table("Advice", columns, tuple(rows))]
 
 
-def advice_view(advised: Advised, platform: Platform) -> AdviceView:
-    """Everything that is shown of advice, with the platform's lines."""
+def advice_view(advised: Advised, platform: Platform, chosen: Chosen | None = None) -> AdviceView:
+    """Everything that is shown of advice, with the platform's lines; ``chosen``: how it was chosen."""
     case = advised.case
     window = case.window
     target = target_of(advised)
@@ -176,6 +186,7 @@ def advice_view(advised: Advised, platform: Platform) -> AdviceView:
         platform=platform.name,
         curve=curve_section(advised),
         curve_points=curve_json(advised),
+        platform_reason="" if chosen is None else chosen.notice,
     )
 
 
