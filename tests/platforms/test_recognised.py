@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tests.advise.server.windows import healthy, with_settings
+from walproof.advise.server.case import ServerCase
+from walproof.advise.server.rules import RULES, advise
 from walproof.errors import SettingError
+from walproof.facts.server import ServerTable
+from walproof.platforms.inapplicable import inapplicable
 from walproof.platforms.platform import PlatformTarget
 from walproof.platforms.recognised import Chosen, choose, recognise
 from walproof.platforms.registry import PLATFORMS, platform
@@ -83,3 +90,22 @@ def test_values_come_without_commands() -> None:
     assert "In force after a restart: wal_buffers." in lines.notes
     with pytest.raises(SettingError):
         platform("values").refuse(Change("max_wal_size", "8 parsecs"), PlatformTarget(180006, before))
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"), [("aurora", {"unlogged", "staging"}), ("neon", {"fsync", "full_page_writes"})]
+)
+def test_rules_that_do_not_hold_there_are_listed_with_their_source(name: str, rules: set[str]) -> None:
+    broken = with_settings(
+        replace(healthy(), tables=(ServerTable("public.u", 1 << 30, True, 10, 0, 0, 0, 10, 100),)),
+        fsync="off",
+        full_page_writes="off",
+    )
+    given = advise(ServerCase(broken), (), inapplicable(name))
+    dangers = {"fsync", "full_page_writes", "unlogged"}
+    assert {advice.rule for advice in given.advice} & dangers == dangers - rules
+    told = {absent.rule: absent.reason for absent in given.absent}
+    assert rules <= set(told)
+    assert all("2026-" in told[rule] for rule in rules)
+    assert set(inapplicable(name)) == rules <= set(RULES)
+    assert inapplicable("rds") == {}

@@ -60,6 +60,7 @@ def advice_from(
     """
     from walproof.advise.server.rules import advise as ask_rules
     from walproof.cli.promises import may_lose
+    from walproof.platforms.inapplicable import inapplicable
     from walproof.platforms.recognised import choose
     from walproof.report.advice.view import advice_view
 
@@ -74,7 +75,7 @@ def advice_from(
         order.startup_budget_s,
         observe,
     )
-    advised = ask_rules(case, order.mute)
+    advised = ask_rules(case, order.mute, inapplicable(chosen.runs_on))
     return advised.advice, advice_view(advised, chosen.platform, chosen)
 
 

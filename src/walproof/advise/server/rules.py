@@ -7,6 +7,7 @@ import functools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from walproof.advise.server import (
     after_crash,
@@ -120,12 +121,21 @@ def rule_texts() -> Mapping[str, RuleText]:
         }
 
 
-def advise(case: ServerCase, muted: Collection[str] = ()) -> Advised:
-    """Ask every rule that is not muted. Raises SettingError for a name that no rule has."""
+def advise(
+    case: ServerCase, muted: Collection[str] = (), inapplicable: Mapping[str, str] = MappingProxyType({})
+) -> Advised:
+    """Ask every rule that is not muted. Raises SettingError for a name that no rule has.
+
+    ``inapplicable``: rules that do not hold where the server runs, with the reason.
+    """
     for name in muted:
         if name not in RULES:
             raise SettingError(f'no rule "{name}"', hint=f"Rules: {', '.join(RULES)}.")
-    answers = {name: _answer(name, rule, case) for name, rule in RULES.items() if name not in muted}
+    answers = {
+        name: Absent(name, inapplicable[name]) if name in inapplicable else _answer(name, rule, case)
+        for name, rule in RULES.items()
+        if name not in muted
+    }
     found = list(answers.values())
     weights = list(Weight)
     advice = sorted(
@@ -138,7 +148,9 @@ def advise(case: ServerCase, muted: Collection[str] = ()) -> Advised:
         tuple(answer for answer in found if isinstance(answer, Fine)),
         tuple(answer for answer in found if isinstance(answer, Unseen)),
         tuple(
-            Absent(name, rule_texts()[name].nothing_if) for name, answer in answers.items() if answer is None
+            answer if answer is not None else Absent(name, rule_texts()[name].nothing_if)
+            for name, answer in answers.items()
+            if answer is None or isinstance(answer, Absent)
         ),
         tuple(muted),
     )
