@@ -19,6 +19,7 @@ from walproof.advise.server.rules import RULES, Advised, advise
 from walproof.analysis.whatif import Question, study
 from walproof.errors import ReportError
 from walproof.facts.server import ServerStandby
+from walproof.platforms.recognised import choose
 from walproof.platforms.registry import platform
 from walproof.report.advice.json import to_json
 from walproof.report.advice.page import to_html, to_markdown
@@ -58,8 +59,14 @@ def test_a_server_whose_wal_nobody_read_is_not_told_to_change_nothing() -> None:
     assert view.summary.endswith('ALTER ROLE "Ro le" REPLICATION; GRANT pg_monitor TO "Ro le";')
     reasons = {rule.rule: rule.reason for rule in view.unseen}
     assert reasons["wal_compression"] == reasons["hint images"] == "the WAL was not recorded"
-    # Nobody there can grant it like this.
+    # Nobody there can grant it like this; an administrator grants pg_monitor.
     assert "ALTER ROLE" not in advice_view(advise(ServerCase(asked)), platform("rds")).summary
+    lacking = ServerCase(replace(asked, role_lacks=("REPLICATION", "pg_monitor")))
+    hosted = advice_view(advise(lacking), platform("rds")).summary
+    assert hosted.endswith('What the role lacks to see all statistics: GRANT pg_monitor TO "Ro le";')
+    neon = advice_view(advise(lacking), platform("values"), choose(None, ("neon.tenant_id",))).summary
+    assert neon.endswith('GRANT pg_monitor TO "Ro le";')
+    assert "ALTER ROLE" not in neon
     # Recorded, and nothing was written.
     seen = advice_view(advise(ServerCase(replace(asked, is_wal_refused=False))), platform("conf"))
     assert seen.summary.startswith("Change nothing: ")

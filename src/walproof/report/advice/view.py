@@ -154,6 +154,7 @@ def advice_view(advised: Advised, platform: Platform, chosen: Chosen | None = No
     """Everything that is shown of advice, with the platform's lines; ``chosen``: how it was chosen."""
     case = advised.case
     window = case.window
+    is_hosted = wal_access(platform.name) is not None if chosen is None else chosen.is_hosted
     target = target_of(advised)
     items = tuple(
         replace(_item(item, platform, target), surer=_surer(item, window)) for item in advised.advice
@@ -176,7 +177,7 @@ def advice_view(advised: Advised, platform: Platform, chosen: Chosen | None = No
     return AdviceView(
         question="What should this server set, what will it gain, what does it risk?",
         dateline=" · ".join(parts),
-        summary=_summary(advised, platform),
+        summary=_summary(advised, is_hosted=is_hosted),
         items=items,
         all_lines=platform.write(changes, target) if changes else None,
         fine=advised.fine,
@@ -261,14 +262,14 @@ def _taken(items: Sequence[Item]) -> tuple[Change, ...]:
     return tuple(found.values())
 
 
-def _summary(advised: Advised, platform: Platform) -> str:
+def _summary(advised: Advised, *, is_hosted: bool) -> str:
     advice, fine, unseen = advised.advice, len(advised.fine), len(advised.unseen)
     rest = f"{fine} rules found all well" + (f", {unseen} could not look" if unseen else "") + "."
     is_unread = advised.case.is_wal_unread
     if not advice and is_unread:
         return (
             f"Nothing found, but the WAL could not be read, and the rules that usually find most did not "
-            f"run: {rest}{_grant(advised, platform)}"
+            f"run: {rest}{_grant(advised, is_hosted=is_hosted)}"
         )
     if not advice:
         return f"Change nothing: {rest}"
@@ -278,17 +279,23 @@ def _summary(advised: Advised, platform: Platform) -> str:
         if (count := sum(item.weight is weight for item in advice))
     ]
     things = "One thing" if len(advice) == 1 else f"{len(advice)} things"
-    ending = f" The WAL could not be read.{_grant(advised, platform)}" if is_unread else ""
+    ending = f" The WAL could not be read.{_grant(advised, is_hosted=is_hosted)}" if is_unread else ""
     return f"{things} to do ({say_list(counts)}); {rest}{ending}"
 
 
-def _grant(advised: Advised, platform: Platform) -> str:
-    """What lets the WAL be read, where a right may be missing and somebody is able to grant it."""
+def _grant(advised: Advised, *, is_hosted: bool) -> str:
+    """What lets the WAL be read, where a right may be missing and somebody is able to grant it.
+
+    A provider's administrator is a member of pg_monitor (rds_superuser: RDS User Guide,
+    Appendix.PostgreSQL.CommonDBATasks.Roles), and no superuser, who alone gives REPLICATION before 16.
+    """
     window = advised.case.window
-    if not window.is_wal_refused or window.role is None or wal_access(platform.name) is not None:
+    if not window.is_wal_refused or window.role is None or window.is_in_recovery:
         return ""
-    if window.is_in_recovery:
-        return ""
+    if is_hosted:
+        line = f"GRANT pg_monitor TO {window.role};"
+        is_missing = window.role_lacks is not None and "pg_monitor" in window.role_lacks
+        return f" What the role lacks to see all statistics: {line}" if is_missing else ""
     if window.base("max_wal_senders") == 0:
         return " No WAL is streamed while max_wal_senders is 0, and it takes a restart to change that."
     lines = {
