@@ -78,6 +78,33 @@ def test_a_server_whose_wal_nobody_read_is_not_told_to_change_nothing() -> None:
     assert "The WAL could not be read. If a right is missing: ALTER ROLE" in some.summary
 
 
+def test_what_a_provider_does_not_take_is_known_and_not_counted_as_to_do() -> None:
+    broken = with_settings(healthy(), autovacuum="off", fsync="off", log_checkpoints="off")
+    case = ServerCase(broken, is_hosted=True)
+    view = advice_view(advise(case, ("minors",)), platform("azure"))
+    # fsync is read-only there, the others are not.
+    assert view.summary.startswith(
+        "2 things to do (1 dangerous and 1 missing evidence); one thing (1 dangerous) known, but not settable"
+    )
+    alone = ServerCase(with_settings(healthy(), fsync="off"), is_hosted=True)
+    told = advice_view(advise(alone, ("minors",)), platform("azure")).summary
+    assert told.startswith("Nothing to do that this platform takes: one thing (1 dangerous) known, but not")
+    # Who has the machine changes it there.
+    assert advice_view(advise(alone, ("minors",)), platform("cnpg")).summary.startswith("One thing to do (1")
+
+
+def test_nobody_is_sent_to_a_providers_machine() -> None:
+    old = with_settings(healthy("16.2"), fsync="off")
+    own, hosted = (
+        to_markdown(advice_view(advise(ServerCase(old, is_hosted=is_hosted)), platform("rds")))
+        for is_hosted in (False, True)
+    )
+    for words in ("initdb --sync-only", "The data directory stays"):
+        assert words in own
+        assert words not in hosted
+    assert "Have the provider update to 16." in hosted
+
+
 def test_rights_are_not_asked_for_where_they_would_not_help() -> None:
     asked = replace(healthy(), is_wal_refused=True, role="r")
     assert "ALTER ROLE" in advice_view(advise(ServerCase(asked)), platform("conf")).summary

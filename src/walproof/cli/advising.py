@@ -58,6 +58,8 @@ def advice_from(
 
     Raises SettingError, WalError, StoreError, AnalysisError.
     """
+    from dataclasses import replace
+
     from walproof.advise.server.rules import advise as ask_rules
     from walproof.cli.promises import may_lose
     from walproof.platforms.inapplicable import inapplicable
@@ -75,6 +77,7 @@ def advice_from(
         order.startup_budget_s,
         observe,
     )
+    case = replace(case, is_hosted=chosen.is_hosted)
     advised = ask_rules(case, order.mute, inapplicable(chosen.runs_on))
     return advised.advice, advice_view(advised, chosen.platform, chosen)
 

@@ -32,6 +32,8 @@ class ServerCase:
     """The time after which an orchestrator ends a server that is starting."""
     recovery_band: float = 1.0
     """How many times longer a recovery may be than ``whatif`` says, in 1 of 20 cases."""
+    is_hosted: bool = False
+    """Whether a provider has the server's machine, and rolls out its minor releases."""
 
     @property
     def major(self) -> int:

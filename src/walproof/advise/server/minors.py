@@ -37,7 +37,10 @@ def minors(case: ServerCase) -> Found | None:
                 *evidence,
             ),
             costs=(
-                "An upgrade to another major version (pg_upgrade, or logical replication); until then "
+                "An upgrade to another major version, as the provider offers it; until then the newest minor "
+                f"of {release.major} that it offers."
+                if case.is_hosted
+                else "An upgrade to another major version (pg_upgrade, or logical replication); until then "
                 f"{release.major}.{release.newest_minor}, a restart, has what was mended.",
             ),
         )
@@ -51,9 +54,15 @@ def minors(case: ServerCase) -> Found | None:
     return Advice(
         "minors",
         Weight.DANGER,
-        f"Install {case.major}.{wanted} or a newer minor of {case.major}",
+        f"Have the provider update to {case.major}.{wanted} or a newer minor of {case.major}"
+        if case.is_hosted
+        else f"Install {case.major}.{wanted} or a newer minor of {case.major}",
         tuple(evidence),
-        costs=("A restart. The data directory stays as it is.",),
+        costs=(
+            "A restart, in its maintenance window or when you begin it. It may not be offered yet."
+            if case.is_hosted
+            else "A restart. The data directory stays as it is.",
+        ),
     )
 
 

@@ -34,7 +34,9 @@ def fsync(case: ServerCase) -> Found | None:
         ),
         (Change("fsync", "on"),),
         # Checkpoints that are over flushed nothing, and later ones flush only what is written again.
-        steps=(
+        steps=("-- once fsync is on: what was written before is not on the disk yet; ask the provider",)
+        if case.is_hosted
+        else (
             "-- once fsync is on, on the server's machine: what was written before is not on the disk yet",
             "-- initdb --sync-only -D DATA_DIRECTORY (or sync, which flushes the whole machine)",
         ),

@@ -56,6 +56,12 @@ class Item:
     """How to be surer, where the advice is sure to a low degree."""
 
     @property
+    def is_out_of_reach(self) -> bool:
+        """Whether the platform takes none of its changes, and there is nothing else to run."""
+        is_refused = bool(self.advice.changes) and self.lines is None
+        return is_refused and all(step.startswith("--") for step in self.advice.steps)
+
+    @property
     def takes_effect_by(self) -> str:
         """What the lines need to take effect: settings that a session may change are also written for the
         server."""
@@ -177,7 +183,7 @@ def advice_view(advised: Advised, platform: Platform, chosen: Chosen | None = No
     return AdviceView(
         question="What should this server set, what will it gain, what does it risk?",
         dateline=" · ".join(parts),
-        summary=_summary(advised, is_hosted=is_hosted),
+        summary=_summary(advised, items, is_hosted=is_hosted),
         items=items,
         all_lines=platform.write(changes, target) if changes else None,
         fine=advised.fine,
@@ -262,10 +268,18 @@ def _taken(items: Sequence[Item]) -> tuple[Change, ...]:
     return tuple(found.values())
 
 
-def _summary(advised: Advised, *, is_hosted: bool) -> str:
-    advice, fine, unseen = advised.advice, len(advised.fine), len(advised.unseen)
+def _summary(advised: Advised, items: Sequence[Item], *, is_hosted: bool) -> str:
+    fine, unseen = len(advised.fine), len(advised.unseen)
+    # Who has the machine can still change what the platform's lines cannot.
+    beyond = [item.advice for item in items if is_hosted and item.is_out_of_reach]
+    advice, known = [item.advice for item in items if item.advice not in beyond], _counted(beyond)
     rest = f"{fine} rules found all well" + (f", {unseen} could not look" if unseen else "") + "."
     is_unread = advised.case.is_wal_unread
+    ending = f" The WAL could not be read.{_grant(advised, is_hosted=is_hosted)}" if is_unread else ""
+    if known:
+        rest = f"{known} known, but not settable here; {rest}"
+    if not advice and known:
+        return f"Nothing to do that this platform takes: {rest}{ending}"
     if not advice and is_unread:
         return (
             f"Nothing found, but the WAL could not be read, and the rules that usually find most did not "
@@ -273,14 +287,21 @@ def _summary(advised: Advised, *, is_hosted: bool) -> str:
         )
     if not advice:
         return f"Change nothing: {rest}"
+    things = _counted(advice, " to do")
+    return f"{things[0].upper()}{things[1:]}; {rest}{ending}"
+
+
+def _counted(advice: Sequence[Advice], what: str = "") -> str:
+    """``2 things to do (1 dangerous and 1 a gain)``; empty without any."""
+    if not advice:
+        return ""
     counts = [
         f"{count} {_ENDINGS[weight]}"
         for weight in Weight
         if (count := sum(item.weight is weight for item in advice))
     ]
-    things = "One thing" if len(advice) == 1 else f"{len(advice)} things"
-    ending = f" The WAL could not be read.{_grant(advised, is_hosted=is_hosted)}" if is_unread else ""
-    return f"{things} to do ({say_list(counts)}); {rest}{ending}"
+    things = "one thing" if len(advice) == 1 else f"{len(advice)} things"
+    return f"{things}{what} ({say_list(counts)})"
 
 
 def _grant(advised: Advised, *, is_hosted: bool) -> str:
