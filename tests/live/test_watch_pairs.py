@@ -11,6 +11,7 @@ import pytest
 from tests.live.pair import WATCHER, Pair, watcher, writing
 from tests.postgres.replication import SETTINGS, query, run, running_primary, wait_until
 from walproof.advise.watch.concern import Thresholds
+from walproof.analysis.watch.arrival import GRACE_S
 from walproof.cli.watch_order import ServerOrder, WatchOrder
 from walproof.cli.watched import Fleet
 from walproof.facts import Install
@@ -22,6 +23,7 @@ from walproof.report.watch.plain import plain_text
 from walproof.report.watch.view import ServerView
 
 pytestmark = pytest.mark.live
+UP = "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())"
 LIMITS = Thresholds(lag_warning_s=2.0)
 
 
@@ -110,6 +112,12 @@ def test_a_standby_that_does_not_stream_is_watched_with_its_primary(pair: Pair) 
                 fleet, lambda views: any("walreceiver" in str(concern) for concern in views[0].concerns)
             )
             assert list(views[0].pairs) == ["local:" + str(pair.standby.port)]
+        # By itself, too, at the two looks of --check; it was started long ago.
+        wait_until(lambda: float(query(pair.standby, UP)) > GRACE_S)
+        with Fleet(order(watcher(pair.standby))) as fleet:
+            views = until(fleet, lambda views: bool(views[0].concerns))
+            (alone,) = views[0].concerns
+            assert alone.sentence.startswith("This standby gets no WAL")
     finally:
         pair.link.mend()
     pair.catch_up()

@@ -86,6 +86,20 @@ class WatchedReceiver:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchedArrival:
+    """How a standby gets its WAL, as it shows itself."""
+
+    streams: bool
+    """Whether a walreceiver streams."""
+    should_stream: bool
+    """Whether primary_conninfo is set."""
+    restores: bool
+    """Whether restore_command is set."""
+    wait: str
+    """What the startup process waits for: ``Type/Event`` or ``running``."""
+
+
+@dataclass(frozen=True, slots=True)
 class WatchedSubscription:
     """A row of pg_subscription, and of its statistics."""
 
@@ -168,6 +182,8 @@ class WatchLook:
     prepared: tuple[PreparedTransaction, ...] = ()
     marks: tuple[str, ...] = ()
     """What tells on which platform it runs (``observe/marks.py``)."""
+    arrival: WatchedArrival | None = None
+    """Of a standby."""
 
     @property
     def major(self) -> int:

@@ -16,6 +16,7 @@ from psycopg.rows import TupleRow
 from walproof.errors import ProbeError
 from walproof.facts.watch import (
     WatchedArchiver,
+    WatchedArrival,
     WatchedCheckpoint,
     WatchedReceiver,
     WatchedSlot,
@@ -96,6 +97,7 @@ class Looker:
             synchronous=self._synchronous.read(self._ask) if self._settings.get(NAMES) else None,
             prepared=read_prepared(self._ask) if self._settings.get(PREPARED_MOST, "0") != "0" else (),
             marks=self._marks,
+            arrival=self._arrival() if is_in_recovery else None,
             lacks=self._ask.lacks,  # the last: what the others could not read is in it
         )
 
@@ -187,6 +189,14 @@ class Looker:
             return None
         cluster_name, conninfo, slot, port = rows[0]
         return WatchedReceiver(walsender_name(conninfo or "", cluster_name), _text(slot), _count(port))
+
+    def _arrival(self) -> WatchedArrival | None:
+        """How WAL comes; None for a role that may not see it, and after a promotion."""
+        rows = self._ask.rows("the arrival of WAL", queries.ARRIVAL)
+        if not rows or rows[0][1] is None or rows[0][3] is None:
+            return None
+        streams, should_stream, restores, wait = rows[0]
+        return WatchedArrival(bool(streams), bool(should_stream), bool(restores), str(wait))
 
     def _subscriptions(self) -> tuple[WatchedSubscription, ...]:
         rows = self._ask.rows("subscriptions", queries.subscriptions(self._ask.major))

@@ -59,6 +59,25 @@ def replay(seen: Assessment) -> Iterator[Concern]:
     )
 
 
+def arrival(seen: Assessment) -> Iterator[Concern]:
+    """A standby to which no WAL comes, as it shows itself."""
+    look, cut = seen.look, seen.cut_off
+    if look is None or look.arrival is None or look.replayed is None or cut is None:
+        return
+    archive = " and nothing comes from the archive" if look.arrival.restores else ""
+    yield Concern(
+        "walreceiver",
+        Severity.WARNING,
+        f"This standby gets no WAL: primary_conninfo is set, no walreceiver streams{archive}.",
+        (
+            f"all that it has is replayed, up to {Lsn(look.replayed)}, so by itself its lag looks like 0",
+            f"the startup process waits for more ({cut.wait})",
+        ),
+        ("Read its log for the walreceiver's FATAL line (connection, authentication, timeline).",),
+        cut.since,
+    )
+
+
 def pair(name: str, found: Diagnosis, limits: Thresholds) -> Iterator[Concern]:
     """A pair of which both servers are watched."""
     is_late = found.split.lag_s >= limits.lag_warning_s

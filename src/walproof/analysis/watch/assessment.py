@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from walproof.analysis.watch.archive import ArchiveState, ArchiveWatch
+from walproof.analysis.watch.arrival import CutOff, cut_off
 from walproof.analysis.watch.checkpoint import CheckpointState, checkpoint_state
 from walproof.analysis.watch.disk import DiskState, disk_state
 from walproof.analysis.watch.history import History
@@ -52,6 +53,8 @@ class Assessment:
     idle_subscriptions: tuple[str, ...] = ()
     """Enabled subscriptions without a worker at any look of the window."""
     events: tuple[Event, ...] = ()
+    cut_off: CutOff | None = None
+    """Of a standby to which no WAL comes."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -118,6 +121,7 @@ class Assessor:
             logical=logical_states(looks, self._history.looks),
             idle_subscriptions=_idle(looks),
             events=tuple(self._events),
+            cut_off=cut_off(self._history.looks),
         )
 
 
