@@ -144,6 +144,24 @@ def test_a_standby_that_has_its_segments_from_the_archive_misses_none() -> None:
     assert [cause.cause for cause in diagnose(moved).causes] == [Cause.ARCHIVE_RECOVERY]
 
 
+def test_a_walreceiver_whose_own_upstream_is_silent_is_not_to_be_ended() -> None:
+    """A cascade that is compared with the primary while the standby in between is cut off."""
+    window = recorded("walreceiver-silent")
+    first, last = window.first, window.last
+    cascade = replace(
+        window,
+        first=replace(first, upstream=replace(first.upstream, sender=None)),
+        last=replace(last, upstream=replace(last.upstream, sender=None)),
+        states={},
+    )
+    (cause,) = diagnose(cascade).causes
+    assert cause.cause is Cause.WALRECEIVER_SILENT
+    assert "has no walsender for it" in cause.sentence
+    assert "SIGTERM" not in said(cascade)
+    assert "wal_receiver_timeout (1 min" in said(cascade)
+    assert "SIGTERM" in said(window)
+
+
 def restarted(
     waits: Mapping[str, int],
     *,

@@ -175,6 +175,9 @@ def walreceiver_silent(window: ReplicationWindow, split: LagSplit) -> NamedCause
     stopped = share(window.states.get("walreceiver", {}), ("T", "t"))
     if stopped >= SHARE:
         evidence.append("a signal has stopped the process (state T)")
+    senders = [look.upstream.sender for look in (window.first, window.last)]
+    if senders == [None, None] and stopped < SHARE:
+        return _silent_upstream(window, evidence)
     if (sender := window.last.upstream.sender) is not None and sender.reply_age_s is not None:
         evidence.append(
             f"the upstream has its last reply since {format_duration(max(0.0, sender.reply_age_s))}"
@@ -188,5 +191,24 @@ def walreceiver_silent(window: ReplicationWindow, split: LagSplit) -> NamedCause
             "process starts another.",
             "A dead connection is noticed after wal_receiver_timeout and wal_sender_timeout, and sooner with "
             "tcp_keepalives and a lower timeout.",
+        ),
+    )
+
+
+def _silent_upstream(window: ReplicationWindow, evidence: list[str]) -> NamedCause:
+    """A walreceiver that streams from another server hears nothing while that one gets no WAL itself. An idle
+    stream is silent for half of wal_receiver_timeout (WalReceiverMain in walreceiver.c)."""
+    timeout = int(window.standby_settings.get("wal_receiver_timeout") or 0) / 1000
+    within = f" within wal_receiver_timeout ({format_duration(timeout)})" if timeout else ""
+    return NamedCause(
+        Cause.WALRECEIVER_SILENT,
+        "The walreceiver receives nothing, and the upstream that is watched has no walsender for it: the "
+        "server that it streams from sends nothing.",
+        tuple(evidence),
+        (
+            "Watch the server that it streams from, which may be cut off itself; nothing has to be done "
+            "about this walreceiver.",
+            "If it should stream from the upstream that is watched, the connection is lost, and it notices "
+            f"that{within}.",
         ),
     )
