@@ -111,6 +111,29 @@ def test_a_standby_that_streams_restores_or_replays_is_not_cut_off(found: list[C
     assert found == []
 
 
+def left(until: int, seconds: int, **last: object) -> list[Concern]:
+    """Of a server whose standby streams until a second; ``last`` changes the last look."""
+    server = Server(standby=lambda lsn, second: standby(lsn, lsn, lsn) if second <= until else None)
+    looks = [server.look(second) for second in range(seconds + 1)]
+    found = assessor()
+    found.see([*looks[:-1], replace(looks[-1], **last)])  # type: ignore[arg-type]
+    seen = found.assess(float(seconds), BEGAN + seconds)
+    return [concern for concern in concerns(seen) if concern.key.startswith("missing ")]
+
+
+def test_a_standby_that_vanishes_is_missed_until_it_is_back() -> None:
+    assert left(5, 19) == []
+    (concern,) = left(5, 20)
+    assert (concern.severity, concern.since) == (Severity.WARNING, BEGAN + 5)
+    assert concern.sentence.startswith('Standby "a" is gone')
+    assert left(5, 305)[0].severity is Severity.CRITICAL
+    # Its upstream was started again meanwhile, which is no reason why it should not come back.
+    assert left(5, 30, started_at=BEGAN + 29) != []
+    assert left(5, 30, standbys=(replace(standby(START, START, START), pid=8),)) == []
+    assert left(5, 30, is_in_recovery=True) == []
+    assert left(5, 30, lacks=("standbys: permission denied",)) != []
+
+
 def twice(archiver: WatchedArchiver, **change: object) -> list[Concern]:
     """Of the archiver, after two looks 2 s apart, as `--check` takes them."""
     found = assessor()

@@ -10,7 +10,7 @@ from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Thresholds
 from walproof.advise.watch.crash import recovery
 from walproof.advise.watch.logical import consumers, subscriptions
-from walproof.advise.watch.standbys import arrival, pair, replay, standbys
+from walproof.advise.watch.standbys import arrival, missing, pair, replay, standbys
 from walproof.advise.watch.storm import storms
 from walproof.advise.watch.transactions import hanging_commits, prepared_transactions
 from walproof.advise.watch.wal import SETTLED_ARCHIVE_S, archive, room, slots
@@ -89,6 +89,7 @@ class Concerns:
         late = (concern for name, found in pairs.items() for concern in pair(name, found, limits))
         is_read = _is_read(seen, "standbys")
         yield "standbys", is_settled and is_read, chain(standbys(seen, limits, windows), late)
+        yield "missing", _is_read(seen, "standbys"), missing(seen, limits)
         yield "replay", _is_read(seen, "the replay"), replay(seen)
         yield "arrival", _is_read(seen, "the arrival of WAL"), arrival(seen)
         yield "crash", clock is not None, () if clock is None else recovery(clock, limits)

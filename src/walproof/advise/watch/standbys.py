@@ -44,6 +44,25 @@ def standbys(
             )
 
 
+def missing(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
+    """Standbys that streamed while they were watched, and whose walsender is gone."""
+    for standby in seen.missing:
+        if standby.missing_s < limits.lag_warning_s:
+            continue
+        is_long = standby.missing_s >= limits.lag_critical_s
+        yield Concern(
+            f"missing {standby.name}",
+            Severity.CRITICAL if is_long else Severity.WARNING,
+            f'Standby "{standby.name}" is gone: it streamed, and no walsender serves it any more.',
+            (f"last seen {format_duration(standby.missing_s)} ago",),
+            (
+                "See whether it runs, and read its log for the walreceiver's FATAL line.",
+                "If it was removed, start walproof again: it is named for a day.",
+            ),
+            standby.since,
+        )
+
+
 def replay(seen: Assessment) -> Iterator[Concern]:
     """A standby whose own replay is paused, as it says itself."""
     look = seen.look

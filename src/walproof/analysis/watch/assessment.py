@@ -15,6 +15,7 @@ from walproof.analysis.watch.checkpoint import CheckpointState, checkpoint_state
 from walproof.analysis.watch.disk import DiskState, disk_state
 from walproof.analysis.watch.history import History
 from walproof.analysis.watch.logical import LogicalState, logical_states
+from walproof.analysis.watch.missing import MissingStandby, StandbysSeen
 from walproof.analysis.watch.standbys import StandbyState, standby_states
 from walproof.facts.watch import NoAnswer, WatchLook
 
@@ -55,6 +56,8 @@ class Assessment:
     events: tuple[Event, ...] = ()
     cut_off: CutOff | None = None
     """Of a standby to which no WAL comes."""
+    missing: tuple[MissingStandby, ...] = ()
+    """Standbys that streamed before and do so no more."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -78,6 +81,7 @@ class Assessor:
         self._stale_s = max(2.0, STALE_LOOKS * every_s)
         self._history = History()
         self._archive = ArchiveWatch()
+        self._standbys = StandbysSeen()
         self._gone: NoAnswer | None = None
         self._events: list[Event] = []
         self._is_seen = False
@@ -93,6 +97,7 @@ class Assessor:
                 self._events = [*self._events, Event(sighting.at, happened)][-_EVENTS_MOST:]
                 self._archive = ArchiveWatch()
             self._archive.see(sighting)
+            self._standbys.see(sighting)
             self._gone, self._is_seen = None, True
 
     def assess(self, now_s: float, now: float) -> Assessment:
@@ -122,6 +127,7 @@ class Assessor:
             idle_subscriptions=_idle(looks),
             events=tuple(self._events),
             cut_off=cut_off(self._history.looks),
+            missing=self._standbys.missing(),
         )
 
 
