@@ -15,6 +15,7 @@ from tests.schemas import assert_valid
 from walproof.facts import Install
 from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install
+from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 
@@ -106,6 +107,17 @@ def test_two_servers_that_are_no_pair(pair: Pair, workspace: Workspace, tmp_path
     with running_primary(pair.primary.install, workspace, is_new=True) as stranger:
         run(stranger, "CREATE ROLE watcher LOGIN IN ROLE pg_monitor")
         assert "System identifier of --primary" in _watch(watcher(stranger), standby, tmp_path)
+
+
+def test_the_standby_of_a_cascade_is_promoted(pair: Pair, workspace: Workspace, tmp_path: Path) -> None:
+    last = Standby(pair.standby, workspace, "last")
+    last.build()
+    last.start(pair.settings)
+    try:
+        last.promote()
+        assert "has been promoted" in _watch(watcher(pair.standby), watcher(last), tmp_path)
+    finally:
+        last.stop("immediate")
 
 
 def test_a_standby_that_follows_a_twin_of_the_primary(

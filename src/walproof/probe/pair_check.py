@@ -29,6 +29,8 @@ class Identity:
     segment_bytes: int
     lists_wal: bool
     """Whether its role may list pg_wal, which pg_monitor may unless somebody took that away."""
+    timeline: int | None = None
+    """Of the WAL that it writes or replays; None where it does not tell."""
 
     @property
     def major(self) -> int:
@@ -53,8 +55,23 @@ def identify(session: psycopg.Connection[TupleRow], which: str) -> Identity:
     version, number, identifier, is_in_recovery, has_rights, role, started_at, segment_bytes, lists = row
     return Identity(
         which, str(version).split()[0], number, identifier, is_in_recovery, has_rights, role, started_at,
-        segment_bytes, lists,
+        segment_bytes, lists, _timeline(session),
     )  # fmt: skip
+
+
+def _timeline(session: psycopg.Connection[TupleRow]) -> int | None:
+    """After a promotion the control file has the new timeline only when a checkpoint has completed."""
+    try:
+        row = session.execute(
+            "SELECT CASE WHEN pg_is_in_recovery() THEN greatest("
+            " (SELECT timeline_id FROM pg_control_checkpoint()),"
+            " (SELECT min_recovery_end_timeline FROM pg_control_recovery()),"
+            " (SELECT received_tli FROM pg_stat_wal_receiver))"
+            " ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END"
+        ).fetchone()
+    except psycopg.Error:
+        return None  # it only helps to word a refusal
+    return None if row is None or row[0] is None else int(row[0])
 
 
 def check_pair(upstream: Identity, standby: Identity) -> None:
@@ -67,6 +84,17 @@ def check_pair(upstream: Identity, standby: Identity) -> None:
                 hint=f"On the primary: GRANT pg_monitor TO {quoted(side.role)};",
             )
     if upstream.is_in_recovery and not standby.is_in_recovery:
+        if (
+            upstream.system_identifier == standby.system_identifier
+            and upstream.timeline is not None
+            and (standby.timeline or 0) > upstream.timeline
+        ):
+            raise ProbeError(
+                "the standby has been promoted",
+                detail=f"The server of --standby writes timeline {standby.timeline}, that of --primary "
+                f"replays timeline {upstream.timeline}.",
+                hint="If --standby was to name the primary's standby, swap the two connection strings.",
+            )
         raise ProbeError(
             "--primary names a standby and --standby a primary",
             detail="The server of --primary is in recovery, that of --standby is not.",
