@@ -25,7 +25,7 @@ from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor
 from walproof.analysis.watch.disk import HolderKind
-from walproof.facts.watch import WalCause, WalCauses, WatchedArchiver, WatchedArrival
+from walproof.facts.watch import WalCause, WalCauses, WatchedArchiver
 
 
 def test_a_healthy_server_is_no_concern_for_an_hour() -> None:
@@ -69,69 +69,6 @@ def test_a_standby_says_itself_that_its_replay_is_paused() -> None:
     assert concern.sentence.startswith("Replay is paused: 8.00 MB of WAL wait in pg_wal, ")
     found.see([replace(look, seen_s=5.0, replayed=START, is_paused=False)])
     assert concerns(found.assess(5.0, BEGAN + 5)) == ()
-
-
-def alone(
-    seconds: int, streams_until: int = -1, *, restored: int = 0, up_s: float = 3600, **changes: object
-) -> list[Concern]:
-    """Of a standby that nobody watches with its upstream; ``restored`` is what it replays each second."""
-    arrival = WatchedArrival(False, True, bool(restored), "Timeout/RecoveryRetrieveRetryInterval")
-    arrival = replace(arrival, **changes)  # type: ignore[arg-type]
-    found, named = assessor(), Concerns(Thresholds())
-    for second in range(seconds):
-        look = replace(Server().look(second), is_in_recovery=True, started_at=BEGAN + seconds - up_s)
-        arrived = replace(arrival, streams=second <= streams_until)
-        found.see([replace(look, lsn=START, replayed=START + restored * second, arrival=arrived)])
-        said = named.of(found.assess(float(second), BEGAN + second), None, None, {}, BEGAN + second)
-    return [concern for concern in said if concern.key == "walreceiver"]
-
-
-def test_a_standby_says_itself_that_no_wal_comes() -> None:
-    """`--check` looks twice; while looks know a stream, a walreceiver has time to start again."""
-    (concern,) = alone(2)
-    assert concern.severity is Severity.WARNING
-    assert concern.sentence.startswith("This standby gets no WAL: primary_conninfo is set")
-    assert alone(15, streams_until=5) == []
-    (concern,) = alone(17, streams_until=5)
-    assert concern.since == BEGAN + 6
-    assert "nothing comes from the archive" in alone(2, restores=True)[0].sentence
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        alone(30, streams_until=30),
-        alone(30, should_stream=False),
-        alone(30, wait="running"),
-        alone(30, restored=MB),
-        alone(2, up_s=5),
-    ],
-)
-def test_a_standby_that_streams_restores_or_replays_is_not_cut_off(found: list[Concern]) -> None:
-    assert found == []
-
-
-def left(until: int, seconds: int, **last: object) -> list[Concern]:
-    """Of a server whose standby streams until a second; ``last`` changes the last look."""
-    server = Server(standby=lambda lsn, second: standby(lsn, lsn, lsn) if second <= until else None)
-    looks = [server.look(second) for second in range(seconds + 1)]
-    found = assessor()
-    found.see([*looks[:-1], replace(looks[-1], **last)])  # type: ignore[arg-type]
-    seen = found.assess(float(seconds), BEGAN + seconds)
-    return [concern for concern in concerns(seen) if concern.key.startswith("missing ")]
-
-
-def test_a_standby_that_vanishes_is_missed_until_it_is_back() -> None:
-    assert left(5, 19) == []
-    (concern,) = left(5, 20)
-    assert (concern.severity, concern.since) == (Severity.WARNING, BEGAN + 5)
-    assert concern.sentence.startswith('Standby "a" is gone')
-    assert left(5, 305)[0].severity is Severity.CRITICAL
-    # Its upstream was started again meanwhile, which is no reason why it should not come back.
-    assert left(5, 30, started_at=BEGAN + 29) != []
-    assert left(5, 30, standbys=(replace(standby(START, START, START), pid=8),)) == []
-    assert left(5, 30, is_in_recovery=True) == []
-    assert left(5, 30, lacks=("standbys: permission denied",)) != []
 
 
 def twice(archiver: WatchedArchiver, **change: object) -> list[Concern]:
