@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 
@@ -11,11 +12,12 @@ from rich.console import Console
 
 from tests.advise.test_replica import recorded
 from tests.schemas import assert_valid
-from tests.watching import BEGAN, START, Server, assessed, assessor, standby, view
+from tests.watching import BEGAN, START, Server, assessed, assessor, gone, standby, view
 from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concern import Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.standbys import pair_name, unpaired
+from walproof.cli.watch_show import of_changes
 from walproof.report.replica import pair_page
 from walproof.report.watch.json import watch_data, watch_line
 from walproof.report.watch.page import fitting_page
@@ -50,6 +52,31 @@ def test_a_low_terminal_has_the_sentences_and_a_high_one_everything() -> None:
     assert "walreceiver: Activity" not in middle
     assert "walreceiver: Activity" in high
     assert "stage" in high
+
+
+def test_replica_watch_says_at_once_that_a_server_does_not_answer() -> None:
+    """The session that makes windows may wait for the network for half a minute, with an old window."""
+    seen: list[str] = []
+
+    def show(views: Sequence[ServerView]) -> None:
+        text = StringIO()
+        Console(file=text, width=200).print(pair_page(views))
+        seen.append(text.getvalue())
+
+    changed, pair, standby_view = of_changes(show), paired("idle"), view(Server())
+    away = assessor()
+    away.see([Server().look(0), gone(BEGAN + 1)])
+    silent = away.assess(7.0, BEGAN + 7)
+    said = Concerns(Thresholds()).of(silent, None, None, {}, BEGAN + 7)
+    missing = replace(standby_view, seen=silent, concerns=said)
+    for other in (standby_view, standby_view, missing, missing, standby_view):
+        changed([pair, other])
+    assert len(seen) == 2
+    assert "The standby has caught up." in seen[0]
+    assert "does not answer" in seen[1]
+    assert "caught up" not in seen[1]
+    changed([replace(pair, windows=(replace(pair.windows[0]),)), standby_view])
+    assert "The standby has caught up." in seen[2]
 
 
 @pytest.mark.parametrize("name", ["network", "conflict", "replay-starved"])

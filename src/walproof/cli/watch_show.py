@@ -45,7 +45,7 @@ def pair_shower(*, json: bool) -> Iterator[Show]:
     from walproof.report.replica import pair_page
 
     if not console.is_terminal or console.is_dumb_terminal:
-        yield _of_new_windows(lambda views: console.print(pair_page(views)), also_none=True)
+        yield of_changes(lambda views: console.print(pair_page(views)))
         return
     with _page(console, pair_page) as show:
         yield show
@@ -66,18 +66,37 @@ def _page(console: Console, page: Callable[[Sequence[ServerView]], RenderableTyp
         raise Interrupted(signal.SIGHUP) from None
 
 
-def _of_new_windows(show: Show, *, also_none: bool = False) -> Show:
-    """``also_none``: say, too, when there is none any more."""
+def _of_new_windows(show: Show) -> Show:
     last: object = None
 
     def show_new(views: Sequence[ServerView]) -> None:
         nonlocal last
         window = views[0].windows[0] if views[0].windows else None
-        if window is not last and (window is not None or also_none):
+        if window is not last and window is not None:
             show(views)
         last = window
 
     return show_new
+
+
+def of_changes(show: Show) -> Show:
+    """Also when there is no window any more, and when a server ceases to answer: its session may wait for the
+    network long before it says so."""
+    last: object = None
+    were_away: tuple[str, ...] = ()
+
+    def show_changed(views: Sequence[ServerView]) -> None:
+        nonlocal last, were_away
+        window = views[0].windows[0] if views[0].windows else None
+        away = tuple(view.seen.no_answer.reason for view in views if view.seen.no_answer is not None)
+        is_new = away != were_away if away else window is not last
+        if is_new and (window is not None or any(view.concerns for view in views)):
+            show(views)
+        were_away = away
+        if not away:
+            last = window
+
+    return show_changed
 
 
 def _show_window(views: Sequence[ServerView]) -> None:

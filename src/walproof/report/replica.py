@@ -89,13 +89,17 @@ def summary(diagnosis: Diagnosis) -> str:
 
 
 def pair_page(views: Sequence[ServerView]) -> Group:
-    """The pair that is watched, and what else is of concern at its two servers (upstream, standby)."""
+    """The pair that is watched, and what else is of concern at its two servers (upstream, standby).
+
+    While one does not answer, the last window is from before, and left away."""
     from rich.console import Group
     from rich.text import Text
 
     upstream, standby = views
     parts: list[RenderableType] = []
-    for (name, diagnosis), window in zip(upstream.pairs.items(), upstream.windows, strict=True):
+    is_current = all(view.seen.no_answer is None for view in views)
+    pairs = zip(upstream.pairs.items(), upstream.windows, strict=True) if is_current else ()
+    for (name, diagnosis), window in pairs:
         told = f"standby {name}"
         parts.append(replica_panel(_title(upstream, standby, window), window, diagnosis))
         upstream = replace(
