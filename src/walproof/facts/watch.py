@@ -220,7 +220,8 @@ class NoAnswer:
 
     seen_s: float
     since: float
-    """Seconds of the epoch by the observer's clock: when it was first seen not to answer."""
+    """Seconds of the epoch by the observer's clock: when it answered last, or, if it never did, when it was
+    first asked in vain."""
     reason: str
     """The reason in the words of libpq or of the server, without secrets."""
     hint: str | None = None

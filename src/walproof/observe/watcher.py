@@ -53,6 +53,7 @@ class Watcher:
     def _run(self) -> None:
         backoff = Backoff()
         gone: NoAnswer | None = None
+        answered_s: float | None = None
         try:
             while not self._stopping.is_set():
                 try:
@@ -60,14 +61,18 @@ class Watcher:
                         looker = Looker(session)
                         while not self._stopping.is_set():
                             begun_s = time.monotonic()
-                            self._tell(looker.look())
-                            gone = None
+                            look = looker.look()
+                            self._tell(look)
+                            gone, answered_s = None, look.seen_s
                             backoff.succeeded()
                             self._stopping.wait(max(0.0, begun_s + self._every_s - time.monotonic()))
                 except (ProbeError, ConninfoError) as error:
+                    now_s = time.monotonic()
+                    # A session learns late that its network is cut: the outage began after the last answer.
+                    silent_s = 0.0 if answered_s is None else now_s - answered_s
                     gone = NoAnswer(
-                        time.monotonic(),
-                        time.time() if gone is None else gone.since,
+                        now_s,
+                        time.time() - silent_s if gone is None else gone.since,
                         error.detail or error.message,
                         error.hint,
                     )
