@@ -18,6 +18,7 @@ from tests.wal.places.faulty import Fault, faulty
 from tests.wal.places.server import BUCKET, S3, url, without_credentials
 from walproof.errors import WalError
 from walproof.wal import stats
+from walproof.wal.places.client import open_client
 from walproof.wal.verify.verify import verify
 
 TOTAL = "WALPROOF_OBJECT_STORE_TIMEOUT"
@@ -182,6 +183,28 @@ def test_plain_http_is_for_this_machine(stored: S3, monkeypatch: pytest.MonkeyPa
     with pytest.raises(WalError, match="a server without encryption") as refused:
         stats(f"s3://{BUCKET}/golden")
     assert "AWS_ALLOW_HTTP=true" in str(refused.value.hint)
+    assert "canary" not in f"{refused.value.message}{refused.value.detail}{refused.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "variable", "value"),
+    [
+        ("s3", "AWS_ENDPOINT_URL", "127.0.0.1:9000"),
+        ("s3", "AWS_ENDPOINT_URL", "canary.example:9000"),
+        ("s3", "AWS_ENDPOINT_URL", "https:///canary"),
+        ("s3", "AWS_ENDPOINT_URL", "https://canary.example:99999"),
+        ("s3", "AWS_ENDPOINT_URL_S3", "https://canary example"),
+        ("gs", "GOOGLE_BASE_URL", "127.0.0.1:9000"),
+        ("az", "AZURE_STORAGE_ENDPOINT", "127.0.0.1:9000"),
+    ],
+)
+def test_an_endpoint_without_a_scheme_is_refused_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, variable: str, value: str
+) -> None:
+    """The client library would panic at its first request."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(WalError, match=f"{variable} is no address of a server") as refused:
+        open_client(scheme, "bucket")
     assert "canary" not in f"{refused.value.message}{refused.value.detail}{refused.value.hint}"
 
 

@@ -88,13 +88,21 @@ _SETTINGS = {
 
 
 def _uses_http(scheme: str) -> bool:
-    """Whether the address in the environment is of plain HTTP, and allowed. Raises WalError."""
+    """Whether the address in the environment is of plain HTTP, and allowed. Raises WalError, also where it
+    is none."""
     if scheme == "az" and os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true", "yes"):
         return True
     for variable in _ENDPOINTS[scheme]:
         endpoint = os.environ.get(variable)
         if not endpoint:
             continue
+        # The library does not read this one, in which other clients take a name without a scheme.
+        if variable != "STORAGE_EMULATOR_HOST" and not _is_address(endpoint):
+            raise WalError(
+                f"{variable} is no address of a server",
+                detail="The client library takes an address with its scheme, a host and perhaps a port.",
+                hint=f"Set it to https://HOST:PORT: {variable}=https://storage.example:9000",
+            )
         parts = urlsplit(endpoint)
         if parts.scheme != "http":
             return False
@@ -106,6 +114,16 @@ def _uses_http(scheme: str) -> bool:
             hint=f"Use https://, or set {_ALLOW_HTTP[scheme]}=true.",
         )
     return False
+
+
+def _is_address(endpoint: str) -> bool:
+    """Whether the library can make requests of it; it panics over others."""
+    try:
+        parts = urlsplit(endpoint)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, or too large
+        return False
+    return is_whole and endpoint.isascii() and endpoint.isprintable() and " " not in endpoint
 
 
 def _is_allowed(variable: str) -> bool:
