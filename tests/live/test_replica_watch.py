@@ -62,6 +62,28 @@ def test_check_makes_a_cause_the_exit_status(pair: Pair, tmp_path: Path) -> None
     assert "pg_wal_replay_resume()" in done.stdout
 
 
+def test_check_makes_a_concern_the_exit_status(pair: Pair, tmp_path: Path) -> None:
+    """Commits hang although the pair itself keeps up."""
+    arguments = (
+        "replica", "watch", "--primary", watcher(pair.primary), "--standby", watcher(pair.standby),
+        "--once", "--every", "1s", "--check",
+    )  # fmt: skip
+    pair.catch_up()
+    done = walproof(*arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    run(pair.primary, "ALTER SYSTEM SET synchronous_standby_names = 'nope'", "SELECT pg_reload_conf()")
+    try:
+        done = walproof(*arguments, cwd=tmp_path)
+        lines = walproof(*arguments, "--json", cwd=tmp_path)
+    finally:
+        run(pair.primary, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+    assert done.returncode == 1
+    assert "Commits hang" in done.stdout
+    assert lines.returncode == 1
+    assert "primary: Commits hang" in lines.stderr
+    assert len(lines.stdout.splitlines()) == 1
+
+
 def test_a_role_that_may_not_list_pg_wal_sees_the_rest(pair: Pair, tmp_path: Path) -> None:
     pair.catch_up()
     run(pair.primary, "REVOKE EXECUTE ON FUNCTION pg_ls_waldir() FROM pg_monitor")

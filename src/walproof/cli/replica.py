@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from typing import Annotated
 
 import typer
@@ -36,7 +37,11 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Print one window, then end.")] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Exit with 1 when the last window shows a cause that nobody intends."),
+        typer.Option(
+            "--check",
+            help="Exit with 1 when the last window shows a cause that nobody intends, or one of the two "
+            "servers has a concern.",
+        ),
     ] = False,
     application_name: Annotated[
         str | None,
@@ -76,5 +81,10 @@ def watch(
             raise
         return
     diagnoses = [diagnosis for view in views for diagnosis in view.pairs.values()]
-    if check and any(not cause.is_intended for diagnosis in diagnoses for cause in diagnosis.causes):
+    has_cause = any(not cause.is_intended for diagnosis in diagnoses for cause in diagnosis.causes)
+    concerns = [f"{view.name}: {concern.sentence}" for view in views for concern in view.concerns]
+    if check and (has_cause or concerns):
+        if json and not has_cause:
+            # The lines are of windows alone: the status needs a reason.
+            sys.stderr.write("".join(f"{concern}\n" for concern in concerns))
         raise typer.Exit(ExitStatus.CHECK_FAILED)
