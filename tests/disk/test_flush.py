@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
+from tests.schemas import assert_valid
+from walproof.cli.app import app
 from walproof.disk.flush import measure_flush, read_flush_rates
 from walproof.errors import DiskError
 from walproof.facts import Install
@@ -20,7 +26,9 @@ Compare file sync methods using one 8kB write:
         fdatasync                          8050.477 ops/sec     124 usecs/op
         fsync                               159.701 ops/sec    6262 usecs/op
         fsync_writethrough                              n/a
-        open_sync                          8004.839 ops/sec     125 usecs/op*
+        open_sync                                      n/a*
+* This file system and its mount options do not support direct
+  I/O, e.g. ext4 in journaled mode.
 
 Compare file sync methods using two 8kB writes:
         open_datasync                      3017.288 ops/sec     331 usecs/op
@@ -34,6 +42,31 @@ def test_the_first_table_is_read() -> None:
     assert rates["fsync"].flush_us == pytest.approx(6261.7, abs=0.1)
     assert rates["fsync_writethrough"].flushes_per_s is None
     assert rates["fsync_writethrough"].flush_us is None
+    assert {name: rate.lacks_direct for name, rate in rates.items() if rate.flushes_per_s is None} == {
+        "fsync_writethrough": False, "open_sync": True,
+    }  # fmt: skip
+
+
+def test_the_command_says_what_a_server_does_not_do(tmp_path: Path) -> None:
+    """`--pg` takes a folder with programs; this pg_test_fsync prints the table above."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    fake = programs / "pg_test_fsync"
+    fake.write_text(f"#!/bin/sh\ncat <<'END'\n{OUTPUT}END\n")
+    fake.chmod(0o755)
+    install = SimpleNamespace(bindir=str(programs))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("walproof.postgres.install.find", lambda _: install)
+        told = CliRunner().invoke(app, ["disk", str(tmp_path), "--pg", "fake"])
+        lines = CliRunner().invoke(app, ["disk", str(tmp_path), "--pg", "fake", "--json"])
+    assert told.exit_code == 0, told.output
+    assert re.search(r"open_sync +n/a\* +n/a\*", told.output)
+    assert "no direct I/O, so that was not measured" in told.output
+    assert "debug_io_direct = wal (16 and newer)" in told.output
+    data = json.loads(lines.stdout)
+    assert_valid("disk", data)
+    assert [row["method"] for row in data["rates"] if row["is_direct"]] == ["open_datasync", "open_sync"]
+    assert [row["method"] for row in data["rates"] if row["lacks_direct"]] == ["open_sync"]
 
 
 @pytest.mark.parametrize("text", ["", "Compare file sync methods using one 8kB write:", "fsync 1 ops/sec"])

@@ -129,6 +129,8 @@ class FlushRow(TypedDict):
     method: str
     flushes_per_s: float | None
     flush_us: float | None
+    is_direct: bool
+    lacks_direct: bool
 
 
 class Flushes(TypedDict):

@@ -24,7 +24,7 @@ def disk(
     json: options.Json = False,
 ) -> None:
     """Measure how fast a folder's device flushes. For each wal_sync_method, with pg_test_fsync."""
-    from walproof.disk.flush import DEFAULT_METHOD, measure_flush
+    from walproof.disk.flush import DEFAULT_METHOD, DIRECT_METHODS, measure_flush
     from walproof.errors import DiskError, InstallError
     from walproof.postgres.cache import cache_folder
     from walproof.postgres.install import discover, find
@@ -48,7 +48,13 @@ def disk(
     facts = observe_environment(folder)
     device = {key: facts[key] for key in facts if key.startswith(("filesystem", "disk"))}
     if json:
-        rows = [{"method": r.method, "flushes_per_s": r.flushes_per_s, "flush_us": r.flush_us} for r in rates]
+        rows = [
+            {
+                "method": rate.method, "flushes_per_s": rate.flushes_per_s, "flush_us": rate.flush_us,
+                "is_direct": rate.method in DIRECT_METHODS, "lacks_direct": rate.lacks_direct,
+            }
+            for rate in rates
+        ]  # fmt: skip
         sys.stdout.write(
             json_module.dumps({"folder": str(folder), "device": device, "rates": rows}, indent=2) + "\n"
         )
@@ -58,10 +64,14 @@ def disk(
         sys.stdout.write(f"  {key}: {value}\n")
     sys.stdout.write(f"\n{'wal_sync_method':<20}{'flushes/s':>12}{'us/flush':>12}\n")
     for rate in rates:
-        per_s = "n/a" if rate.flushes_per_s is None else f"{rate.flushes_per_s:,.0f}"
-        each = "n/a" if rate.flush_us is None else f"{rate.flush_us:,.0f}"
+        absent = "n/a*" if rate.lacks_direct else "n/a"
+        per_s = absent if rate.flushes_per_s is None else f"{rate.flushes_per_s:,.0f}"
+        each = absent if rate.flush_us is None else f"{rate.flush_us:,.0f}"
         mark = "  (default on Linux)" if rate.method == DEFAULT_METHOD else ""
         sys.stdout.write(f"{rate.method:<20}{per_s:>12}{each:>12}{mark}\n")
+    sys.stdout.write(f"\n{_DIRECT}\n")
+    if any(rate.lacks_direct for rate in rates):
+        sys.stdout.write("n/a*: this file system has no direct I/O, so that was not measured.\n")
     default = next((rate for rate in rates if rate.method == DEFAULT_METHOD), rates[0])
     if default.flushes_per_s is not None:
         sys.stdout.write(
@@ -71,3 +81,9 @@ def disk(
             f"On another machine, --device flush={1000 / default.flushes_per_s:.3g}ms makes studies flush as "
             "slowly.\n"
         )
+
+
+_DIRECT = """\
+open_datasync and open_sync were measured with direct I/O. A server uses these
+methods without it, and may be slower or faster with them, unless it has
+wal_level = minimal (13 to 15) or debug_io_direct = wal (16 and newer)."""

@@ -1,7 +1,10 @@
 """How many 8 kB writes a device can make durable each second, by method: pg_test_fsync's first table.
 
-pg_test_fsync opens its file as PostgreSQL opens WAL (manual, "pg_test_fsync"). Its figures bound commits: a
-client that waits for each commit cannot commit faster than its WAL is flushed.
+Its figures bound commits: a client that waits for each commit cannot commit faster than its WAL is flushed.
+
+pg_test_fsync opens its file as PostgreSQL opens WAL but for open_datasync and open_sync, to which it adds
+O_DIRECT. A server does so only with wal_level = minimal (13 to 15) or debug_io_direct = wal (16 and newer):
+get_sync_bit() in xlog.c.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from walproof.privilege.environment import child_environment
 DEFAULT_METHOD = "fdatasync"
 """wal_sync_method on Linux when nothing is set."""
 
-_LINE = re.compile(r"\s*(\w+)\s+(?:([\d.]+) ops/sec\s+(\d+) usecs/op|(n/a))\*?\s*$")
+DIRECT_METHODS = ("open_datasync", "open_sync")
+"""Methods that pg_test_fsync measures with direct I/O."""
+
+_LINE = re.compile(r"\s*(\w+)\s+(?:([\d.]+) ops/sec\s+(\d+) usecs/op|n/a(\*?))\*?\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,10 @@ class FlushRate:
 
     method: str
     flushes_per_s: float | None
-    """None if the platform does not have the method."""
+    """None if the platform does not have the method, or as ``lacks_direct``."""
+    lacks_direct: bool = False
+    """Whether the file system has no direct I/O, so that the method could not be measured; a server may use
+    it."""
 
     @property
     def flush_us(self) -> float | None:
@@ -73,7 +82,7 @@ def read_flush_rates(lines: Iterable[str]) -> tuple[FlushRate, ...]:
         elif inside and line.startswith("Compare"):
             break
         elif inside and (match := _LINE.match(line)):
-            rates.append(FlushRate(match[1], float(match[2]) if match[2] else None))
+            rates.append(FlushRate(match[1], float(match[2]) if match[2] else None, bool(match[4])))
     if not rates:
         raise DiskError("pg_test_fsync printed no flush rates")
     return tuple(rates)
