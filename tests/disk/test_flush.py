@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,6 +64,8 @@ def test_the_command_says_what_a_server_does_not_do(tmp_path: Path) -> None:
     assert re.search(r"open_sync +n/a\* +n/a\*", told.output)
     assert "no direct I/O, so that was not measured" in told.output
     assert "debug_io_direct = wal (16 and newer)" in told.output
+    assert "fsync                        160       160 to 160" in told.output
+    assert "flushes, 8,050 to 8,050 commits/s with fdatasync" in told.output
     data = json.loads(lines.stdout)
     assert_valid("disk", data)
     assert [row["method"] for row in data["rates"] if row["is_direct"]] == ["open_datasync", "open_sync"]
@@ -73,6 +76,23 @@ def test_the_command_says_what_a_server_does_not_do(tmp_path: Path) -> None:
 def test_output_without_a_table_is_an_error(text: str) -> None:
     with pytest.raises(DiskError, match="no flush rates"):
         read_flush_rates(text.splitlines())
+
+
+def test_passes_make_a_range(tmp_path: Path) -> None:
+    """A device that is slow for a while; each pass is stopped when its first table is whole."""
+    program = tmp_path / "pg_test_fsync"
+    table = OUTPUT.replace("159.701", "$((100 * n))").replace("'", "")
+    program.write_text(
+        f"#!/bin/sh\necho >> {tmp_path}/passes\nn=$(wc -l < {tmp_path}/passes)\n"
+        f"cat <<END\n{table}END\nexec sleep 60\n"
+    )
+    program.chmod(0o755)
+    begun_s = time.monotonic()
+    rates = {rate.method: rate for rate in measure_flush(program, tmp_path)}
+    assert time.monotonic() - begun_s < 30
+    fsync = rates["fsync"]
+    assert (fsync.flushes_per_s, fsync.least_per_s, fsync.most_per_s) == (200.0, 100.0, 300.0)
+    assert rates["open_sync"].least_per_s is None
 
 
 @pytest.mark.live

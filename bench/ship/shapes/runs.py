@@ -129,6 +129,8 @@ class FlushRow(TypedDict):
     method: str
     flushes_per_s: float | None
     flush_us: float | None
+    flushes_per_s_least: float | None
+    flushes_per_s_most: float | None
     is_direct: bool
     lacks_direct: bool
 

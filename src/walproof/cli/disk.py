@@ -6,11 +6,14 @@ import json as json_module
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walproof.cli import options
+
+if TYPE_CHECKING:
+    from walproof.disk.flush import FlushRate
 
 
 def disk(
@@ -24,7 +27,7 @@ def disk(
     json: options.Json = False,
 ) -> None:
     """Measure how fast a folder's device flushes. For each wal_sync_method, with pg_test_fsync."""
-    from walproof.disk.flush import DEFAULT_METHOD, DIRECT_METHODS, measure_flush
+    from walproof.disk.flush import DEFAULT_METHOD, DIRECT_METHODS, METHODS, PASSES, measure_flush
     from walproof.errors import DiskError, InstallError
     from walproof.postgres.cache import cache_folder
     from walproof.postgres.install import discover, find
@@ -43,7 +46,7 @@ def disk(
         folder = cache_folder("work")
     if not folder.is_dir():
         raise DiskError(f'folder "{folder}" does not exist')
-    sys.stderr.write(f"pg_test_fsync in {folder}, about {17 * seconds} s\n")
+    sys.stderr.write(f"pg_test_fsync in {folder}, about {PASSES * METHODS * seconds} s\n")
     rates = measure_flush(program, folder, seconds)
     facts = observe_environment(folder)
     device = {key: facts[key] for key in facts if key.startswith(("filesystem", "disk"))}
@@ -51,6 +54,7 @@ def disk(
         rows = [
             {
                 "method": rate.method, "flushes_per_s": rate.flushes_per_s, "flush_us": rate.flush_us,
+                "flushes_per_s_least": rate.least_per_s, "flushes_per_s_most": rate.most_per_s,
                 "is_direct": rate.method in DIRECT_METHODS, "lacks_direct": rate.lacks_direct,
             }
             for rate in rates
@@ -62,25 +66,33 @@ def disk(
     sys.stdout.write(f"How fast does the device under {folder} make an 8 kB write durable?\n")
     for key, value in device.items():
         sys.stdout.write(f"  {key}: {value}\n")
-    sys.stdout.write(f"\n{'wal_sync_method':<20}{'flushes/s':>12}{'us/flush':>12}\n")
+    sys.stdout.write(
+        f"\n{'wal_sync_method':<20}{'flushes/s':>12}{f'of {PASSES} passes':>17}{'us/flush':>10}\n"
+    )
     for rate in rates:
         absent = "n/a*" if rate.lacks_direct else "n/a"
         per_s = absent if rate.flushes_per_s is None else f"{rate.flushes_per_s:,.0f}"
         each = absent if rate.flush_us is None else f"{rate.flush_us:,.0f}"
         mark = "  (default on Linux)" if rate.method == DEFAULT_METHOD else ""
-        sys.stdout.write(f"{rate.method:<20}{per_s:>12}{each:>12}{mark}\n")
+        sys.stdout.write(f"{rate.method:<20}{per_s:>12}{_range(rate):>17}{each:>10}{mark}\n")
     sys.stdout.write(f"\n{_DIRECT}\n")
     if any(rate.lacks_direct for rate in rates):
         sys.stdout.write("n/a*: this file system has no direct I/O, so that was not measured.\n")
     default = next((rate for rate in rates if rate.method == DEFAULT_METHOD), rates[0])
     if default.flushes_per_s is not None:
         sys.stdout.write(
-            f"\nCeiling: one client cannot commit faster than the device flushes, "
-            f"{default.flushes_per_s:,.0f} commits/s with {default.method}.\n"
+            "\nCeiling: one client cannot commit faster than the device flushes, "
+            f"{_range(default)} commits/s with {default.method}.\n"
             "Transactions that wait for each other's row locks share that ceiling; others share flushes.\n"
             f"On another machine, --device flush={1000 / default.flushes_per_s:.3g}ms makes studies flush as "
             "slowly.\n"
         )
+
+
+def _range(rate: FlushRate) -> str:
+    if rate.least_per_s is None or rate.most_per_s is None:
+        return ""
+    return f"{rate.least_per_s:,.0f} to {rate.most_per_s:,.0f}"
 
 
 _DIRECT = """\

@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from walproof.errors import DiskError
 from walproof.privilege.environment import child_environment
@@ -25,6 +27,10 @@ DEFAULT_METHOD = "fdatasync"
 DIRECT_METHODS = ("open_datasync", "open_sync")
 """Methods that pg_test_fsync measures with direct I/O."""
 
+PASSES = 3
+METHODS = 5
+"""Lines of the table."""
+_TITLE = "Compare file sync methods using one 8kB write"
 _LINE = re.compile(r"\s*(\w+)\s+(?:([\d.]+) ops/sec\s+(\d+) usecs/op|n/a(\*?))\*?\s*$")
 
 
@@ -38,6 +44,9 @@ class FlushRate:
     lacks_direct: bool = False
     """Whether the file system has no direct I/O, so that the method could not be measured; a server may use
     it."""
+    least_per_s: float | None = None
+    """Of the passes, of which ``flushes_per_s`` is the median."""
+    most_per_s: float | None = None
 
     @property
     def flush_us(self) -> float | None:
@@ -48,28 +57,67 @@ class FlushRate:
 def measure_flush(program: Path, folder: Path, seconds: int = 2) -> tuple[FlushRate, ...]:
     """Flush rates of the device under ``folder``, from one 8 kB write per flush.
 
-    ``program`` is a pg_test_fsync; it runs all its tests, ``seconds`` each (17 of them). Raises DiskError.
+    ``program`` is a pg_test_fsync, which runs its first five tests, ``seconds`` each, ``PASSES`` times, so
+    that what a device does for a while does not fall on one method alone. Raises DiskError.
     """
     if not folder.is_dir():
         raise DiskError(f'folder "{folder}" does not exist')
     try:
         # In a folder of its own: pg_test_fsync opens its file by name, where others may write too.
         with tempfile.TemporaryDirectory(prefix="walproof-fsync-", dir=folder) as ours:
-            done = subprocess.run(
-                [str(program), "-s", str(seconds), "-f", str(Path(ours) / "file")],
-                capture_output=True, text=True, check=False, timeout=120 + 60 * seconds,
-                env=child_environment(),
-            )  # fmt: skip
+            passes = [
+                read_flush_rates(_first_table(program, Path(ours) / "file", seconds, folder))
+                for _ in range(PASSES)
+            ]
     except OSError as error:
         raise DiskError(f'could not write in folder "{folder}": {error.strerror}') from error
-    except subprocess.TimeoutExpired:
-        raise DiskError(f'pg_test_fsync did not end in folder "{folder}"') from None
-    if done.returncode != 0:
-        raise DiskError(
-            f'pg_test_fsync failed in folder "{folder}"',
-            detail=(done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1],
-        )
-    return read_flush_rates(done.stdout.splitlines())
+    return tuple(_together(rates) for rates in zip(*passes, strict=True))
+
+
+def _first_table(program: Path, file: Path, seconds: int, folder: Path) -> list[str]:
+    """What pg_test_fsync prints until its first table ends, where it is stopped. Raises DiskError, OSError.
+
+    It is also stopped when walproof is killed: its next line finds no reader.
+    """
+    patience_s = 120.0 + 20.0 * seconds
+    is_late = threading.Event()
+    lines: list[str] = []
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            [str(program), "-s", str(seconds), "-f", str(file)],
+            stdout=subprocess.PIPE, stderr=errors, text=True, env=child_environment(),
+        ) as process,
+    ):  # fmt: skip
+        clock = threading.Timer(patience_s, lambda: (is_late.set(), process.kill()))
+        clock.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith("Compare") and not line.startswith(_TITLE):
+                    return lines
+                lines.append(line)
+            status = process.wait()
+        finally:
+            clock.cancel()
+            process.kill()
+        if is_late.is_set():
+            raise DiskError(f'pg_test_fsync did not end in folder "{folder}"')
+        if status != 0:
+            errors.seek(0)
+            raise DiskError(
+                f'pg_test_fsync failed in folder "{folder}"',
+                detail=(errors.read().strip().splitlines() or [f"exit status {status}"])[-1],
+            )
+    return lines
+
+
+def _together(rates: Sequence[FlushRate]) -> FlushRate:
+    """One method over all passes."""
+    known = [rate.flushes_per_s for rate in rates if rate.flushes_per_s is not None]
+    if len(known) < len(rates):
+        return replace(rates[0], flushes_per_s=None)
+    return replace(rates[0], flushes_per_s=median(known), least_per_s=min(known), most_per_s=max(known))
 
 
 def read_flush_rates(lines: Iterable[str]) -> tuple[FlushRate, ...]:
@@ -77,7 +125,7 @@ def read_flush_rates(lines: Iterable[str]) -> tuple[FlushRate, ...]:
     rates = []
     inside = False
     for line in lines:
-        if line.startswith("Compare file sync methods using one 8kB write"):
+        if line.startswith(_TITLE):
             inside = True
         elif inside and line.startswith("Compare"):
             break
