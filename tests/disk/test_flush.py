@@ -104,6 +104,13 @@ def test_a_real_device(embedded: Install, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=4 << 20, free=3 << 20))
+    with pytest.raises(DiskError, match="has no room for the file of pg_test_fsync") as caught:
+        measure_flush(Path("/bin/true"), tmp_path)
+    assert caught.value.detail == "It writes 16.0 MB; 3.00 MB are free."
+
+
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DiskError, match="does not exist"):
         measure_flush(Path("/bin/true"), tmp_path / "absent")

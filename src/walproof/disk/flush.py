@@ -10,6 +10,7 @@ get_sync_bit() in xlog.c.
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -20,6 +21,7 @@ from statistics import median
 
 from walproof.errors import DiskError
 from walproof.privilege.environment import child_environment
+from walproof.units import format_bytes
 
 DEFAULT_METHOD = "fdatasync"
 """wal_sync_method on Linux when nothing is set."""
@@ -31,6 +33,8 @@ PASSES = 3
 METHODS = 5
 """Lines of the table."""
 _TITLE = "Compare file sync methods using one 8kB write"
+_FILE_BYTES = 16 << 20
+"""A WAL segment."""
 _LINE = re.compile(r"\s*(\w+)\s+(?:([\d.]+) ops/sec\s+(\d+) usecs/op|n/a(\*?))\*?\s*$")
 
 
@@ -62,6 +66,7 @@ def measure_flush(program: Path, folder: Path, seconds: int = 2) -> tuple[FlushR
     """
     if not folder.is_dir():
         raise DiskError(f'folder "{folder}" does not exist')
+    _require_room(folder)
     try:
         # In a folder of its own: pg_test_fsync opens its file by name, where others may write too.
         with tempfile.TemporaryDirectory(prefix="walproof-fsync-", dir=folder) as ours:
@@ -72,6 +77,17 @@ def measure_flush(program: Path, folder: Path, seconds: int = 2) -> tuple[FlushR
     except OSError as error:
         raise DiskError(f'could not write in folder "{folder}": {error.strerror}') from error
     return tuple(_together(rates) for rates in zip(*passes, strict=True))
+
+
+def _require_room(folder: Path) -> None:
+    """On a full disk pg_test_fsync says "write failed: Success". Raises DiskError."""
+    room = shutil.disk_usage(folder)
+    if room.total > 0 and room.free < _FILE_BYTES:
+        raise DiskError(
+            f'folder "{folder}" has no room for the file of pg_test_fsync',
+            detail=f"It writes {format_bytes(_FILE_BYTES)}; {format_bytes(room.free)} are free.",
+            hint="Make room, or name another folder on the same device.",
+        )
 
 
 def _first_table(program: Path, file: Path, seconds: int, folder: Path) -> list[str]:
@@ -105,9 +121,11 @@ def _first_table(program: Path, file: Path, seconds: int, folder: Path) -> list[
             raise DiskError(f'pg_test_fsync did not end in folder "{folder}"')
         if status != 0:
             errors.seek(0)
+            said = (errors.read().strip().splitlines() or [f"exit status {status}"])[-1]
             raise DiskError(
                 f'pg_test_fsync failed in folder "{folder}"',
-                detail=(errors.read().strip().splitlines() or [f"exit status {status}"])[-1],
+                # So says a write that was cut short: by a full disk, or by a quota, which is not seen before.
+                detail=said.replace("write failed: Success", "write failed: no room is left"),
             )
     return lines
 
