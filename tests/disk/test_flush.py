@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import time
 from pathlib import Path
@@ -102,6 +104,27 @@ def test_a_real_device(embedded: Install, tmp_path: Path) -> None:
     assert measured["fdatasync"] is not None
     assert measured["fdatasync"] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_walproof_left_is_removed(tmp_path: Path) -> None:
+    """Neither a folder that is in use, nor a name that leads elsewhere."""
+    elsewhere = tmp_path / "elsewhere"
+    left, used, other = (tmp_path / f"walproof-fsync-{name}" for name in ("left", "used", "other"))
+    for folder in (elsewhere, left, used):
+        folder.mkdir()
+        (folder / "file").write_bytes(b"x")
+        os.utime(folder, (1, 1))
+    other.symlink_to(elsewhere)
+    number = os.open(used, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX)
+        with pytest.raises(DiskError, match="no flush rates"):
+            measure_flush(Path("/bin/true"), tmp_path)
+    finally:
+        os.close(number)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted((elsewhere.name, used.name, other.name))
+    assert (elsewhere / "file").exists()
+    assert (used / "file").exists()
 
 
 def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

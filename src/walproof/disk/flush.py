@@ -9,12 +9,17 @@ get_sync_bit() in xlog.c.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -33,6 +38,9 @@ PASSES = 3
 METHODS = 5
 """Lines of the table."""
 _TITLE = "Compare file sync methods using one 8kB write"
+_PREFIX = "walproof-fsync-"
+_NEW_S = 10.0
+"""A folder may be made and not locked yet."""
 _FILE_BYTES = 16 << 20
 """A WAL segment."""
 _LINE = re.compile(r"\s*(\w+)\s+(?:([\d.]+) ops/sec\s+(\d+) usecs/op|n/a(\*?))\*?\s*$")
@@ -66,10 +74,11 @@ def measure_flush(program: Path, folder: Path, seconds: int = 2) -> tuple[FlushR
     """
     if not folder.is_dir():
         raise DiskError(f'folder "{folder}" does not exist')
-    _require_room(folder)
     try:
+        _remove_left(folder)
+        _require_room(folder)
         # In a folder of its own: pg_test_fsync opens its file by name, where others may write too.
-        with tempfile.TemporaryDirectory(prefix="walproof-fsync-", dir=folder) as ours:
+        with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=folder) as ours, _locked(ours):
             passes = [
                 read_flush_rates(_first_table(program, Path(ours) / "file", seconds, folder))
                 for _ in range(PASSES)
@@ -77,6 +86,29 @@ def measure_flush(program: Path, folder: Path, seconds: int = 2) -> tuple[FlushR
     except OSError as error:
         raise DiskError(f'could not write in folder "{folder}": {error.strerror}') from error
     return tuple(_together(rates) for rates in zip(*passes, strict=True))
+
+
+@contextmanager
+def _locked(path: str | Path) -> Iterator[None]:
+    """Raises BlockingIOError if somebody else has locked the folder. A lock ends with its process."""
+    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(number)
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove our own folders that a walproof left there which was killed."""
+    for left in folder.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            status = left.lstat()
+            is_new = time.time() - status.st_mtime < _NEW_S
+            if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode) or is_new:
+                continue
+            with _locked(left):
+                shutil.rmtree(left)
 
 
 def _require_room(folder: Path) -> None:
