@@ -247,6 +247,19 @@ def test_a_restarted_standby_may_have_what_its_upstream_has_removed() -> None:
     assert [cause.cause for cause in diagnose(waiting).causes] == [Cause.MISSING_SEGMENT]
 
 
+def test_a_lost_slot_is_not_answered_with_a_slot() -> None:
+    window = recorded("missing-segment")
+    assert "primary_slot_name" in said(window)
+    lost = replace(
+        window,
+        last=replace(window.last, upstream=replace(window.last.upstream, slot_status="lost")),
+        upstream_settings={**window.upstream_settings, "max_slot_wal_keep_size": "64"},
+    )
+    assert "primary_slot_name" not in said(lost)
+    assert "wal_keep_size is 64.0 MB on the upstream" in said(lost)
+    assert "a larger max_slot_wal_keep_size, or none (-1)" in said(lost)
+
+
 def test_a_stopped_replay_of_own_wal_is_a_fault() -> None:
     (cause,) = diagnose(restarted({"running": 11}, states={"T": 11})).causes
     assert (cause.cause, cause.is_intended) == (Cause.LOCAL_REPLAY, False)

@@ -21,6 +21,11 @@ from walproof.analysis.replication import (
 from walproof.facts.replication import ReplicationWindow
 from walproof.units import Lsn, format_bytes, format_duration
 
+_KEEP_MORE = (
+    "For the next time: a larger max_slot_wal_keep_size, or none (-1), if the disk of pg_wal has room for "
+    "what a standby that is away needs."
+)
+
 
 def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     """The upstream has removed WAL that the standby has not received."""
@@ -47,8 +52,16 @@ def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | 
         evidence = [
             f"it has replayed up to {Lsn(needed_lsn(window))} and has more WAL, how much is not known"
         ]
+    next_time = (
+        "For the next time: a replication slot (primary_slot_name), or a larger wal_keep_size; "
+        "max_slot_wal_keep_size bounds what a slot may keep."
+    )
     if upstream.slot_status == "lost":
         evidence.append("its replication slot has wal_status lost")
+        next_time = _KEEP_MORE
+        most = window.upstream_settings.get("max_slot_wal_keep_size", "-1")
+        if not most.startswith("-"):
+            evidence.append(f"max_slot_wal_keep_size is {format_bytes(int(most) << 20)} on the upstream")
     return NamedCause(
         Cause.MISSING_SEGMENT,
         "The upstream has removed WAL that the standby still needs: it can never catch up by streaming.",
@@ -56,8 +69,7 @@ def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | 
         (
             "If the segment is in an archive, set restore_command on the standby.",
             "Otherwise make the standby again from a base backup.",
-            "For the next time: a replication slot (primary_slot_name), or a larger wal_keep_size; "
-            "max_slot_wal_keep_size bounds what a slot may keep.",
+            next_time,
         ),
     )
 
