@@ -137,7 +137,12 @@ def _first_table(program: Path, file: Path, seconds: int, folder: Path) -> list[
             stdout=subprocess.PIPE, stderr=errors, text=True, env=child_environment(),
         ) as process,
     ):  # fmt: skip
-        clock = threading.Timer(patience_s, lambda: (is_late.set(), process.kill()))
+
+        def give_up() -> None:
+            is_late.set()
+            process.kill()
+
+        clock = threading.Timer(patience_s, give_up)
         clock.start()
         try:
             assert process.stdout is not None
