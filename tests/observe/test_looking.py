@@ -12,7 +12,7 @@ from walproof.facts import Install
 from walproof.facts.codec import from_json, to_json
 from walproof.facts.watch import WatchLook
 from walproof.observe.looking import Looker
-from walproof.observe.watch_queries import SETTINGS_READ
+from walproof.observe.watch_queries import ARRIVAL, SETTINGS_READ
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -68,6 +68,12 @@ def test_every_version_is_read_whole(cluster: Cluster) -> None:
     assert look.size("max_slot_wal_keep_size") is None
     assert look.seconds("checkpoint_timeout") == 300
     assert from_json(WatchLook, to_json(look)) == look
+
+
+def test_every_version_tells_how_wal_arrives(cluster: Cluster) -> None:
+    """A primary has neither a walreceiver nor a startup process."""
+    with connect_foreign(f"{cluster.conninfo} user=looker") as session:
+        assert session.execute(ARRIVAL.encode()).fetchone() == (False, False, False, None)
 
 
 def test_an_empty_archive_command_is_seen_and_no_other_is_read(cluster: Cluster) -> None:
