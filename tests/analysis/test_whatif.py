@@ -122,6 +122,26 @@ def test_a_restart_soon_after_the_beginning_is_no_cycle() -> None:
     assert (found.cycles, found.confidence, found.spacing_s) == (0, "low", None)
 
 
+@pytest.mark.parametrize("began", [0, 1])
+def test_a_cycle_that_a_restart_ended_bounds_nothing(began: int) -> None:
+    """With a phase, a checkpoint by size ends the rest of a cycle, so after it a restart ends a short one."""
+    target = replace(PRESENT, max_wal_size_mb=65536, checkpoint_timeout_s=None)
+    question = Question(PRESENT, is_present_known=True, asked=(target,))
+    known = make(question).found
+    outcomes = tuple(
+        replace(
+            had, cycles=Cycles(1, GB, 500, GB, 3600, 0), by_size=began * (simulated.phase > 0),
+            distance_most=GB, pg_wal_most=GB,
+        )
+        if replace(simulated, phase=0.0) == target else had
+        for simulated, had in zip(known.targets, known.outcomes, strict=True)
+    )  # fmt: skip
+    found = study(replace(known, outcomes=outcomes), question).predictions[target]
+    assert (found.cycles, found.confidence, found.spacing_s) == (0, "low", None)
+    # What the size allows: whole segments to the next redo point, and 0.9 of them to its checkpoint's end.
+    assert found.pg_wal_most == int(found.distance_most) == pytest.approx(64 * GB, rel=0.001)
+
+
 def test_checkpoints_that_overrun_each_other_are_bracketed() -> None:
     prediction = make().predictions[replace(PRESENT, max_wal_size_mb=64)]
     assert prediction.is_late

@@ -338,11 +338,12 @@ def _predict(
     others: Spreads,
 ) -> ServerPrediction:
     phases = [outcomes[target.at_phase(phase)] for phase in PHASES]
-    whole, cold = [phase for phase in phases if phase.holds_cycles], phases[0]
+    ended = [_cycles_ended(*pair) for pair in zip(PHASES, phases, strict=True)]
+    whole = [run for run, own in zip(phases, ended, strict=True) if own > 0 and run.holds_cycles]
+    cold = phases[0]
     base = max(1, cold.base_bytes)
     scale = 1.0 / (hours or 1.0)
-    cycles = whole[0].cycles.count if whole else 0
-    late_share = whole[0].cycles.late / cycles if whole else 0.0
+    late_share = whole[0].cycles.late / whole[0].cycles.count if whole else 0.0
     if whole:
         ratios = [outcome.cycles.wal_bytes / max(1, outcome.cycles.base_bytes) for outcome in whole]
         bases = sum(outcome.cycles.base_bytes for outcome in whole) or 1
@@ -385,7 +386,7 @@ def _predict(
         distance_mean=sum(phase.distance_mean for phase in phases) / len(phases),
         distance_most=max(room, *(phase.distance_most for phase in phases)),
         pg_wal_most=max(int(room), *(phase.pg_wal_most for phase in phases)),
-        cycles=cycles,
+        cycles=max(ended) if whole else 0,
         late_share=late_share,
         guessed_share=cold.guessed_images / cold.images if cold.images else 0.0,
         sample_error=sample_error,
@@ -393,6 +394,12 @@ def _predict(
         cycle_error=of_cycles,
         image_bytes=sum(phase.image_bytes for phase in phases) / written if written else None,
     )
+
+
+def _cycles_ended(phase: float, run: SimulatedRun) -> int:
+    """Whole cycles that its settings ended. A restart ends a cycle early, which tells no distance."""
+    # With a phase, the first checkpoint ends the rest of a cycle only.
+    return min(run.cycles.count, run.checkpoints - (phase > 0))
 
 
 def _room(target: Target, segment_size: int, wal_bytes_per_hour: float) -> float:
