@@ -107,7 +107,7 @@ def _advice(forecast: Forecast) -> list[Block]:
         ):
             text += (
                 " If the host of this virtual machine has taken back unused memory, "
-                "{_seconds(prediction.host_s)} are added, with a cold cache "
+                f"{_seconds(prediction.host_s)} are added, with a cold cache "
                 f"{_seconds(prediction.cold_host_s)}: "
                 f"{number(prediction.coefficients.host_us or 0.0)} us for each 8 kB that is used first."
             )
