@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.golden.unpack import unpack
 from walproof.analysis.forecast import Forecast, forecast
-from walproof.report.blocks import Paragraph
+from walproof.report.blocks import Paragraph, Table
 from walproof.report.wal.recovery_forecast import recovery_view
 from walproof.wal import stats
 
@@ -31,3 +33,12 @@ def test_memory_of_the_host_is_told_in_seconds(tmp_path: Path) -> None:
     text = told(replace(found, predictions=tuple(slow)))
     assert "taken back unused memory, " in text
     assert "{" not in text
+
+
+@pytest.mark.parametrize("version", [14, 15])
+def test_versions_without_the_prefetcher_have_no_times_of_it(version: int, tmp_path: Path) -> None:
+    table = recovery_view(of_golden(version, tmp_path)).sections[0].blocks[0]
+    assert isinstance(table, Table)
+    assert ("no prefetch" in [column.title for column in table.columns]) == (version >= 15)
+    assert ("recovery_prefetch" in table.note) == (version >= 15)
+    assert {len(row) for row in table.rows} == {len(table.columns)}

@@ -10,6 +10,9 @@ from walproof.report.wal.view import WalView
 from walproof.units import format_bytes, format_duration
 from walproof.wal.recovery import PAGE_BYTES
 
+_FIRST_WITH_PREFETCH = 15
+"""The first major version that has recovery_prefetch."""
+
 
 def recovery_view(forecast: Forecast) -> WalView:
     """What the terminal shows."""
@@ -44,6 +47,7 @@ def _size(prediction: RecoveryPrediction) -> str:
 
 def _times(forecast: Forecast) -> Table:
     rows = []
+    has_prefetch = forecast.analysis.version >= _FIRST_WITH_PREFETCH
     for prediction in forecast.predictions:
         low, high = prediction.band(prediction.total_s)
         cold_low, cold_high = prediction.band(prediction.cold_total_s(), is_cold=True)
@@ -51,8 +55,8 @@ def _times(forecast: Forecast) -> Table:
             text_cells(
                 (
                     _size(prediction), _seconds(prediction.warm_s), _seconds(prediction.cold.redo_s),
-                    _seconds(prediction.cold_off.redo_s), _seconds(prediction.checkpoint_s),
-                    _seconds(prediction.total_s),
+                    *([_seconds(prediction.cold_off.redo_s)] if has_prefetch else []),
+                    _seconds(prediction.checkpoint_s), _seconds(prediction.total_s),
                     f"{_seconds(low)} to {_seconds(high)}", _seconds(prediction.cold_total_s()),
                     f"{_seconds(cold_low)} to {_seconds(cold_high)}",
                 )
@@ -64,7 +68,7 @@ def _times(forecast: Forecast) -> Table:
             Column("shared_buffers"),
             Column("warm redo", numeric=True),
             Column("cold redo", numeric=True),
-            Column("no prefetch", numeric=True),
+            *([Column("no prefetch", numeric=True)] if has_prefetch else []),
             Column("checkpoint", numeric=True),
             Column("total", numeric=True),
             Column("9 of 10 in", numeric=True),
@@ -73,9 +77,10 @@ def _times(forecast: Forecast) -> Table:
         ),
         tuple(rows),
         "Warm: the kernel still has the data, as after a crash of the server alone. Cold: it has nothing, as "
-        "after a reboot, on another host or from a snapshot; with recovery_prefetch=try, or off. The cold "
-        "total has the checkpoint of a cold cache, which takes longer than the one shown. Both totals have "
-        f"{format_duration(START_S)} more for the start of the server.",
+        "after a reboot, on another host or from a snapshot"
+        + ("; with recovery_prefetch=try, or off" if has_prefetch else "")
+        + ". The cold total has the checkpoint of a cold cache, which takes longer than the one shown. Both "
+        f"totals have {format_duration(START_S)} more for the start of the server.",
     )
 
 
