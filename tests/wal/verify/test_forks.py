@@ -99,6 +99,17 @@ def test_the_timeline_of_the_servers_pg_wal_counts(layer: Layer, tmp_path: Path)
     assert f"({Lsn(end)}); recovery_target_timeline = 1 leads there, latest to timeline 2" in said
 
 
+def test_latest_ends_where_a_history_is_missing(layer: Layer) -> None:
+    """And the restore takes the number of the timeline whose history is missing."""
+    laid = layer("folder", "")
+    laid.lose("00000002.history")
+    (found,) = verify([laid.root]).archives
+    assert {window.timeline for window in found.windows} == {1}
+    said = verdict(found)
+    assert "latest" not in said
+    assert said.endswith("; a restore there begins timeline 2, of which there is WAL already")
+
+
 def test_a_timeline_that_was_left_behind_is_not_said(layer: Layer) -> None:
     """An old primary wrote on for a while: the newest timeline went further, and is what counts."""
     laid = layer("folder", "")

@@ -151,7 +151,9 @@ def _unseen(labels: Sequence[ArchivedBackup]) -> str:
 def _others(archive: VerifiedArchive) -> str:
     """Which timeline leads where, if they part, as the sentence's end."""
     main, *others = lines(archive)
-    latest, ends = max(main, *archive.timelines, *archive.ancestors), _ends(archive)
+    leading = [window.backup for window in archive.windows if _leads(archive, window, main)]
+    newest = max(leading, key=lambda backup: backup.stop)
+    latest, ends = _newest_from(archive, newest.timeline), _ends(archive)
     said = [
         f"; timeline {line} goes on to {_place(ends[line].end, ends[line].end_time)}"
         + ("" if spans(archive, line) else ", where no backup leads")
@@ -161,7 +163,18 @@ def _others(archive: VerifiedArchive) -> str:
         said.append(f"; recovery_target_timeline = {main} leads there, latest to timeline {latest}")
     elif others:
         said.append(f"; recovery_target_timeline = latest leads to timeline {latest}")
+    begun = _newest_from(archive, main) + 1
+    if begun in archive.timelines:
+        said.append(f"; a restore there begins timeline {begun}, of which there is WAL already")
     return "".join(said)
+
+
+def _newest_from(archive: VerifiedArchive, timeline: int) -> int:
+    """Where ``latest`` leads: the server counts up to the first number without a history
+    (``findNewestTimeLine``)."""
+    while timeline + 1 in archive.ancestors:
+        timeline += 1
+    return timeline
 
 
 def _lost(archive: VerifiedArchive) -> str:
