@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
-from walproof.report.wal.rows import csv_text
+from tests.golden.unpack import unpack
+from walproof.report.blocks import Paragraph
+from walproof.report.wal.rows import By, commit_hours, csv_text
+from walproof.report.wal.view import wal_view
+from walproof.units import Lsn
+from walproof.wal import WalStats, stats
+from walproof.wal.totals import Gap
 
 PAYLOADS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1")
 
@@ -22,3 +29,23 @@ def test_a_name_is_no_formula(payload: str) -> None:
 def test_numbers_and_other_names_stay_as_they_are() -> None:
     text = csv_text([{"relation": "shop.a=b, -c", "records": -3, "fork": None}])
     assert text == 'relation,records,fork\n"shop.a=b, -c",-3,\n'
+
+
+@pytest.fixture(scope="module")
+def wal(tmp_path_factory: pytest.TempPathFactory) -> WalStats:
+    folder = tmp_path_factory.mktemp("wal")
+    unpack(15, folder)
+    return stats(folder)
+
+
+def paragraphs(wal: WalStats, by: By = By.rmgr) -> str:
+    blocks = [block for section in wal_view(wal, by).sections for block in section.blocks]
+    return " ".join(block.text for block in blocks if isinstance(block, Paragraph))
+
+
+@pytest.mark.parametrize(("seconds", "gaps", "told"), [(2.0, 0, True), (0.1, 0, False), (2.0, 1, False)])
+def test_a_rate_needs_a_second_without_a_gap(wal: WalStats, seconds: float, gaps: int, told: bool) -> None:
+    missing = (Gap(wal.start, Lsn(wal.start + (1 << 20))),) * gaps
+    timed = replace(wal, first_commit_at=1e9, last_commit_at=1e9 + seconds, gaps=missing)
+    assert ("commits/s" in paragraphs(timed)) == told
+    assert (commit_hours(timed) is not None) == told

@@ -104,8 +104,9 @@ def _relation_rows(wal: WalStats, by: By, names: RelationMap | None) -> list[Row
 
 
 def commit_hours(wal: WalStats) -> float | None:
-    """Hours from the first commit to the last; None when they are less than a second apart."""
-    if wal.first_commit_at is None or wal.last_commit_at is None:
+    """Hours from the first commit to the last. None when they are less than a second apart, or with gaps,
+    which may hold most of the time."""
+    if wal.first_commit_at is None or wal.last_commit_at is None or wal.gaps:
         return None
     seconds = wal.last_commit_at - wal.first_commit_at
     return seconds / 3600 if seconds >= 1 else None

@@ -12,7 +12,7 @@ from walproof.report.figures.figure import Figure
 from walproof.report.figures.wal_parts import WalPart, WalPartsData
 from walproof.report.figures.wal_rate import WalMinute, WalRateData
 from walproof.report.numbers import UNKNOWN, counted, number, percent
-from walproof.report.wal.rows import By, Row, rows
+from walproof.report.wal.rows import By, Row, commit_hours, rows
 from walproof.units import format_bytes, format_duration, format_utc
 from walproof.wal import Checkpoint, CheckpointKind, Finish, RelationMap, WalStats
 
@@ -239,11 +239,14 @@ def _rate(wal: WalStats) -> list[Block]:
         f"{wal.commits:,} commits and {wal.aborts:,} aborts between {format_utc(wal.first_commit_at)} and "
         f"{format_utc(wal.last_commit_at)} ({format_duration(seconds)})"
     )
-    if seconds > 0:
-        per_s = (wal.end - wal.start) / seconds
-        text += f": {format_bytes(per_s)}/s of WAL, {number(wal.commits / seconds)} commits/s"
+    read = wal.end - wal.start - sum(gap.end - gap.start for gap in wal.gaps)
+    if commit_hours(wal) is not None:
+        text += f": {format_bytes(read / seconds)}/s of WAL, {number(wal.commits / seconds)} commits/s"
     if wal.commits:
-        text += f", {format_bytes((wal.end - wal.start) / wal.commits)} of WAL for each commit"
+        text += f", {format_bytes(read / wal.commits)} of WAL for each commit"
+    if commit_hours(wal) is not None:
+        # It has no time of its own.
+        text += ". WAL before the first commit and after the last is counted as well"
     return [Paragraph(text + ".", terminal=True)]
 
 
