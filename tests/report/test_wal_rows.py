@@ -13,7 +13,8 @@ from walproof.report.blocks import Paragraph
 from walproof.report.wal.rows import By, commit_hours, csv_text
 from walproof.report.wal.view import wal_view
 from walproof.units import Lsn
-from walproof.wal import WalStats, stats
+from walproof.wal import RelationMap, WalStats, stats
+from walproof.wal.relations import Relation
 from walproof.wal.totals import Gap
 
 PAYLOADS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1")
@@ -38,8 +39,8 @@ def wal(tmp_path_factory: pytest.TempPathFactory) -> WalStats:
     return stats(folder)
 
 
-def paragraphs(wal: WalStats, by: By = By.rmgr) -> str:
-    blocks = [block for section in wal_view(wal, by).sections for block in section.blocks]
+def paragraphs(wal: WalStats, by: By = By.rmgr, names: RelationMap | None = None) -> str:
+    blocks = [block for section in wal_view(wal, by, names).sections for block in section.blocks]
     return " ".join(block.text for block in blocks if isinstance(block, Paragraph))
 
 
@@ -49,3 +50,21 @@ def test_a_rate_needs_a_second_without_a_gap(wal: WalStats, seconds: float, gaps
     timed = replace(wal, first_commit_at=1e9, last_commit_at=1e9 + seconds, gaps=missing)
     assert ("commits/s" in paragraphs(timed)) == told
     assert (commit_hours(timed) is not None) == told
+
+
+def named(wal: WalStats, *names: str) -> RelationMap:
+    """The first relations of the WAL as indexes with these names, never scanned."""
+    places = list(dict.fromkeys((part.tablespace, part.database, part.relation) for part in wal.relations))
+    relations = tuple(
+        Relation(*place, "shop", name, "index", "btree", None, 0)
+        for place, name in zip(places, names, strict=False)
+    )
+    return RelationMap(wal.system_identifier, wal.version * 10000, 1e9, relations)
+
+
+def test_indexes_of_the_system_are_not_offered(wal: WalStats) -> None:
+    names = named(wal, "pg_catalog.pg_class_oid_index", "public.unread", "pg_toast.pg_toast_1_index")
+    text = paragraphs(wal, By.index, names)
+    assert "1 index was never scanned" in text
+    assert "The largest: shop: public.unread." in text
+    assert "never scanned" not in paragraphs(wal, By.index, named(wal, "pg_catalog.pg_class_oid_index"))

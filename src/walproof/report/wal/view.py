@@ -148,7 +148,7 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
 
 def _unread(found: Sequence[Row]) -> list[Block]:
     """The cost of indexes that nobody reads, if the server said how often each was scanned."""
-    unread = [row for row in found if row.get("idx_scan") == 0]
+    unread = [row for row in found if row.get("idx_scan") == 0 and not _is_of_the_system(row)]
     hourly = [row for row in unread if row.get("combined_bytes_per_hour") is not None]
     if not unread:
         return []
@@ -158,15 +158,22 @@ def _unread(found: Sequence[Row]) -> list[Block]:
         else f"{format_bytes(sum(_int(row['combined_bytes']) for row in unread))} of this WAL"
     )
     names = ", ".join(_text(row["relation"]) for row in unread[:_UNREAD_MOST])
+    of = "1 index was" if len(unread) == 1 else f"{len(unread)} indexes were"
     more = f" and {len(unread) - _UNREAD_MOST} more" if len(unread) > _UNREAD_MOST else ""
     return [
         Paragraph(
-            f"{len(unread)} indexes were never scanned since the statistics "
-            f"were reset: {cost}. The largest: {names}{more}. The index of a primary key, a unique or an "
-            "exclusion constraint is needed anyway, and standbys count their own scans.",
+            f"{of} never scanned since the statistics were reset: {cost}. The largest: {names}{more}. "
+            "The index of a primary key, a unique or an exclusion constraint is needed anyway, "
+            "and standbys count their own scans.",
             terminal=True,
         )
     ]
+
+
+def _is_of_the_system(row: Row) -> bool:
+    """Whether nobody can drop it: an index of a catalog or of a TOAST table."""
+    name = _text(row["relation"]).partition(": ")[2]
+    return name.startswith(("pg_catalog.", "pg_toast.", "information_schema."))
 
 
 def _images(wal: WalStats) -> list[Block]:
