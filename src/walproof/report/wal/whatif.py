@@ -281,13 +281,16 @@ def _others(study: Study) -> Table:
             name, risk = f"wal_compression = {other.wal_compression}", DurabilityClass.NONE
         else:
             name, risk = "full_page_writes = off", DurabilityClass.CORRUPT
-        cells = text_cells([name, format_bytes(prediction.wal_bytes), f"{100 * change:+.0f} %"])
+        span = prediction.wal_span
+        sizes = (format_bytes(size) for size in (prediction.wal_bytes, span.low, span.high))
+        cells = text_cells([name, *sizes, f"{100 * change:+.0f} %", prediction.confidence])
         rows.append((*cells, class_cell(risk)))
     return Table(
         f"With {settings_text(study.question.present)}",
         (
             Column("setting", whole_most=30), Column(f"WAL{_unit(study)}", numeric=True),
-            Column("change", numeric=True), Column("may lose"),
+            Column("from", numeric=True), Column("to", numeric=True), Column("change", numeric=True),
+            Column("sure", numeric=True), Column("may lose"),
         ),
         tuple(rows),
         note="Against the same server with images compressed as recorded "
