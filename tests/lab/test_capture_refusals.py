@@ -52,6 +52,7 @@ def _refusal(conninfo: str, folder: Path) -> ProbeError:
     with pytest.raises(ProbeError) as caught:
         take(CaptureOrder(conninfo, 2, folder))
     assert "secret" not in f"{caught.value} {caught.value.detail} {caught.value.hint}"
+    assert not any(folder.iterdir()), "the same command can be given again"
     return caught.value
 
 

@@ -41,6 +41,7 @@ from walproof.wal.recording import (
     Recording,
     write_recording,
 )
+from walproof.wal.relations import RelationMap
 from walproof.wal.strip import without_words
 
 LEAST_FREE_BYTES = 1 << 30
@@ -99,11 +100,6 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
     """
     _make_folder(order.folder, order.least_free_bytes)
     relations = read_relations(order.conninfo)
-    try:
-        if not order.is_stripped:
-            write_whole(order.folder / RELATIONS_FILE, relations.to_json())
-    except OSError as error:
-        raise ProbeError(f'could not write to "{order.folder}": {error.strerror}') from error
     kind = StrippedFolder if order.is_stripped else SegmentFolder
     with connect_foreign(order.conninfo) as control:
         settings, segment_bytes = _prepare(control, order)
@@ -119,6 +115,9 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
                 raise ProbeError("the server that streams is not the one that was asked for its relations")
             start = segment_start(identity.flushed, segment_bytes)
             stream.start(start, identity.timeline)
+            if not order.is_stripped:
+                # Not before: a capture that was refused leaves an empty folder, so it can be asked for again.
+                _write_names(order.folder, relations)
             tell(Beginning(slot, stream.session.is_encrypted, _one(control, "SHOW max_slot_wal_keep_size")))
             with (
                 kind(order.folder, identity.timeline, segment_bytes, start) as segments,
@@ -335,6 +334,13 @@ def _make_folder(folder: Path, least_free_bytes: int) -> None:
             f'the disk of "{folder}" is nearly full',
             detail=f"expected {format_bytes(least_free_bytes)} free, got {format_bytes(free)}",
         )
+
+
+def _write_names(folder: Path, relations: RelationMap) -> None:
+    try:
+        write_whole(folder / RELATIONS_FILE, relations.to_json())
+    except OSError as error:
+        raise ProbeError(f'could not write to "{folder}": {error.strerror}') from error
 
 
 def _one(connection: psycopg.Connection[TupleRow], query: str) -> str:
