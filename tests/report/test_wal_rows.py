@@ -68,3 +68,13 @@ def test_indexes_of_the_system_are_not_offered(wal: WalStats) -> None:
     assert "1 index was never scanned" in text
     assert "The largest: shop: public.unread." in text
     assert "never scanned" not in paragraphs(wal, By.index, named(wal, "pg_catalog.pg_class_oid_index"))
+
+
+def test_wal_without_a_name_is_told(wal: WalStats) -> None:
+    places = {(part.tablespace, part.database, part.relation) for part in wal.relations}
+    every = [f"public.a{number}" for number in range(len(places))]
+    text = paragraphs(wal, By.relation, named(wal, *every[:-1]))
+    assert "1 row with " in text
+    assert " has no name: of relations that were dropped" in text
+    assert "no name" not in paragraphs(wal, By.relation, named(wal, *every))
+    assert "no name" not in paragraphs(wal, By.relation)

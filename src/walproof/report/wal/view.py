@@ -47,7 +47,12 @@ def wal_view(wal: WalStats, by: By, names: RelationMap | None = None, limit: int
     parts = Section(
         "parts",
         "What the WAL is made of",
-        (*_parts_figure(wal, by, found), _table(wal, by, found, limit), *_unread(found)),
+        (
+            *_parts_figure(wal, by, found),
+            _table(wal, by, found, limit),
+            *_unnamed(found, names),
+            *_unread(found),
+        ),
     )
     figures = _rate_figure(wal)
     return WalView(
@@ -144,6 +149,31 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
         rows=lines,
         note=note,
     )
+
+
+def _unnamed(found: Sequence[Row], names: RelationMap | None) -> list[Block]:
+    """How much WAL is of files that the names do not have, of which names may have had others."""
+    if names is None or not names.relations:
+        return []
+    places = names.by_place()
+    unnamed = [
+        row
+        for row in found
+        if row.get("relfilenumber") is not None
+        and (_int(row["tablespace"]), _int(row["database"]), _int(row["relfilenumber"])) not in places
+    ]
+    if not unnamed:
+        return []
+    size = format_bytes(sum(_int(row["combined_bytes"]) for row in unnamed))
+    return [
+        Paragraph(
+            f"{counted(len(unnamed), 'row')} with {size} {'has' if len(unnamed) == 1 else 'have'} no name: of "
+            "relations that were dropped or rewritten, or made after the names were read. TRUNCATE, VACUUM "
+            "FULL, CLUSTER, REINDEX and some ALTER TABLE write new files, so a row with a name may not hold "
+            "all WAL of its relation.",
+            terminal=True,
+        )
+    ]
 
 
 def _unread(found: Sequence[Row]) -> list[Block]:
