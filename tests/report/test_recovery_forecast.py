@@ -40,5 +40,5 @@ def test_versions_without_the_prefetcher_have_no_times_of_it(version: int, tmp_p
     table = recovery_view(of_golden(version, tmp_path)).sections[0].blocks[0]
     assert isinstance(table, Table)
     assert ("no prefetch" in [column.title for column in table.columns]) == (version >= 15)
-    assert ("recovery_prefetch" in table.note) == (version >= 15)
+    assert ("recovery_prefetch" in (table.note or "")) == (version >= 15)
     assert {len(row) for row in table.rows} == {len(table.columns)}

@@ -167,10 +167,10 @@ def _unnamed(found: Sequence[Row], names: RelationMap | None) -> list[Block]:
     size = format_bytes(sum(_int(row["combined_bytes"]) for row in unnamed))
     return [
         Paragraph(
-            f"{counted(len(unnamed), 'row')} with {size} {'has' if len(unnamed) == 1 else 'have'} no name: of "
-            "relations that were dropped or rewritten, or made after the names were read. TRUNCATE, VACUUM "
-            "FULL, CLUSTER, REINDEX and some ALTER TABLE write new files, so a row with a name may not hold "
-            "all WAL of its relation.",
+            f"{counted(len(unnamed), 'row')} with {size} {'has' if len(unnamed) == 1 else 'have'} no name: "
+            "of relations that were dropped or rewritten, or made after the names were read. TRUNCATE, "
+            "VACUUM FULL, CLUSTER, REINDEX and some ALTER TABLE write new files, so a row with a name may "
+            "not hold all WAL of its relation.",
             terminal=True,
         )
     ]
