@@ -120,6 +120,29 @@ def test_what_is_shown_to_be_broken_stays_broken_where_other_trials_failed() -> 
     assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("1", "1", "0")
 
 
+def test_a_change_that_fails_now_and_then_does_not_hold(tmp_path: Path) -> None:
+    plan = make_plan((DEFAULT, Variant("other", {})))
+    plan = replace(plan, rounds=8, gate=Gate(parse_promises(["tps < 0.5x"])))
+    trials = make_trials(plan, 8, lambda cell: 100.0, noise=0.001)
+    other = fail(trials, lambda trial: trial.variant == "other" and trial.round == 2, "division by zero")
+    found = build_view(replace(durability().run, plan=plan, finished_at=1.8e9), other)
+    assert found.gate is not None
+    assert found.gate.outcome is Outcome.UNDECIDED
+    said = "1 of its 8 trials failed, and none of what it is compared with: division by zero"
+    assert found.gate.judged[0].reason == said
+    for undecided in Undecided:
+        with pytest.raises(AnalysisError) as caught:
+            conclude(found, Given(undecided=undecided, junit=tmp_path / "gate.xml"))
+        assert caught.value.message.endswith("1 of 8 trials of other failed")
+        assert "division by zero" in (tmp_path / "gate.xml").read_text()
+    assert said in summary(found)
+    # A machine that fails both sides says nothing of the change.
+    both = fail(trials, lambda trial: trial.round == 2)
+    found = build_view(replace(durability().run, plan=plan, finished_at=1.8e9), both)
+    assert found.gate is not None
+    assert found.gate.outcome is Outcome.HOLDS
+
+
 def test_a_start_that_failed_is_of_both_sides() -> None:
     plan = toggled_plan("default", "other")
     plan = replace(plan, gate=Gate(parse_promises(["tps < 0.97x"])))

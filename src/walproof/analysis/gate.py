@@ -9,6 +9,9 @@ looks and all comparisons:
 - the whole interval on the allowed side: it holds;
 - the limit within the interval: undecided, and more rounds follow, up to the budget.
 
+Where trials of the changed side failed and none of the other did, nothing holds: the rounds that are left are
+those in which the change happened to work. What they show to be broken stays broken.
+
 A metric of which trials have 0 has no ratios: a promise about it is undecided, and no round can change that,
 except that a metric that is 0 in every trial of the new side is above no limit.
 
@@ -118,7 +121,9 @@ def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgemen
         if _together(state) is not Outcome.UNDECIDED or any(_is_hopeless(judged) for judged in state):
             is_over = True
             break
-    outcome, seen = _together(state), by_variant(plan, trials)
+    seen = by_variant(plan, trials)
+    state = [_of_failures(judged, seen) for judged in state]
+    outcome = _together(state)
     return Judgement(
         outcome=outcome,
         judged=tuple(_with_reason(judged, outcome, seen) for judged in state),
@@ -291,6 +296,24 @@ def _without_ratio(judged: Judged, zeros: Zeros) -> Judged:
         reason=f"{zeros.zeros} of {zeros.trials} trials have 0 of it: no ratio",
         half_width_then=None,
     )
+
+
+def failed_alone(judged: Judged, trials: Sequence[Trial]) -> bool:
+    """Whether trials of what is judged failed and none of what it is compared with: the rounds that are left
+    are those in which the change happened to work. ``trials``: by variant."""
+    failed = {trial.cell for trial in trials if trial.state is TrialState.FAILED}
+    return judged.cell in failed and judged.baseline not in failed
+
+
+def _of_failures(judged: Judged, trials: Sequence[Trial]) -> Judged:
+    """Undecided, where it would hold and its side failed alone."""
+    if judged.outcome is not Outcome.HOLDS or not failed_alone(judged, trials):
+        return judged
+    own = [trial for trial in trials if trial.cell == judged.cell]
+    failed = [trial for trial in own if trial.state is TrialState.FAILED]
+    first = (failed[0].reason or "no reason stored").splitlines()[0]
+    reason = f"{len(failed)} of its {len(own)} trials failed, and none of what it is compared with: {first}"
+    return replace(judged, outcome=Outcome.UNDECIDED, reason=reason, half_width_then=None)
 
 
 def _is_hopeless(judged: Judged) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from walproof.analysis.gate import Judged, Judgement, Outcome
+from walproof.analysis.gate import Judged, Judgement, Outcome, failed_alone
 from walproof.analysis.toggled import by_variant
 from walproof.errors import AnalysisError
 from walproof.facts import Cell, Plan, Trial, TrialState
@@ -28,7 +28,7 @@ class FailedSide:
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured:
-    """A promise for a comparison that has no usable round."""
+    """A promise for a comparison that has no usable round, or in which the changed side alone failed."""
 
     judged: Judged
     sides: tuple[FailedSide, ...]
@@ -36,11 +36,12 @@ class Unmeasured:
 
 
 def unmeasured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[Unmeasured, ...]:
-    """The promises that failed trials left without a usable round, in their order."""
+    """The undecided promises that failed trials left without a usable round, or of which trials of the
+    changed side failed and none of the other, in their order."""
     seen = by_variant(plan, trials)
     lost = []
     for judged in found.judged:
-        if judged.outcome is not Outcome.UNDECIDED or judged.rounds > 0:
+        if judged.outcome is not Outcome.UNDECIDED or (judged.rounds > 0 and not failed_alone(judged, seen)):
             continue
         sides = [_side(cell, seen) for cell in (judged.cell, judged.baseline)]
         failed = tuple(side for side in sides if side is not None)
