@@ -10,6 +10,7 @@ import pytest
 
 from walproof.cli.plan import plan_text
 from walproof.facts import Install, Plan
+from walproof.facts.codec import plan_hash
 from walproof.lab.asked import Overrides
 from walproof.lab.configurations import read_configurations
 from walproof.lab.reading import check_study
@@ -36,6 +37,8 @@ def _compare(
         ("shared_buffers=131072kB", True),
         ("synchronous_commit=true", True),
         ("wal_compression=false", True),
+        # It says how many sessions commit_delay waits for, and that is 0.
+        ("commit_siblings=6", True),
         ("max_wal_size=1025MB", False),
         # Where the platform or initdb decides, nobody can tell without a server.
         ("wal_sync_method=fdatasync", False),
@@ -45,7 +48,15 @@ def _compare(
 def test_defaults_in_other_words(embedded: Install, setting: str, is_same: bool) -> None:
     plan = _compare((embedded,), dict([setting.split("=")]))
     assert plan.notes == ((SAID.format(setting),) if is_same else ())
+    assert plan.same == ((setting,) if is_same else ())
+    assert plan_hash(plan) == plan_hash(replace(plan, same=()))
     assert (SAID.format(setting) in plan_text(plan, ["walproof", "compare"])) is is_same
+
+
+def test_siblings_count_where_a_commit_is_delayed(embedded: Install) -> None:
+    study = ad_hoc([{"commit_siblings": "6"}], LOAD)
+    delayed = Overrides(base={"commit_delay": "100"})
+    assert resolve(study, delayed, folder=Path("/somewhere"), given=(embedded,)).same == ()
 
 
 def test_what_the_baseline_has_from_a_file(embedded: Install, tmp_path: Path) -> None:

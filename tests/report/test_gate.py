@@ -143,6 +143,15 @@ def test_a_change_that_fails_now_and_then_does_not_hold(tmp_path: Path) -> None:
     assert found.gate.outcome is Outcome.HOLDS
 
 
+def test_a_gate_says_that_nothing_but_chance_can_differ() -> None:
+    plan = replace(view(Outcome.HOLDS).run.plan, same=("other",))
+    trials = make_trials(plan, 16, lambda cell: 100.0, noise=0.01)
+    found = judge(plan, trials, is_finished=True)
+    assert found is not None
+    said = "other and default have the same settings: what differs is chance."
+    assert say_answer(plan, found)[1:] == (said,)
+
+
 def test_a_start_that_failed_is_of_both_sides() -> None:
     plan = toggled_plan("default", "other")
     plan = replace(plan, gate=Gate(parse_promises(["tps < 0.97x"])))

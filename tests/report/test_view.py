@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import median
 
+from tests.analysis.facts import DEFAULT, make_plan, make_trials
 from tests.report.facts import Facts, durability, factorial_facts, make_facts, small_facts, two_installs_facts
 from walproof.analysis.effect import Conclusion
 from walproof.analysis.interval import Interval
 from walproof.analysis.summary import analyse
-from walproof.facts import TrialState
+from walproof.facts import TrialState, Variant
 from walproof.report.answer import answers
 from walproof.report.blocks import Listing, Paragraph, Table
 from walproof.report.cells import Cells
@@ -181,6 +182,29 @@ def test_a_gain_that_the_other_comparisons_make_doubtful_is_no_denial() -> None:
         "because 12 comparisons were made. synchronous_commit=off may lose last commits."
     ) in answer.sentences
     assert not any("that may lose last commits is" in sentence for sentence in answer.sentences)
+
+
+def test_what_is_the_same_as_the_baseline_is_neither_faster_nor_slower() -> None:
+    plan = replace(make_plan((DEFAULT, Variant("twin", {}), Variant("other", {}))), rounds=6)
+    trials = make_trials(plan, 6, lambda cell: 90.0 if cell.variant == "twin" else 100.0, noise=0.001)
+    run = replace(durability().run, plan=plan)
+    assert "Measurably slower than default: twin" in to_markdown(build_view(run, trials))
+    plan = replace(plan, same=("twin",))
+    found = build_view(replace(run, plan=plan), trials)
+    page = to_markdown(found)
+    assert "lower" not in page
+    assert "slower than default" not in page
+    assert "The same settings as default: 0.90" in page
+    assert [(e.conclusion, e.comparisons) for e in found.analysis.effects] == [
+        (Conclusion.SAME, 1),
+        (Conclusion.NO_DIFFERENCE, 1),
+    ]
+    (warning,) = [line for line in found.how_sure if line.startswith("Chance makes differences")]
+    assert "twin" in warning
+    plan = replace(make_plan((DEFAULT, Variant("twin", {}))), same=("twin",))
+    trials = make_trials(plan, 3, lambda cell: 100.0, noise=0.001)
+    (answer,) = build_view(replace(run, plan=plan), trials).answers
+    assert answer.sentences == ("Nothing is compared: twin and default have the same settings.",)
 
 
 def test_published_figures_stand_beside_ours() -> None:

@@ -61,7 +61,17 @@ def subject(plan: Plan, judged: Judged) -> str:
 
 
 def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
-    """The gate's outcome in sentences."""
+    """The gate's outcome in sentences; after them, what is judged and cannot differ."""
+    same = {
+        f"{judged.cell.variant} and {judged.baseline.variant} have the same settings: what differs is chance."
+        for judged in found.judged
+        if judged.cell.variant in plan.same
+        and (judged.cell.install, judged.cell.workload) == (judged.baseline.install, judged.baseline.workload)
+    }
+    return (*_say_outcome(plan, found), *sorted(same))
+
+
+def _say_outcome(plan: Plan, found: Judgement) -> tuple[str, ...]:
     if found.outcome is Outcome.HOLDS:
         return (f"It holds, known after {say_count(found.done, _noun(plan))}.",)
     if found.outcome is Outcome.BROKEN:

@@ -41,6 +41,8 @@ class Conclusion(Enum):
     """The interval holds 1."""
     TOO_FEW = "too few rounds"
     """Fewer than two rounds: no interval."""
+    SAME = "chance: the same settings"
+    """Nothing differs but chance, which is known without measuring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ def effects(
         if variant != (name := plan.baseline_of(variant)):
             baseline = Cell(install, workload, name)
             groups.setdefault(baseline, []).append((Cell(install, workload, variant), baseline))
-    return _family(plan, list(groups.values()), by_variant(plan, trials), metric, level)
+    return _family(plan, list(groups.values()), by_variant(plan, trials), metric, level, plan.same)
 
 
 def install_effects(
@@ -159,18 +161,21 @@ def _family(
     trials: Sequence[Trial],
     metric: str,
     level: float,
+    same: Sequence[str] = (),
 ) -> tuple[Effect, ...]:
-    """The effects of all groups as one family; comparisons of a group share one estimate of the spread."""
+    """The effects of all groups as one family; comparisons of a group share one estimate of the spread.
+    Variants that are the ``same`` as their baseline are no part of it: there is nothing to find out."""
     index, rounds = index_trials(trials), rounds_of(trials)
     found = [
         _known(plan.variant(contrast.cell.variant).design, contrast, index, rounds, metric, level)
         for group in groups
         for contrast in contrasts(group, trials, metric)
     ]
-    adjusted = _adjusted(found)
+    adjusted = _adjusted(found, same)
     comparisons = sum(p is not None for p in adjusted)
     return tuple(
-        _effect(contrast, metric, level, p, comparisons) for contrast, p in zip(found, adjusted, strict=True)
+        _effect(known, metric, level, p, comparisons, is_same=known.contrast.cell.variant in same)
+        for known, p in zip(found, adjusted, strict=True)
     )
 
 
@@ -222,7 +227,7 @@ def _known(
     return _Known(contrast, design, toggled, components_of(starts, metric))
 
 
-def _adjusted(found: Sequence[_Known]) -> list[float | None]:
+def _adjusted(found: Sequence[_Known], same: Sequence[str]) -> list[float | None]:
     """p values adjusted for the family; None for those that have none."""
     most: dict[Cell, int] = {}
     for known in found:
@@ -238,13 +243,17 @@ def _adjusted(found: Sequence[_Known]) -> list[float | None]:
             is_pooled=spread.pooling is not Pooling.OWN,
         )
         for index, known in enumerate(found)
-        if (p := known.p) is not None and (spread := known.spread) is not None
+        if known.contrast.cell.variant not in same
+        and (p := known.p) is not None
+        and (spread := known.spread) is not None
     }
     adjusted = dict(zip(family, family_p_values(list(family.values())), strict=True))
     return [adjusted.get(index) for index in range(len(found))]
 
 
-def _effect(known: _Known, metric: str, level: float, adjusted: float | None, comparisons: int) -> Effect:
+def _effect(
+    known: _Known, metric: str, level: float, adjusted: float | None, comparisons: int, *, is_same: bool
+) -> Effect:
     contrast = known.contrast
     logs = [pair.log for pair in contrast.pairs]
     interval, mean = known.interval(level), known.mean
@@ -262,7 +271,7 @@ def _effect(known: _Known, metric: str, level: float, adjusted: float | None, co
         interval=interval,
         half_width=interval.half_width(ratio) if interval and ratio else None,
         spread=known.spread,
-        conclusion=conclude(interval, adjusted),
+        conclusion=Conclusion.SAME if is_same else conclude(interval, adjusted),
         p=known.p,
         p_family=adjusted,
         comparisons=comparisons,

@@ -45,14 +45,18 @@ def from_json(cls: type[T], text: str) -> T:
         ) from error
 
 
+_NOTED = {"notes", "same"}
+"""Fields of a plan that say something about it and change no trial."""
+
+
 def measured_json(plan: Plan) -> str:
     """JSON text of what a plan measures: all but what is noted of it."""
-    return _adapter(cast("Any", type(plan))).dump_json(plan, exclude={"notes"}).decode()
+    return _adapter(cast("Any", type(plan))).dump_json(plan, exclude=_NOTED).decode()
 
 
 def plan_hash(plan: Plan) -> str:
     """64 hexadecimal digits that change whenever a trial of the plan would mean something else."""
     # What is noted of a plan changes no trial.
-    data = {name: value for name, value in to_data(plan).items() if name != "notes"}
+    data = {name: value for name, value in to_data(plan).items() if name not in _NOTED}
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

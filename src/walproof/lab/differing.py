@@ -63,8 +63,8 @@ def same_as_baseline(
     installs: Sequence[Install],
     kind: Kind,
     initdb: Sequence[str],
-) -> list[str]:
-    """A sentence about each variant that differs from the baseline in nothing."""
+) -> dict[str, str]:
+    """Each variant that differs from the baseline in nothing that acts, and a sentence about it."""
     reference = next(variant for variant in variants if variant.name == baseline)
 
     def beside_settings(variant: Variant) -> tuple[object, ...]:
@@ -73,13 +73,27 @@ def same_as_baseline(
             of_kind = kind.conditions()
         return variant.waldir, variant.device, of_kind
 
-    return [
-        f"{variant.name} is the same as the baseline, {baseline}: a difference between them is chance."
+    return {
+        variant.name: f"{variant.name} is the same as the baseline, {baseline}: a difference between them is "
+        "chance."
         for variant in variants
         if variant is not reference
         and beside_settings(variant) == beside_settings(reference)
-        and not any(differing(base, variant, reference, install, initdb) for install in installs)
-    ]
+        and not any(_acting(base, variant, reference, install, initdb) for install in installs)
+    }
+
+
+def _acting(
+    base: Mapping[str, str], variant: Variant, reference: Variant, install: Install, initdb: Sequence[str]
+) -> list[str]:
+    """Those of the differing settings that do something."""
+    found = differing(base, variant, reference, install, initdb)
+    if found == ["commit_siblings"]:
+        # XLogFlush in xlog.c asks for it only where commit_delay is above 0.
+        delay = _complete(base, variant).get("commit_delay")
+        if delay is None or _same("commit_delay", delay, "0", install):
+            return []
+    return found
 
 
 def _complete(base: Mapping[str, str], variant: Variant) -> dict[str, str]:

@@ -150,7 +150,8 @@ def resolve(
         slicing=slicing,
         place=asked.place,
         gate=gate,
-        notes=(*notes, *same),
+        notes=(*notes, *same.values()),
+        same=tuple(same),
     )
 
 

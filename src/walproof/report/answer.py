@@ -59,7 +59,10 @@ def answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
 
 def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
     plan = cells.plan
-    usable = [effect for effect in effects if effect.ratio is not None]
+    same = [effect.variant for effect in effects if effect.conclusion is Conclusion.SAME]
+    if len(same) == len(effects):
+        return [f"Nothing is compared: {_names(same)} and {plan.baseline} have the same settings."]
+    usable = [e for e in effects if e.ratio is not None and e.conclusion is not Conclusion.SAME]
     if not usable:
         return ["No round has a finished trial of both a variant and the baseline: there is no answer yet."]
     if all(effect.interval is None for effect in usable):
@@ -203,6 +206,7 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
             f"Of {doubtful[0].comparisons} comparisons some look different by chance; counted together "
             f"these stay in doubt: {named}."
         )
+    lines += _chance(effects)
     lines += [place_sentence(place, run.plan.place) for place in analysis.places]
     lines += carry_over_sentences(analysis)
     lines += [
@@ -211,6 +215,23 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
         if f.variant is None and f.kind in (FindingKind.STEAL, FindingKind.DRIFT)
     ]
     return tuple(lines)
+
+
+def _chance(effects: Sequence[Effect]) -> list[str]:
+    """A warning where a difference was seen that cannot be one."""
+    seen = [
+        f"{effect.variant}, {effect.workload}"
+        for effect in effects
+        if effect.conclusion is Conclusion.SAME
+        and effect.interval is not None
+        and not effect.interval.contains(1.0)
+    ]
+    if not seen:
+        return []
+    return [
+        f"Chance makes differences here that intervals leave out: {_names(seen)}, whose settings are the "
+        "same. Others of that size may be chance, too."
+    ]
 
 
 def _within(plan: Plan) -> str:

@@ -53,10 +53,13 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     )
     note = (
         f"{percent(analysis.level)} t intervals of the mean log ratio, both trials from the same round"
-        f"{_of_slices(cells)}; each is for its ratio alone. p, and with it what the "
-        f"{metric(analysis.metric).heading} is said to be, "
-        f"holds for all {counted(effects[0].comparisons, 'comparison')} together (the largest |t|, Dunnett)."
+        f"{_of_slices(cells)}; each is for its ratio alone."
     )
+    if effects[0].comparisons:
+        note += (
+            f" p, and with it what the {metric(analysis.metric).heading} is said to be, holds for all "
+            f"{counted(effects[0].comparisons, 'comparison')} together (the largest |t|, Dunnett)."
+        )
     more_columns = (*GROUPED_COLUMNS, *(Column(f"to ± {percent(width)}", numeric=True) for width in widths))
     more_note = "How many more rounds each precision takes, if the spread stays as seen."
     return [

@@ -258,6 +258,7 @@ def _word(found: StepGain | Effect) -> str:
         Conclusion.IN_DOUBT: "in doubt among so many comparisons",
         Conclusion.NO_DIFFERENCE: "no measurable difference",
         Conclusion.TOO_FEW: "too few rounds",
+        Conclusion.SAME: "chance",
     }[found.conclusion]
 
 
