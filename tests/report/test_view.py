@@ -358,6 +358,20 @@ def test_installs_are_compared() -> None:
     assert "PostgreSQL 15.14" in view.answers[1].sentences[0]
 
 
+def test_installs_after_one_round_or_in_doubt_say_so() -> None:
+    facts = two_installs_facts()
+    first = tuple(trial for trial in facts.trials if trial.round == 1)
+    sentence = build_view(facts.run, first).answers[1].sentences[0]
+    assert sentence.startswith("One round only, so nothing is certain: ")
+    analysis = analyse(facts.run.plan, facts.trials)
+    doubtful = tuple(
+        replace(effect, conclusion=Conclusion.IN_DOUBT, comparisons=7) for effect in analysis.install_effects
+    )
+    found = answers(Cells(facts.run.plan, facts.trials), replace(analysis, install_effects=doubtful))
+    assert found[1].sentences[0].startswith("In doubt: ")
+    assert found[1].sentences[0].endswith("PostgreSQL 15.14, because 7 comparisons were made.")
+
+
 def test_section_ids_are_unique_and_titles_plain() -> None:
     view = view_of(durability())
     ids = [section.id for section in view.sections]

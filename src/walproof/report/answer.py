@@ -163,14 +163,19 @@ def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> l
     for effect in analysis.install_effects:
         if effect.cell == Cell(install, workload, variant) and effect.ratio is not None:
             against = f"PostgreSQL {effect.baseline[0]}"
+            noun = metric(effect.metric).heading
+            measured = f"{ratio(effect.ratio, effect.interval)} the {noun} of {against}"
             if effect.conclusion is Conclusion.NO_DIFFERENCE and effect.interval is not None:
                 vague = is_vague(effect.interval)
                 said = "Not known yet against" if vague else "No measurable difference from"
                 figures = "" if is_unknown(effect.interval) else f": {ratio(effect.ratio, effect.interval)}"
                 sentences.append(f"{said} {against}{figures}.")
+            elif effect.conclusion is Conclusion.TOO_FEW:
+                sentences.append(f"One round only, so nothing is certain: {measured}.")
+            elif effect.conclusion is Conclusion.IN_DOUBT:
+                sentences.append(f"In doubt: {measured}, because {effect.comparisons} comparisons were made.")
             else:
-                noun = metric(effect.metric).heading
-                sentences.append(f"{ratio(effect.ratio, effect.interval)} the {noun} of {against}.")
+                sentences.append(f"{measured}.")
     middle = cells.median(Cell(install, workload, variant), "tps")
     if middle is None:
         return [*sentences, "No trial finished: there is no answer yet."]
