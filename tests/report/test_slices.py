@@ -12,6 +12,7 @@ from tests.facts.plans import ENVIRONMENT
 from tests.report.facts import durability
 from walproof.facts import Design, Placing, Plan, Run, Slice, Trial, TrialState
 from walproof.report.blocks import Table
+from walproof.report.figures.ratios import RatioData
 from walproof.report.html import to_html
 from walproof.report.json import to_json
 from walproof.report.kinds.registry import report_kind
@@ -59,6 +60,17 @@ def test_a_report_of_slices() -> None:
     assert [effect["design"] for effect in document["analysis"]["effects"]] == ["toggled", "toggled"]
     assert document["analysis"]["places"][0]["checkpoints"] == 0
     assert [over["variant"] for over in document["analysis"]["carry_overs"]] == ["same", "off"]
+
+
+def test_charts_say_what_the_ratio_of_a_toggled_variant_is_the_mean_of() -> None:
+    rng = random.Random(1)
+    view = _view(PLAN, [start(PLAN, number, rng, noise=0.05) for number in (1, 2)])
+    (chart,) = [figure for figure in view.overview if isinstance(figure.data, RatioData)]
+    assert "geometric mean over groups of passes" in chart.note
+    assert "circle: the ratio of one start" in chart.note
+    assert isinstance(chart.data, RatioData)
+    assert [row.text.rpartition(", ")[2] for row in chart.data.panels[0].rows] == ["n = 16 groups"] * 2
+    assert "geometric mean over groups of passes" in (_table(view, "w").note or "")
 
 
 def test_a_start_that_failed_is_counted_once_and_is_what_to_mend() -> None:

@@ -16,7 +16,7 @@ from walproof.report.blocks import Block, Section, Table, Verdicts
 from walproof.report.cells import Cells
 from walproof.report.certainty import failure_blocks, outlier_paragraph, precision_tables, warning_table
 from walproof.report.figures.figure import Figure, FigureData
-from walproof.report.figures.promises import NOTE, QUESTION, promise_ratios
+from walproof.report.figures.promises import QUESTION, note, promise_ratios
 from walproof.report.gate import gate_answers, gate_section
 from walproof.report.numbers import counted
 from walproof.report.setup import between_versions, environment_tables, plan_tables, repeat_blocks
@@ -70,7 +70,7 @@ def lay_out(
     gate = judge(run.plan, trials, is_finished=run.finished_at is not None)
     gate_help = () if gate is None else say_help(run.plan, gate, trials)
     promises = None if gate is None else promise_ratios(run.plan, trials, gate)
-    gate_figure = FigureMaker(run, analysis).figure("gate", QUESTION, NOTE, promises)
+    gate_figure = FigureMaker(run, analysis).figure("gate", QUESTION, note(run.plan), promises)
     sections = (
         gate_section(run, trials, gate, *(gate_figure if body.overview else ())),
         *body.sections,

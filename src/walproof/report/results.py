@@ -15,6 +15,7 @@ from walproof.facts import Cell, Plan, Reference
 from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
+from walproof.report.figures.ratios import means_over
 from walproof.report.kinds.power_cuts.tables import SURVIVAL_NOTE, say_survival
 from walproof.report.kinds.throughput.waits import CPU
 from walproof.report.numbers import UNKNOWN, number, p_value, percent, ratio
@@ -221,7 +222,8 @@ def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
     of = "" if analysis.metric == _THROUGHPUT else f" of {metric(analysis.metric).heading}"
     note = (
         f"{'tps and latency are medians' if is_timed else 'tps is the median'} over the trials of a variant. "
-        f"The ratio{of} is the geometric mean over rounds, with its {percent(analysis.level)} interval; "
+        f"The ratio{of} is the geometric mean over {means_over(cells.plan)}, with its "
+        f"{percent(analysis.level)} interval; "
         "= marks one that holds 1 and is no wider than a factor of 2 (no measurable difference)."
     )
     if any(

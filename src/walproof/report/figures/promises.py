@@ -7,14 +7,26 @@ from collections.abc import Mapping, Sequence
 from walproof.analysis.effect import Effect
 from walproof.analysis.gate import Judged, Judgement, compared_effects
 from walproof.facts import Cell, Gate, Plan, Trial
-from walproof.report.figures.ratios import RatioData, RatioPanel, RatioRow, points_of, ratio_data
+from walproof.report.figures.ratios import (
+    RatioData,
+    RatioPanel,
+    RatioRow,
+    means_over,
+    points_of,
+    ratio_data,
+    single_of,
+)
 from walproof.report.numbers import ratio
 
 QUESTION = "Are the promises kept?"
-NOTE = (
-    "Dashed: the limit. Diamond: geometric mean over rounds; bar: its interval over all looks; circle: the "
-    "ratio of one round."
-)
+
+
+def note(plan: Plan) -> str:
+    """What the marks mean."""
+    return (
+        f"Dashed: the limit. Diamond: geometric mean over {means_over(plan)}; bar: its interval over all "
+        f"looks; circle: the ratio of one {single_of(plan)}."
+    )
 
 
 def promise_ratios(plan: Plan, trials: Sequence[Trial], found: Judgement) -> RatioData | None:

@@ -152,7 +152,7 @@ def _effect_row(plan: Plan, effect: Effect, label: str) -> RatioRow:
     if effect.ratio is None:
         text = "no finished pair of trials"
     else:
-        text = f"{ratio(effect.ratio, effect.interval)}, n = {effect.n}"
+        text = f"{ratio(effect.ratio, effect.interval)}, n = {_count(effect)}"
     return RatioRow(
         label=label,
         durability=plan.variant(effect.variant).durability,
@@ -161,6 +161,27 @@ def _effect_row(plan: Plan, effect: Effect, label: str) -> RatioRow:
         points=points_of(effect),
         text=text,
     )
+
+
+def _count(effect: Effect) -> str:
+    """What the ratio is the mean of: of slices on one server it is not the starts, whose ratios are drawn."""
+    if effect.toggled is None:
+        return str(effect.n)
+    if effect.toggled.contradicting:
+        return f"{effect.toggled.starts} starts"
+    return f"{effect.toggled.groups} groups"
+
+
+def means_over(plan: Plan) -> str:
+    """What a ratio is the geometric mean over, in words."""
+    if plan.toggling is None:
+        return "rounds"
+    return "groups of passes" if plan.toggles_all else "rounds, or of design toggled over groups of passes"
+
+
+def single_of(plan: Plan) -> str:
+    """What has a ratio of its own in a chart."""
+    return "start" if plan.slices_all else "round"
 
 
 def points_of(effect: Effect) -> tuple[RatioPoint, ...]:
