@@ -6,6 +6,8 @@ import json
 import random
 from dataclasses import replace
 
+import pytest
+
 from tests.analysis.facts import DEFAULT, INSTALL, OLDER, fail, make_plan
 from tests.analysis.slices import start, taking_turns, toggled_plan
 from tests.facts.plans import ENVIRONMENT
@@ -71,6 +73,14 @@ def test_charts_say_what_the_ratio_of_a_toggled_variant_is_the_mean_of() -> None
     assert isinstance(chart.data, RatioData)
     assert [row.text.rpartition(", ")[2] for row in chart.data.panels[0].rows] == ["n = 16 groups"] * 2
     assert "geometric mean over groups of passes" in (_table(view, "w").note or "")
+
+
+def test_one_report_has_one_correlation_of_a_pass_with_the_next() -> None:
+    view = _view(PLAN, [start(PLAN, number, random.Random(number), noise=0.05) for number in (1, 2)])
+    (found,) = [effect for effect in view.analysis.effects if effect.variant == "off"]
+    assert found.toggled is not None
+    assert found.components is not None
+    assert found.toggled.pair_correlation == pytest.approx(found.components.correlation)
 
 
 def test_a_start_that_failed_is_counted_once_and_is_what_to_mend() -> None:

@@ -64,7 +64,7 @@ def components(starts: Sequence[Sequence[float]]) -> Components | None:
     if len(usable) < 2 or degrees < 1:
         return None
     within = sum((len(start) - 1) * stdev(start) ** 2 for start in usable if len(start) > 1) / degrees
-    correlation = _lag1(usable)
+    correlation = lag1(usable) or 0.0
     means = [fmean(start) for start in usable]
     # The mean of 1/n: what a start of its own length varies by.
     inverse = fmean(1 / len(start) for start in usable)
@@ -85,9 +85,9 @@ def inflation(correlation: float) -> float:
     return (1 + kept) / (1 - kept)
 
 
-def _lag1(starts: Sequence[Sequence[float]]) -> float:
-    """About each start's mean, with the bias of short starts taken off (an independent walk of n values has a
-    correlation of -1/n)."""
+def lag1(starts: Sequence[Sequence[float]]) -> float | None:
+    """Correlation of neighbours, about each start's mean, with the bias of short starts taken off (an
+    independent walk of n values has a correlation of -1/n); None where no start of three values varies."""
     power = product = 0.0
     lengths = []
     for start in starts:
@@ -98,4 +98,4 @@ def _lag1(starts: Sequence[Sequence[float]]) -> float:
         power += sum(value**2 for value in rest)
         product += sum(value * other for value, other in pairwise(rest))
         lengths.append(len(start))
-    return product / power + 1 / fmean(lengths) if power > 0 else 0.0
+    return product / power + 1 / fmean(lengths) if power > 0 else None

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median, stdev
 
-from walproof.analysis.components import Components, components
+from walproof.analysis.components import Components, components, lag1
 from walproof.analysis.inference.spread import Pooling, Spread
 from walproof.analysis.inference.two_stage import SeenComparison, rounds_within, width_after
 from walproof.analysis.interval import LEVEL, Interval, mean_interval, mean_p_value, t_quantile
@@ -151,7 +151,7 @@ def estimate(
         p=mean_p_value(deciding),
         group_spread=stdev(every) if len(every) > 1 else None,
         pair_spread=_pooled([logs for logs in singles if len(logs) > 1]),
-        pair_correlation=_lag1(singles),
+        pair_correlation=lag1(singles),
         start_p=start_p,
         contradicting=contradicting,
     )
@@ -271,16 +271,3 @@ def _pooled(samples: Sequence[Sequence[float]]) -> float | None:
     if degrees < 1:
         return None
     return math.sqrt(sum(stdev(sample) ** 2 * (len(sample) - 1) for sample in samples) / degrees)
-
-
-def _lag1(samples: Sequence[Sequence[float]]) -> float | None:
-    """Correlation of neighbours within samples, about each sample's mean."""
-    power = product = 0.0
-    for sample in samples:
-        if len(sample) < 3:
-            continue
-        mean = fmean(sample)
-        rest = [value - mean for value in sample]
-        power += sum(value**2 for value in rest)
-        product += sum(value * other for value, other in pairwise(rest))
-    return product / power if power > 0 else None
