@@ -18,6 +18,7 @@ from walproof.report.figures.ratios import RatioData
 from walproof.report.html import to_html
 from walproof.report.json import to_json
 from walproof.report.kinds.registry import report_kind
+from walproof.report.kinds.throughput.course import CourseData, CoursePanel, CoursePoint
 from walproof.report.layout import ReportView
 from walproof.report.markdown import to_markdown
 
@@ -81,6 +82,18 @@ def test_one_report_has_one_correlation_of_a_pass_with_the_next() -> None:
     assert found.toggled is not None
     assert found.components is not None
     assert found.toggled.pair_correlation == pytest.approx(found.components.correlation)
+
+
+def test_the_caption_of_trials_in_order_is_of_what_is_drawn() -> None:
+    point = CoursePoint(1, 1, "off", 0.0, 1.0)
+    tps = CoursePanel("w", "transactions/s", (point,))
+    assert CourseData("", (), (tps,)).note == ""
+    relative = CoursePanel("all", "relative (x)", (point,))
+    assert CourseData("", (), (tps, relative)).note == " The last panel puts all trials on one scale."
+    trend = replace(relative, line=((0.0, 1.0), (1.0, 1.0)))
+    assert CourseData("", (), (tps, trend)).note.endswith("; dashed: the trend.")
+    view = _view(PLAN, [start(PLAN, 1, random.Random(1))])
+    assert "The last panel" not in to_markdown(view)
 
 
 def test_a_start_that_failed_is_counted_once_and_is_what_to_mend() -> None:

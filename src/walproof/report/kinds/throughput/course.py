@@ -52,6 +52,15 @@ class CourseData:
     """In the plan's order: the order of colours and shapes."""
     panels: tuple[CoursePanel, ...]
 
+    @property
+    def note(self) -> str:
+        """What a reader has to know of the last panel, after a space; empty where there is nothing."""
+        last = self.panels[-1]
+        if not last.y.startswith("relative"):
+            return ""
+        trend = "; dashed: the trend" if last.line else ""
+        return f" The last panel puts all trials on one scale{trend}."
+
     def describe(self) -> str:
         """Panels and their range in words."""
         parts = []

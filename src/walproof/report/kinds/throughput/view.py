@@ -88,11 +88,12 @@ def throughput_view(
         "Colour and second line: durability class.",
         seconds(cells, series),
     )
+    over_time = course(cells, trials, analysis)
     order = make.figure(
         "course",
         "Did the machine change during the run?",
-        "A point is a trial. The last panel puts all trials on one scale; dashed: the trend.",
-        course(cells, trials, analysis),
+        f"A point is a trial.{over_time.note if over_time else ''}",
+        over_time,
     )
     factors = factor_figure(make, cells, analysis, "What does each factor do, and which act together?")
     installs = install_figure(make, cells, analysis, "Does the PostgreSQL version matter?")
