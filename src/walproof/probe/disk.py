@@ -63,7 +63,7 @@ class DiskProbe:
         """Find the device and begin sampling. Raises ProbeError when a device that exists cannot be read."""
         device = find_device(subject.data)
         if device is None:
-            self._warnings.append(f"no block device under {subject.data}: the disk was not observed")
+            self._warnings.append("no block device under the data directory: the disk was not observed")
             return
         wal_device = find_device((subject.data / "pg_wal").resolve())
         if wal_device != device:
