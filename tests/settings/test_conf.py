@@ -98,8 +98,8 @@ def test_included_files_are_read_where_they_stand(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("include 'none.conf'", r"could not read configuration file .*none\.conf.*No such file"),
-        ("include_dir 'none'", r"could not read configuration folder .*none.*No such file"),
+        ("include 'none.conf'", r"file .*none\.conf.*No such file.* \(included by .*, line 1\)"),
+        ("include_dir 'none'", r"folder .*none.*No such file.* \(included by .*, line 1\)"),
         ("include ''", "line 1: include names nothing"),
         ("include 'postgresql.conf'", "included too often"),
         ("include 'fifo.conf'", "is not a regular file"),

@@ -43,8 +43,9 @@ class _Reader:
         self._is_typed = is_typed
         self._files = 0
 
-    def read(self, path: Path, above: list[Path]) -> None:
-        """Read a file; ``above``: the files that led to it, the first one first."""
+    def read(self, path: Path, above: list[Path], by: str = "") -> None:
+        """Read a file; ``above``: the files that led to it, the first one first; ``by``: the line that did,
+        as a message about the file says it."""
         self._files += 1
         if path in above or len(above) > _DEPTH_MOST or self._files > _FILES_MOST:
             raise SettingError(
@@ -52,7 +53,7 @@ class _Reader:
                 detail=f"By: {' > '.join(map(str, above[:3]))}. The server follows {_DEPTH_MOST} levels, and "
                 f"no file that includes itself; walproof reads {_FILES_MOST} files.",
             )
-        text = _text(path, may_be_pipe=self._is_typed and not above)
+        text = _text(path, by, may_be_pipe=self._is_typed and not above)
         for number, line in enumerate(text.split("\n"), 1):
             if _IGNORED.fullmatch(line):
                 continue
@@ -69,18 +70,19 @@ class _Reader:
             if not value.strip():
                 raise SettingError(f'file "{path}" line {number}: {name} names nothing')
             place = path.parent / value
-            for included in _conf_files(place) if name == "include_dir" else [place]:
+            by = f' (included by "{path}", line {number})'
+            for included in _conf_files(place, by) if name == "include_dir" else [place]:
                 if name != "include_if_exists" or _is_there(included):
-                    self.read(included, [*above, path])
+                    self.read(included, [*above, path], by)
 
 
-def _conf_files(folder: Path) -> list[Path]:
+def _conf_files(folder: Path, by: str) -> list[Path]:
     """What include_dir reads of a folder."""
     try:
         found = [entry for entry in folder.iterdir() if entry.suffix == ".conf" and entry.name[0] != "."]
         files = [entry for entry in found if not entry.is_dir()]
     except (OSError, ValueError) as error:
-        raise SettingError(f'could not read configuration folder "{folder}": {_reason(error)}') from error
+        raise SettingError(f'could not read configuration folder "{folder}": {_reason(error)}{by}') from error
     return sorted(files, key=lambda entry: os.fsencode(entry.name))
 
 
@@ -92,7 +94,7 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def _text(path: Path, *, may_be_pipe: bool) -> str:
+def _text(path: Path, by: str, *, may_be_pipe: bool) -> str:
     try:
         with path.open("rb") if may_be_pipe else open_regular(path) as file:
             content = file.read(_BYTES_MOST + 1)
@@ -101,7 +103,7 @@ def _text(path: Path, *, may_be_pipe: bool) -> str:
         # The server takes any bytes, as of a comment in Latin-1; names of files may hold them, too.
         return content.decode(errors="surrogateescape")
     except (OSError, ValueError) as error:
-        raise SettingError(f'could not read configuration file "{path}": {_reason(error)}') from error
+        raise SettingError(f'could not read configuration file "{path}": {_reason(error)}{by}') from error
 
 
 def _reason(error: Exception) -> str:
