@@ -53,6 +53,25 @@ def test_a_comparison_on_every_version(tmp_path: Path, install: Install) -> None
     assert "may corrupt" in html
 
 
+def test_all_transactions_of_a_short_load_are_counted_with_all_of_their_wal(tmp_path: Path) -> None:
+    done = walproof(
+        "compare", "--set", "commit_delay=0", "--base", "synchronous_commit=off", "--design", "fresh",
+        "--pg", "embedded", "--scale", "1", "--clients", "2", "--transactions", "100", "--rounds", "1",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    store = Store(tmp_path / "walproof-out" / "walproof.sqlite")
+    trials = store.trials(store.run("last").id)
+    store.close()
+    assert len(trials) == 2
+    for trial in trials:
+        metrics = trial.metrics
+        assert metrics["transactions"] == 200
+        assert metrics["wal_bytes_per_txn"] == metrics["wal_bytes"] / 200
+        assert trial.window_s is not None
+        assert metrics["tps"] == pytest.approx(200 / trial.window_s)
+
+
 def test_a_variant_whose_server_does_not_start_is_a_stored_failure(tmp_path: Path) -> None:
     done = walproof(
         "compare", "--set", "shared_preload_libraries=/etc/passwd", "--set", "fsync=off",

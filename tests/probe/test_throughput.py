@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from walproof.errors import ProbeError
-from walproof.probe.throughput import read_pgbench_logs
+from walproof.probe.throughput import first_begin, read_pgbench_logs
 
 if TYPE_CHECKING:
     from .conftest import Server
@@ -50,6 +50,15 @@ def test_reads_every_thread_and_no_other_run(tmp_path: Path) -> None:
     _write(tmp_path, "not a log\n", "logger.4711")
     assert read_pgbench_logs(prefix, _T, _T + 1).metrics["latency_ms_avg"] == 2.0
     assert read_pgbench_logs([tmp_path / "log.4711.1"], _T, _T + 1).metrics["latency_ms_avg"] == 3.0
+
+
+def test_the_first_to_begin_is_the_earliest_of_all_threads(tmp_path: Path) -> None:
+    _write(tmp_path, _line(0.5, 200_000) + _line(0.6, 100_000))
+    _write(tmp_path, _line(0.4, 300_000), "log.4711.1")
+    _write(tmp_path, _line(0.7, "skipped"), "log.4711.2")
+    _write(tmp_path, "", "log.4711.3")
+    assert first_begin(sorted(tmp_path.glob("log.*"))) == pytest.approx(_T + 0.1)
+    assert first_begin([tmp_path / "log.4711.3"]) is None
 
 
 @pytest.mark.parametrize("word", ["failed", "serialization", "deadlock", "other"])

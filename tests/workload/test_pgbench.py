@@ -253,3 +253,28 @@ def test_a_run_ends_early_as_if_its_time_were_up(cluster: Cluster, pgbench: Path
     assert done >= 10
     logged = sum(len(log.read_text().splitlines()) for log in run.logs)
     assert done == logged == _count(cluster, "pgbench_history")
+
+
+def test_a_held_pgbench_does_nothing_before_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walproof.workload.pgbench.server_user", lambda: None)
+    fake, seen = tmp_path / "pgbench", tmp_path / "seen"
+    fake.write_text(f"#!/bin/sh\necho $$ > {seen}\n")
+    fake.chmod(0o755)
+    load = _fake_load(fake, tmp_path, held=True)
+    try:
+        time.sleep(0.2)
+        assert not seen.exists()
+        assert not load.poll()
+        load.go()
+        deadline = time.monotonic() + 10
+        while not load.poll() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert seen.read_text().strip() == str(load.pid)
+    finally:
+        load.kill()
+
+
+def _fake_load(program: Path, folder: Path, *, held: bool = False) -> PgbenchRun:
+    half = Script("half", "SELECT 1")
+    workload = Workload("w", None, (half,), 1, 4, 1, 1.0, None, None, "simple", 0.0)
+    return PgbenchRun(program, workload, PgbenchTarget(folder, 1, "me", "me"), folder, 1, held=held)

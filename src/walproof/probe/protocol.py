@@ -36,6 +36,8 @@ class Observation:
     series: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
     """name -> (seconds since the window opened, values)."""
     warnings: tuple[str, ...] = ()
+    opened_at: float | None = None
+    """Unix time from which its totals count, where it knows that to the moment."""
 
 
 class Probe(Protocol):

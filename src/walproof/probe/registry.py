@@ -30,3 +30,7 @@ PROBES: Mapping[str, Callable[[], Probe]] = MappingProxyType(
     }
 )
 """Name -> constructor, in the order of starting."""
+
+COUNTING = ("wal", "cpu", "io")
+"""Those whose totals are divided by transactions. On a running load they are started last, one right after
+the other: what is done between their readings is in one total and not in another."""

@@ -103,6 +103,22 @@ def read_pgbench_logs(
     return Observation(metrics, _per_second(t_s, latency_ms, duration, sample_rate), tuple(warnings))
 
 
+def first_begin(logs: Iterable[Path]) -> float | None:
+    """When the first transaction began, in Unix seconds, by the first line of each log; None without any.
+
+    All clients of a thread begin together, so the first to end is as early as any, to a few milliseconds.
+    With --rate it is when that transaction was due.
+    """
+    begins = []
+    for path in logs:
+        with path.open("rb") as lines:
+            fields = lines.readline().split()
+        if len(fields) > _EPOCH_US:
+            ended = int(fields[_EPOCH]) + int(fields[_EPOCH_US]) / 1e6
+            begins.append(ended - (int(fields[_TIME]) / 1e6 if fields[_TIME].isdigit() else 0.0))
+    return min(begins, default=None)
+
+
 def read_transactions(logs: Iterable[Path]) -> tuple[Floats, Floats]:
     """(when each transaction that succeeded ended, in Unix seconds and in their order; its latency in ms).
 

@@ -27,6 +27,7 @@ from walproof.errors import ProbeError, WalError
 from walproof.probe.connection import connect, one_line
 from walproof.probe.processes import is_running
 from walproof.probe.protocol import Observation, Subject
+from walproof.probe.slices import read_edge
 from walproof.units import Lsn, format_bytes
 from walproof.wal import stats
 
@@ -81,6 +82,7 @@ class WalProbe:
     def __init__(self) -> None:
         self._subject: Subject | None = None
         self._connection: psycopg.Connection[Any] | None = None
+        self._opened_at = 0.0
         self._start_lsn = Lsn(0)
         self._start: WalCounters | None = None
         self._since_redo = 0.0
@@ -93,8 +95,10 @@ class WalProbe:
             redo = self._one("SELECT redo_lsn::text AS redo FROM pg_control_checkpoint()")
             if subject.version_num >= 150000:
                 self._connection.execute("SET stats_fetch_consistency = none")
-            self._start_lsn = self._insert_lsn()
             self._start = self._read()
+            # Last, and together with the clock, so that the transactions after it are known.
+            edge = read_edge(self._connection)
+            self._opened_at, self._start_lsn = edge.at, Lsn(edge.lsn)
         except psycopg.Error as error:
             self.abandon()
             raise ProbeError("could not read the WAL location", detail=one_line(error)) from error
@@ -144,7 +148,7 @@ class WalProbe:
             )
         if distance > 0 and "wal_fpi_bytes" in metrics:
             metrics["wal_fpi_share"] = metrics["wal_fpi_bytes"] / distance
-        return Observation(metrics, warnings=tuple(warnings))
+        return Observation(metrics, warnings=tuple(warnings), opened_at=self._opened_at)
 
     def abandon(self) -> None:
         """Close the connection."""

@@ -32,6 +32,9 @@ _LOG_PREFIX = "pgbench_log"
 _CONNECT_ALLOWANCE_S = 60.0
 _PAUSE_PATIENCE_S = 5.0
 _TRANSACTIONS_ALLOWANCE_S = 1800.0
+_HOLD = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh")
+"""What goes before a command that is to begin at a line of its input, under the same process id. Should
+walproof end before that, the command never begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,18 @@ class Summary:
 class PgbenchRun:
     """One running pgbench in ``folder``, as the servers' user, who owns that.
 
-    Always ended with ``finish`` or ``kill``.
+    Always ended with ``finish`` or ``kill``. ``held``: it has its process id, but does nothing before ``go``.
     """
 
     def __init__(
-        self, pgbench: Path, workload: Workload, target: PgbenchTarget, folder: Path, seed: int
+        self,
+        pgbench: Path,
+        workload: Workload,
+        target: PgbenchTarget,
+        folder: Path,
+        seed: int,
+        *,
+        held: bool = False,
     ) -> None:
         self.workload = workload
         self.folder = folder
@@ -81,13 +91,22 @@ class PgbenchRun:
         # The same seed for all variants of a round: they get the same random transactions.
         command += [f"--random-seed={seed}", "--log", f"--log-prefix={folder / _LOG_PREFIX}"]
         command.append(target.database)
+        if held:
+            command = [*_HOLD, *command]
         with acting_as(self._user):
             output, errors = self._output.open("wb"), self._errors.open("wb")
         with output, errors:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True,
-                cwd="/", env=child_environment(), **running_as(self._user),
+                command, stdin=subprocess.PIPE if held else subprocess.DEVNULL, stdout=output, stderr=errors,
+                start_new_session=True, cwd="/", env=child_environment(), **running_as(self._user),
             )  # fmt: skip
+
+    def go(self) -> None:
+        """Let it begin, if it was held."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # `finish` says why it has ended
+                self._process.stdin.write(b"go\n")
+                self._process.stdin.close()
 
     @property
     def pid(self) -> int:
@@ -164,6 +183,8 @@ class PgbenchRun:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
 
 def initialise(pgbench: Path, workload: Workload, target: PgbenchTarget) -> None:

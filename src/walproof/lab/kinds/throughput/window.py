@@ -1,14 +1,19 @@
 """One window of pgbench's load, and what the probes see of it.
 
-    clone, start, CHECKPOINT?, pgbench, warm-up -> [ probes start ... pgbench ends, probes stop ] -> stop
-                                                   '----------------- window -----------------'
+    clone, start, CHECKPOINT?, probes start, pgbench -> [ first transaction ... pgbench ends ], probes stop
+    clone, start, CHECKPOINT?, pgbench, warm-up, probes start -> [ ... pgbench ends ], probes stop
+                                                                 '----- window -----'
 
-The window ends when pgbench does. Without warm-up it opens when pgbench has made its connections.
+What is divided by transactions has to be of the same stretch as they are. Without warm-up all of pgbench's
+work is in the window: its transactions, and what the probes counted since before it began. After a warm-up
+the window opens at the reading of the WAL position, which has its time; CPU and bytes by process are read
+right after it.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from walproof.errors import ProbeError, WorkloadError
 from walproof.facts import Workload
@@ -17,8 +22,8 @@ from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.probe.protocol import Probe, Subject
 from walproof.probe.ratios import per_transaction
-from walproof.probe.registry import PROBES
-from walproof.probe.throughput import read_pgbench_logs
+from walproof.probe.registry import COUNTING, PROBES
+from walproof.probe.throughput import first_begin, read_pgbench_logs
 from walproof.workload.pgbench import PgbenchRun, Summary
 
 _POLL_S = 0.002
@@ -35,6 +40,7 @@ def measure_window(bench: Bench, order: TrialOrder, cluster: Cluster, measured: 
         target_of(cluster),
         cluster.folder,
         seed=bench.seed(order),
+        held=True,
     )
     probes: list[tuple[str, Probe]] = [(name, PROBES[name]()) for name in bench.plan.probes]
     try:
@@ -63,8 +69,6 @@ def _watch(
     measured: Measured,
 ) -> tuple[Summary, float, float]:
     """pgbench's summary, when the window opened, and when it closed."""
-    launched_at = time.time()
-    _wait(load, launched_at + workload.warmup_s)
     subject = Subject(
         conninfo=cluster.conninfo,
         data=cluster.data,
@@ -73,30 +77,55 @@ def _watch(
         driver_pid=load.pid,
         version_num=cluster.install.version_num,
     )
-    for name, probe in probes:
-        try:
-            probe.start(subject)
-        except ProbeError as error:
-            measured.warnings.append(f"{name}: {error.message}")
-    opened_at = time.time()
+    launched_at = opened_at = time.time()
+    if workload.warmup_s:
+        load.go()
+        _wait(load, launched_at + workload.warmup_s)
+        _start([item for item in probes if item[0] not in COUNTING], subject, measured)
+        _start([item for item in probes if item[0] in COUNTING], subject, measured)
+        opened_at = time.time()
+    else:
+        _start(probes, subject, measured)
+        launched_at = time.time()
+        load.go()
     deadline = launched_at + load.longest_s
     _wait(load, deadline)
     closed_at = time.time()
     # In reverse, because the first of them waits for the server's statistics, which would stretch the others.
     for name, probe in reversed(probes):
         try:
-            measured.add(name, probe.stop())
+            seen = probe.stop()
         except ProbeError as error:
             measured.warnings.append(f"{name}: {error.message}")
+            continue
+        measured.add(name, seen)
+        if workload.warmup_s and seen.opened_at is not None:
+            opened_at = seen.opened_at
     if closed_at >= deadline:
         load.kill()
         raise WorkloadError(f"pgbench did not end within {load.longest_s:.0f} s")
     summary = load.finish(_SUMMARY_PATIENCE_S)
-    if not workload.warmup_s and summary.connect_ms is not None:
-        opened_at = max(opened_at, launched_at + summary.connect_ms / 1000)
+    if not workload.warmup_s:
+        opened_at = _first_at(load, workload, launched_at + (summary.connect_ms or 0.0) / 1000)
     if closed_at <= opened_at:
         raise WorkloadError("pgbench ended before the window opened", hint="Use a longer duration.")
     return summary, opened_at, closed_at
+
+
+def _start(probes: Sequence[tuple[str, Probe]], subject: Subject, measured: Measured) -> None:
+    for name, probe in probes:
+        try:
+            probe.start(subject)
+        except ProbeError as error:
+            measured.warnings.append(f"{name}: {error.message}")
+
+
+def _first_at(load: PgbenchRun, workload: Workload, connected_at: float) -> float:
+    """When the load began. At a rate the wait for the first transaction belongs to it."""
+    first_at = first_begin(load.logs)
+    if first_at is None:
+        return connected_at
+    return first_at if workload.rate_tps is None else min(connected_at, first_at)
 
 
 def _wait(load: PgbenchRun, until: float) -> None:
