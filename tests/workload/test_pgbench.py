@@ -8,11 +8,13 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from walproof.errors import WorkloadError
 from walproof.facts import Install, Script, Workload
+from walproof.lab.kinds.throughput.toggled import Connection, wait_until_connected
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.install import find_driver
@@ -255,6 +257,26 @@ def test_a_run_ends_early_as_if_its_time_were_up(cluster: Cluster, pgbench: Path
     assert done == logged == _count(cluster, "pgbench_history")
 
 
+def test_a_client_that_gives_up_is_known_while_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walproof.workload.pgbench.server_user", lambda: None)
+    fake = tmp_path / "pgbench"
+    said = "pgbench: error: client 2 script 0 aborted in command 1 query 0: ERROR:  division by zero"
+    fake.write_text(f"#!/bin/sh\necho '{said}' >&2\nsleep 60\n")
+    fake.chmod(0o755)
+    load = _fake_load(fake, tmp_path)
+    try:
+        deadline = time.monotonic() + 10
+        while load.aborted() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert load.aborted() == said.replace("script 0", 'script "half"')
+        with pytest.raises(WorkloadError, match="division by zero"):
+            wait_until_connected(cast("Connection", _NoSessions()), load, 4)
+    finally:
+        load.kill()
+
+
 def test_a_held_pgbench_does_nothing_before_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("walproof.workload.pgbench.server_user", lambda: None)
     fake, seen = tmp_path / "pgbench", tmp_path / "seen"
@@ -272,6 +294,14 @@ def test_a_held_pgbench_does_nothing_before_it_may(tmp_path: Path, monkeypatch: 
         assert seen.read_text().strip() == str(load.pid)
     finally:
         load.kill()
+
+
+class _NoSessions:
+    def execute(self, _: str) -> _NoSessions:
+        return self
+
+    def fetchone(self) -> tuple[int]:
+        return (0,)
 
 
 def _fake_load(program: Path, folder: Path, *, held: bool = False) -> PgbenchRun:

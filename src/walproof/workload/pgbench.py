@@ -138,19 +138,27 @@ class PgbenchRun:
             raise WorkloadError(f"pgbench did not end within {patience_s:.0f} s") from None
         with acting_as(self._user):
             output = self._output.read_text(errors="replace")
-            complaints = self._errors.read_text(errors="replace")
-        for number, script in enumerate(self.workload.scripts):
-            # Its copy is gone by the time somebody reads this, and numbers say nothing.
-            complaints = complaints.replace(str(_script_path(self.folder, number)), script.name)
-            complaints = complaints.replace(f" script {number} aborted", f' script "{script.name}" aborted')
         if status != 0:
-            said = [line for line in complaints.splitlines() if line]
+            said = self._complaints()
             errors = [line for line in said if "error" in line.lower()] or said
             raise WorkloadError(
                 f"pgbench failed: {(errors or [f'exit status {status}'])[0]}",
                 detail="\n".join(said[-5:]),
             )
         return read_summary(output)
+
+    def aborted(self) -> str | None:
+        """What it said of the first client that gave up after an error; None while all are at work."""
+        return next((line for line in self._complaints() if " aborted " in line), None)
+
+    def _complaints(self) -> list[str]:
+        with acting_as(self._user):
+            complaints = self._errors.read_text(errors="replace")
+        for number, script in enumerate(self.workload.scripts):
+            # Its copy is gone by the time somebody reads this, and numbers say nothing.
+            complaints = complaints.replace(str(_script_path(self.folder, number)), script.name)
+            complaints = complaints.replace(f" script {number} aborted", f' script "{script.name}" aborted')
+        return [line for line in complaints.splitlines() if line]
 
     def end(self) -> None:
         """Let it end as if its time were up: sessions finish their transactions, and logs are complete.

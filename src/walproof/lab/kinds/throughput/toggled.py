@@ -118,6 +118,9 @@ def wait_until_connected(connection: Connection, load: PgbenchRun, clients: int)
         if load.poll():
             load.finish(_PATIENCE_S)
             raise WorkloadError("pgbench ended before the first slice")
+        if (said := load.aborted()) is not None:
+            # The others go on, and the count would never be reached.
+            raise WorkloadError(f"pgbench failed: {said}")
         if time.monotonic() > deadline:
             raise WorkloadError(f"pgbench did not connect {clients} sessions within {_PATIENCE_S:.0f} s")
         time.sleep(0.02)
