@@ -55,7 +55,7 @@ def test_a_plan_survives_its_json() -> None:
 
 
 def test_the_list_of_changes_is_complete() -> None:
-    assert {*CHANGES, "notes"} == {field.name for field in dataclasses.fields(Plan)}
+    assert {*CHANGES, "notes", "same"} == {field.name for field in dataclasses.fields(Plan)}
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -68,11 +68,11 @@ def test_the_hash_is_stable() -> None:
 
 
 def test_notes_of_a_plan_change_nothing_that_is_measured() -> None:
-    noted = dataclasses.replace(plan(), notes=("a note",))
+    noted = dataclasses.replace(plan(), notes=("a note",), same=("off",))
     assert plan_hash(noted) == plan_hash(plan())
     assert measured_json(noted) == measured_json(plan())
     assert json.loads(measured_json(noted)) == {
-        name: value for name, value in json.loads(to_json(noted)).items() if name != "notes"
+        name: value for name, value in json.loads(to_json(noted)).items() if name not in ("notes", "same")
     }
 
 
