@@ -192,6 +192,22 @@ def test_metrics_are_what_prometheus_reads() -> None:
     assert found["walproof_archive_failures"].type == "counter"
 
 
+def test_a_server_that_does_not_answer_has_no_figures_of_its_last_look() -> None:
+    found = assessor()
+    found.see([Server(slots=[slot()]).look(second) for second in range(31)])
+    found.see([gone(BEGAN + 31)])
+    seen = found.assess(35.0, BEGAN + 35)
+    away = ServerView(seen, concerns(seen), StreamState(StreamPhase.BROKEN), target_s=60.0)
+    text = generate_latest(registry(lambda: [away])).decode()
+    told = {line.partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
+    assert told == {
+        "walproof_up", "walproof_last_look_timestamp_seconds", "walproof_stream_live",
+        "walproof_stream_received_bytes_total", "walproof_crash_recovery_target_seconds", "walproof_concerns",
+    }  # fmt: skip
+    assert 'walproof_up{server="db1"} 0.0' in text
+    assert 'walproof_last_look_timestamp_seconds{server="db1"} 1.79000003e+09' in text
+
+
 def test_names_of_metrics_follow_the_convention() -> None:
     """Base units last; a counter ends with total (Prometheus, "Metric and label naming")."""
     for row in METRICS:

@@ -58,6 +58,8 @@ class Assessment:
     """Of a standby to which no WAL comes."""
     missing: tuple[MissingStandby, ...] = ()
     """Standbys that streamed before and do so no more."""
+    seen_at: float | None = None
+    """When the newest look was, seconds of the epoch by the observer's clock; None if there is none."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -128,6 +130,7 @@ class Assessor:
             events=tuple(self._events),
             cut_off=cut_off(self._history.looks),
             missing=self._standbys.missing(),
+            seen_at=now - (now_s - last.seen_s),
         )
 
 

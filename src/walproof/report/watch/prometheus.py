@@ -1,7 +1,7 @@
 """Watched servers as metrics for Prometheus (its documentation, "Metric and label naming").
 
 The table `METRICS` is all there is: docs, alert rules and the dashboard are tested against it. What is not
-known has no sample; an alert on it is ``absent()``.
+known has no sample, so neither have figures of a server that does not answer; an alert on it is ``absent()``.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class WatchMetric:
     about: str
     samples: Callable[[ServerView], Iterable[Sample]]
     labels: tuple[str, ...] = ()
+    is_own: bool = False
+    """Whether walproof knows it by itself, so that it is told while the server does not answer, too."""
 
     @property
     def is_counter(self) -> bool:
@@ -92,16 +94,24 @@ def _concerns(view: ServerView) -> Iterator[Sample]:
 
 
 METRICS: tuple[WatchMetric, ...] = (
-    WatchMetric("walproof_up", "Whether the server answers.", _one(_up)),
+    WatchMetric("walproof_up", "Whether the server answers.", _one(_up), is_own=True),
+    WatchMetric(
+        "walproof_last_look_timestamp_seconds",
+        "When the server answered last; absent until it has.",
+        _one(lambda view: view.seen.seen_at),
+        is_own=True,
+    ),
     WatchMetric(
         "walproof_stream_live",
         "Whether WAL is streamed up to the end, so that the crash clock is known.",
         _one(lambda view: float(view.stream.phase is StreamPhase.LIVE)),
+        is_own=True,
     ),
     WatchMetric(
         "walproof_stream_received_bytes_total",
         "WAL streamed from the server since watching began.",
         _one(lambda view: float(view.stream.received_bytes)),
+        is_own=True,
     ),
     WatchMetric(
         "walproof_crash_recovery_seconds",
@@ -129,6 +139,7 @@ METRICS: tuple[WatchMetric, ...] = (
         "walproof_crash_recovery_target_seconds",
         "Longest acceptable crash recovery (--recovery-target).",
         _one(lambda view: view.target_s),
+        is_own=True,
     ),
     WatchMetric(
         "walproof_redo_distance_bytes",
@@ -145,6 +156,7 @@ METRICS: tuple[WatchMetric, ...] = (
         "WAL by resource manager, page images apart, since the stream began.",
         _causes,
         ("cause", "part"),
+        is_own=True,
     ),
     WatchMetric(
         "walproof_wal_position_bytes_total",
@@ -228,7 +240,7 @@ METRICS: tuple[WatchMetric, ...] = (
         _standbys("catch_up_s"),
         ("standby",),
     ),
-    WatchMetric("walproof_concerns", "Concerns by severity.", _concerns, ("severity",)),
+    WatchMetric("walproof_concerns", "Concerns by severity.", _concerns, ("severity",), is_own=True),
 )  # fmt: skip
 
 
@@ -260,6 +272,9 @@ def families(views: Sequence[ServerView]) -> Iterator[Metric]:
         else:
             family = GaugeMetricFamily(row.name, row.about, labels=labels)
         for view in views:
+            if view.seen.no_answer is not None and not row.is_own:
+                # The other figures are those of the last look: a scrape would take them for today's.
+                continue
             for values, figure in row.samples(view):
                 if figure is not None:
                     family.add_metric((view.name, *values), float(figure))
