@@ -52,14 +52,15 @@ def test_a_cascade_is_watched_pair_by_pair(pair: Pair, others: Workspace) -> Non
             writing(pair.primary, 1_000_000),
         ):
             views = until(fleet, lambda views: bool(views[1].pairs and views[2].pairs))
-            assert list(views[1].pairs) == ["standby"]
-            assert list(views[2].pairs) == ["last"]
+            middle, lowest = (f"local:{server.port}" for server in (pair.standby, last))
+            assert list(views[1].pairs) == [middle]
+            assert list(views[2].pairs) == [lowest]
             assert views[2].windows[0].is_cascade
             query(last, "SELECT pg_wal_replay_pause()")
             views = until(
-                fleet, lambda views: any(concern.key == "standby last" for concern in views[2].concerns)
+                fleet, lambda views: any(concern.key == f"standby {lowest}" for concern in views[2].concerns)
             )
-            (paused,) = (concern for concern in views[2].concerns if concern.key == "standby last")
+            (paused,) = (concern for concern in views[2].concerns if concern.key == f"standby {lowest}")
             assert paused.sentence.startswith("replay paused")
             assert not any(concern.key.startswith("standby ") for concern in views[1].concerns)
             (told,) = watch_data(views[2])["standbys"]

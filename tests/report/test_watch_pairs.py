@@ -12,12 +12,13 @@ from rich.console import Console
 
 from tests.advise.test_replica import recorded
 from tests.schemas import assert_valid
-from tests.watching import BEGAN, START, Server, assessed, assessor, gone, standby, view
+from tests.watching import BEGAN, START, Server, assessed, assessor, gone, slot, standby, view
 from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concern import Thresholds
 from walproof.advise.watch.concerns import Concerns
-from walproof.analysis.watch.standbys import pair_name, unpaired
+from walproof.analysis.watch.standbys import named, unpaired
 from walproof.cli.watch_show import of_changes
+from walproof.facts.watch import WatchedStandby
 from walproof.report.replica import pair_page
 from walproof.report.watch.json import watch_data, watch_line
 from walproof.report.watch.page import fitting_page
@@ -104,15 +105,15 @@ def test_a_pair_that_is_not_late_enough_for_a_concern_shows_its_cause_all_the_sa
 
 def test_two_standbys_of_one_name_are_told_apart_and_a_pair_hides_its_own_alone() -> None:
     looks = [Server().look(second) for second in range(20)]
-    named = [
+    both = [
         replace(look, standbys=(standby(*(look.lsn or 0,) * 3),
                                 replace(standby(START, START, START), pid=8)))
         for look in looks
     ]  # fmt: skip
     found = assessor()
-    found.see(named)
+    found.see(both)
     seen = found.assess(19.0, BEGAN)
-    assert [state.name for state in seen.standbys] == ["a (walsender 7)", "a (walsender 8)"]
+    assert [state.name for state in seen.standbys] == ["a", "a #2"]
     window = recorded("keeps-up")
     sender = window.last.upstream.sender
     assert sender is not None
@@ -122,7 +123,28 @@ def test_two_standbys_of_one_name_are_told_apart_and_a_pair_hides_its_own_alone(
         for look in (window.first, window.last)
     )
     changed = replace(window, first=first, last=last)
-    assert pair_name(seen.standbys, changed, "db2") == "a (walsender 8)"
-    assert [state.name for state in unpaired(seen.standbys, (changed,))] == ["a (walsender 7)"]
-    view = ServerView(seen, (), pairs={"a (walsender 8)": diagnose(changed)}, windows=(changed,))
-    assert list(splits(view)) == ["a (walsender 7)", "a (walsender 8)"]
+    seen = replace(seen, standbys=named(seen.standbys, {8: "db2"}))
+    assert [state.name for state in unpaired(seen.standbys, (changed,), {"db2"})] == ["a"]
+    view = ServerView(seen, (), pairs={"db2": diagnose(changed)}, windows=(changed,))
+    assert list(splits(view)) == ["a", "db2"]
+    # Its walsender is another one since it has connected again: the window shows the one before.
+    again = replace(seen, standbys=named(assessed(Server()).standbys, {7: "db2"}))
+    assert list(splits(replace(view, seen=again))) == ["db2"]
+
+
+def test_the_name_of_a_standby_stays_when_it_connects_again_or_another_one_leaves() -> None:
+    def names(*standbys: WatchedStandby, temporary: tuple[str, ...] = ()) -> list[str]:
+        look = Server().look(1)
+        slots = tuple(replace(slot(name), is_temporary=True) for name in temporary)
+        found = assessor()
+        found.see([replace(look, standbys=standbys, slots=slots)])
+        return [state.name for state in found.assess(1.0, BEGAN).standbys]
+
+    one = replace(standby(START, START, START), name="18/main", host="10.0.0.2")
+    other = replace(one, pid=8, slot="s3", host="10.0.0.3")
+    assert names(one, other) == ["18/main (10.0.0.2)", "18/main (slot s3)"]
+    assert names(replace(one, pid=9)) == ["18/main (10.0.0.2)"]
+    assert names(replace(other, pid=10)) == ["18/main (slot s3)"]
+    assert names(replace(other, name="s3")) == ["s3"]
+    own = replace(other, slot="pg_walreceiver_8")
+    assert names(own, temporary=("pg_walreceiver_8",)) == ["18/main (10.0.0.3)"]

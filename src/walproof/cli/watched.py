@@ -9,7 +9,7 @@ from dataclasses import replace
 from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor, Limits, unique_names
-from walproof.analysis.watch.standbys import pair_name
+from walproof.analysis.watch.standbys import named
 from walproof.analysis.watch.upstreams import upstreams
 from walproof.cli.watch_clock import Clock, StreamMoment
 from walproof.cli.watch_order import ServerOrder, WatchOrder, server_name
@@ -39,6 +39,8 @@ class WatchedServer:
         self._is_away = False
         self.pairs: dict[str, PairWatcher] = {}
         """Its standbys that are also watched, by their names on the command line."""
+        self.walsenders: dict[int, str] = {}
+        """pid of a walsender -> the watched standby that it serves."""
 
     def __enter__(self) -> WatchedServer:
         self._stack.enter_context(self._watcher)
@@ -86,6 +88,7 @@ class WatchedServer:
     def view(self) -> ServerView:
         """The view of all that is known now."""
         seen = self._assessor.assess(time.monotonic(), time.time())
+        seen = replace(seen, standbys=named(seen.standbys, self.walsenders))
         settings = None if self.look is None else self.look.settings
         told = (
             StreamMoment(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(settings)
@@ -93,7 +96,7 @@ class WatchedServer:
         found: dict[str, ReplicationWindow] = {}
         for name, pair in self.pairs.items():
             if (window := pair.window) is not None:
-                found[pair_name(seen.standbys, window, name)] = window
+                found[name] = window
         pairs = {name: diagnose(window) for name, window in found.items()}
         windows = tuple(found.values())
         concerns = self._concerns.of(seen, told.clock, told.causes, pairs, time.time(), windows)
@@ -164,7 +167,11 @@ class Fleet:
 
     def _find_pairs(self) -> None:
         """Watch each standby with the server that it follows; it stays so while it follows none."""
+        for server in self.servers:
+            server.walsenders = {}
         for place, followed in enumerate(upstreams([server.look for server in self.servers])):
+            if followed is not None and followed.pid is not None:
+                self.servers[followed.place].walsenders[followed.pid] = self.servers[place].name
             standby, before = self.servers[place], self._upstreams.get(place)
             is_promoted = standby.look is not None and not standby.look.is_in_recovery
             is_other = followed is not None and followed.place != before

@@ -72,6 +72,8 @@ class WatchedStandby:
     """What the walsender waits for: ``Type/Event`` or ``running``."""
     is_logical: bool = False
     """Whether it decodes a logical slot, so that it is not a standby."""
+    host: str | None = None
+    """Address from which it connects; None over a Unix socket."""
 
 
 @dataclass(frozen=True, slots=True)

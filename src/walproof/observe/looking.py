@@ -162,7 +162,7 @@ class Looker:
         found = []
         for row in self._ask.rows("standbys", queries.STANDBYS):
             name, pid, state, sync_state, slot, sent, written, flushed, replayed, *others = row
-            reply_age_s, wait, is_logical = others
+            reply_age_s, wait, is_logical, host = others
             is_own = slot is not None and str(slot).startswith(OWN_SLOTS)
             # A backup has no position but what was sent; a role without rights sees only names.
             if is_own or state in (None, "backup") or replayed is None:
@@ -171,7 +171,7 @@ class Looker:
                 WatchedStandby(
                     str(name), int(pid), str(state), str(sync_state), _text(slot), int(sent or 0),
                     int(written or 0), int(flushed or 0), int(replayed), _number(reply_age_s), str(wait),
-                    bool(is_logical),
+                    bool(is_logical), _text(host),
                 )
             )  # fmt: skip
         return tuple(found)

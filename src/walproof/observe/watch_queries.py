@@ -61,7 +61,7 @@ STANDBYS = """
            (r.sent_lsn - '0/0')::int8, (r.write_lsn - '0/0')::int8, (r.flush_lsn - '0/0')::int8,
            (r.replay_lsn - '0/0')::int8, extract(epoch FROM clock_timestamp() - r.reply_time)::float8,
            coalesce(a.wait_event_type || '/' || a.wait_event, 'running'),
-           coalesce(s.slot_type = 'logical', false)
+           coalesce(s.slot_type = 'logical', false), host(r.client_addr)
       FROM pg_stat_replication r
       LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
       LEFT JOIN pg_stat_activity a ON a.pid = r.pid

@@ -28,7 +28,7 @@ def standby(
 
 def test_a_cascade_of_which_all_have_the_default_name() -> None:
     looks = [standby(), primary(walsender(1)), standby(walsender(2))]
-    assert upstreams(looks) == (Followed(2, True), None, Followed(1, True))
+    assert upstreams(looks) == (Followed(2, True, 2), None, Followed(1, True, 1))
 
 
 def test_a_slot_tells_more_than_a_name_and_a_port_more_than_nothing() -> None:
@@ -40,7 +40,7 @@ def test_a_slot_tells_more_than_a_name_and_a_port_more_than_nothing() -> None:
         standby(streams_from=5432),
     ]
     assert upstreams(looks) == (
-        None, Followed(0, True), Followed(1, True), Followed(0, True), Followed(0, True),
+        None, Followed(0, True, 1), Followed(1, True, 4), Followed(0, True, 2), Followed(0, True, 3),
     )  # fmt: skip
 
 

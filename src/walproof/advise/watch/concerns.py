@@ -88,7 +88,7 @@ class Concerns:
         yield "prepared", _is_read(seen, PREPARED), prepared_transactions(seen)
         late = (concern for name, found in pairs.items() for concern in pair(name, found, limits))
         is_read = _is_read(seen, "standbys")
-        yield "standbys", is_settled and is_read, chain(standbys(seen, limits, windows), late)
+        yield "standbys", is_settled and is_read, chain(standbys(seen, limits, windows, pairs), late)
         yield "missing", _is_read(seen, "standbys"), missing(seen, limits)
         yield "replay", _is_read(seen, "the replay"), replay(seen)
         yield "arrival", _is_read(seen, "the arrival of WAL"), arrival(seen)

@@ -5,7 +5,7 @@ a cause that lies on the standby is named if the standby is watched, too (`pair`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from walproof.advise.replica.cause import Cause, NamedCause
 from walproof.advise.replica.diagnosis import Diagnosis, diagnose
@@ -21,10 +21,14 @@ _STATES = (Cause.MISSING_SEGMENT, Cause.WALRECEIVER_ABSENT, Cause.REPLAY_PAUSED)
 
 
 def standbys(
-    seen: Assessment, limits: Thresholds, windows: Sequence[ReplicationWindow] = ()
+    seen: Assessment,
+    limits: Thresholds,
+    windows: Sequence[ReplicationWindow] = (),
+    paired: Collection[str] = (),
 ) -> Iterator[Concern]:
-    """Standbys whose lag is longer than a late message explains; those of ``windows`` have their own rule."""
-    for state in unpaired(seen.standbys, windows):
+    """Standbys whose lag is longer than a late message explains; those of ``windows``, with the names
+    ``paired``, have their own rule."""
+    for state in unpaired(seen.standbys, windows, paired):
         if state.split.lag_s < max(STALE_S, limits.lag_warning_s):
             continue
         found = diagnose(state.window)

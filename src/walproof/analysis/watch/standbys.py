@@ -7,8 +7,8 @@ its next message, at most wal_receiver_status_interval (10 s) later: `STALE_S`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from walproof.analysis.replication import LagSplit, split_lag
 from walproof.facts.replication import Look, Receiver, ReplicationWindow, Sender, Standby, Upstream
@@ -25,7 +25,7 @@ class StandbyState:
     """One standby, seen from its upstream."""
 
     name: str
-    """Its application_name, with its slot or walsender where several have the same."""
+    """The same after it has connected again: its application_name with its slot, else with its address."""
     standby: WatchedStandby
     window: ReplicationWindow
     split: LagSplit
@@ -41,8 +41,8 @@ def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...])
     trail = (*ends[:-1][::_TRAIL_STEP], ends[-1])
     found = []
     physical = [standby for standby in looks[-1].standbys if not standby.is_logical]
-    names = [standby.name for standby in physical]
-    for standby in physical:
+    names = _names(physical, {slot.name for slot in looks[-1].slots if slot.is_temporary})
+    for name, standby in zip(names, physical, strict=True):
         seen = [(look, same) for look in looks if (same := _same(look, standby)) is not None]
         waits: dict[str, int] = {}
         for _, same in seen:
@@ -61,29 +61,39 @@ def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...])
             clock_skew_s=0.0,
             clock_skew_error_s=0.0,
         )
-        name = standby.name
-        if names.count(name) > 1:
-            name += f" (slot {standby.slot})" if standby.slot else f" (walsender {standby.pid})"
         found.append(StandbyState(name, standby, window, split_lag(window)))
     return tuple(found)
 
 
-def pair_name(standbys: Sequence[StandbyState], window: ReplicationWindow, otherwise: str) -> str:
-    """The name of the standby of a watched pair: its upstream's name for it, else ``otherwise``."""
-    sender = window.last.upstream.sender or window.first.upstream.sender
-    if sender is None:
-        return otherwise
-    known = (state.name for state in standbys if state.standby.pid == sender.pid)
-    return next(known, sender.application_name)
+def named(standbys: Sequence[StandbyState], watched: Mapping[int, str]) -> tuple[StandbyState, ...]:
+    """The standbys, those that are watched themselves with that name. ``watched``: pid of a walsender ->
+    name."""
+    return tuple(replace(state, name=watched.get(state.standby.pid, state.name)) for state in standbys)
 
 
 def unpaired(
-    standbys: Sequence[StandbyState], windows: Sequence[ReplicationWindow]
+    standbys: Sequence[StandbyState], windows: Sequence[ReplicationWindow], paired: Collection[str]
 ) -> tuple[StandbyState, ...]:
-    """The standbys that are seen only from their upstream."""
+    """The standbys that are seen only from their upstream. ``paired``: names of the others, whose walsender
+    may be newer than their window."""
     pids = {look.upstream.sender.pid for window in windows for look in (window.first, window.last)
             if look.upstream.sender is not None}  # fmt: skip
-    return tuple(state for state in standbys if state.standby.pid not in pids)
+    return tuple(state for state in standbys if state.standby.pid not in pids and state.name not in paired)
+
+
+def _names(standbys: Sequence[WatchedStandby], temporary: Collection[str]) -> list[str]:
+    """Who is connected besides changes no name, so that metrics go on: Debian, for one, gives all standbys
+    the same application_name. A temporary slot is called after a process."""
+    found: list[str] = []
+    for standby in standbys:
+        slot = None if standby.slot in temporary else standby.slot
+        where = f"slot {slot}" if slot else standby.host
+        found.append(standby.name if where is None or slot == standby.name else f"{standby.name} ({where})")
+    # On one machine without slots nothing tells them apart.
+    return [
+        name if (before := found[:place].count(name)) == 0 else f"{name} #{before + 1}"
+        for place, name in enumerate(found)
+    ]
 
 
 def _same(look: WatchLook, standby: WatchedStandby) -> WatchedStandby | None:

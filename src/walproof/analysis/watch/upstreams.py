@@ -21,6 +21,8 @@ class Followed:
     """Index of the upstream among the servers."""
     is_seen: bool
     """Whether it has a walsender for the standby; otherwise it is the primary of the same system."""
+    pid: int | None = None
+    """pid of that walsender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def upstreams(looks: Sequence[WatchLook | None]) -> tuple[Followed | None, ...]:
             if (option.place, option.pid) in taken or _follows(found, option.place, place):
                 continue
             taken.add((option.place, option.pid))
-            found[place] = Followed(option.place, True)
+            found[place] = Followed(option.place, True, option.pid)
             break
     for place in options.keys() - found.keys():
         if (primary := _primary(looks, place)) is not None:

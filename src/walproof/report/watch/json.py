@@ -60,7 +60,7 @@ def watch_data(view: ServerView) -> dict[str, Any]:
 
 def _standbys(view: ServerView) -> list[dict[str, Any]]:
     """The standbys; a pair watched on both sides has all that ``replica watch --json`` tells."""
-    alone = unpaired(view.seen.standbys, view.windows)
+    alone = unpaired(view.seen.standbys, view.windows, view.pairs)
     found = [_standby(state.name, state.split, "upstream") for state in alone]
     for (name, diagnosis), window in zip(view.pairs.items(), view.windows, strict=True):
         found.append(_standby(name, diagnosis.split, "both") | replica_data(window, diagnosis))

@@ -194,7 +194,7 @@ def _causes(view: ServerView) -> Iterator[Panel]:
 def _standbys(view: ServerView) -> Iterator[Panel]:
     for name, diagnosis in view.pairs.items():
         yield _standby(name, diagnosis.split, view, diagnosis.causes)
-    for state in unpaired(view.seen.standbys, view.windows):
+    for state in unpaired(view.seen.standbys, view.windows, view.pairs):
         yield _standby(state.name, state.split, view)
 
 

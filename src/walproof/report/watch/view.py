@@ -64,7 +64,7 @@ def about(view: ServerView) -> str:
 
 def splits(view: ServerView) -> dict[str, LagSplit]:
     """Standby -> its lag, from both servers where both are watched, else from this one."""
-    alone = unpaired(view.seen.standbys, view.windows)
+    alone = unpaired(view.seen.standbys, view.windows, view.pairs)
     return {state.name: state.split for state in alone} | {
         name: diagnosis.split for name, diagnosis in view.pairs.items()
     }
