@@ -202,7 +202,8 @@ def test_a_server_that_does_not_answer_has_no_figures_of_its_last_look() -> None
     told = {line.partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
     assert told == {
         "walproof_up", "walproof_last_look_timestamp_seconds", "walproof_stream_live",
-        "walproof_stream_received_bytes_total", "walproof_crash_recovery_target_seconds", "walproof_concerns",
+        "walproof_stream_received_bytes_total", "walproof_wal_written_bytes_total",
+        "walproof_crash_recovery_target_seconds", "walproof_concerns",
     }  # fmt: skip
     assert 'walproof_up{server="db1"} 0.0' in text
     assert 'walproof_last_look_timestamp_seconds{server="db1"} 1.79000003e+09' in text

@@ -39,6 +39,16 @@ def test_what_happens_to_a_server_begins_the_window_anew(change: dict[str, objec
     assert seen.wal_bytes_per_s is None
 
 
+def test_wal_that_is_written_is_counted_forward_whatever_happens_to_the_position() -> None:
+    """A counter that went back would be a reset to Prometheus: it would add the whole position."""
+    found = assessor()
+    looks = [Server().look(second) for second in range(20)]
+    found.see(looks[:15])
+    promoted = WatchedCheckpoint(START, BEGAN, 2)
+    found.see([replace(look, lsn=(look.lsn or 0) - 20 * MB, checkpoint=promoted) for look in looks[15:]])
+    assert found.assess(19.0, BEGAN + 19).written_bytes == (14 + 4) * 2 * MB
+
+
 def test_a_server_that_does_not_answer_keeps_its_last_figures_and_comes_back() -> None:
     found = assessor()
     found.see([Server().look(0), Server().look(1), gone(BEGAN + 2)])

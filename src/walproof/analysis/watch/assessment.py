@@ -60,6 +60,8 @@ class Assessment:
     """Standbys that streamed before and do so no more."""
     seen_at: float | None = None
     """When the newest look was, seconds of the epoch by the observer's clock; None if there is none."""
+    written_bytes: int = 0
+    """WAL that was written since watching began; it never goes back, as positions do at a failover."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -87,6 +89,7 @@ class Assessor:
         self._gone: NoAnswer | None = None
         self._events: list[Event] = []
         self._is_seen = False
+        self._written_bytes = 0
 
     def see(self, sightings: Sequence[WatchLook | NoAnswer]) -> None:
         """Take note of what was seen, oldest first."""
@@ -94,8 +97,12 @@ class Assessor:
             if isinstance(sighting, NoAnswer):
                 self._gone = sighting
                 continue
+            before = self._history.last if self._is_seen else sighting
             happened = self._history.add(sighting)
-            if happened is not None:
+            if happened is None:
+                if sighting.lsn is not None and before.lsn is not None:
+                    self._written_bytes += sighting.lsn - before.lsn
+            else:
                 self._events = [*self._events, Event(sighting.at, happened)][-_EVENTS_MOST:]
                 self._archive = ArchiveWatch()
             self._archive.see(sighting)
@@ -131,6 +138,7 @@ class Assessor:
             cut_off=cut_off(self._history.looks),
             missing=self._standbys.missing(),
             seen_at=now - (now_s - last.seen_s),
+            written_bytes=self._written_bytes,
         )
 
 

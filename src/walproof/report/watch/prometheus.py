@@ -159,8 +159,14 @@ METRICS: tuple[WatchMetric, ...] = (
         is_own=True,
     ),
     WatchMetric(
-        "walproof_wal_position_bytes_total",
-        "Position in the WAL up to which the server has written; its rate is the rate of WAL.",
+        "walproof_wal_written_bytes_total",
+        "WAL that the server has written since watching began; a failover adds nothing.",
+        _one(lambda view: None if view.seen.look is None or view.seen.look.lsn is None else view.seen.written_bytes),
+        is_own=True,
+    ),
+    WatchMetric(
+        "walproof_wal_position_bytes",
+        "Position in the WAL up to which the server has written; it may go back at a failover.",
         _one(lambda view: None if view.seen.look is None else view.seen.look.lsn),
     ),
     WatchMetric(
