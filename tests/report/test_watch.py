@@ -192,6 +192,14 @@ def test_metrics_are_what_prometheus_reads() -> None:
     assert found["walproof_archive_failures"].type == "counter"
 
 
+def test_a_metric_names_each_concern_once() -> None:
+    twice = replace(TROUBLED, concerns=(*TROUBLED.concerns, *TROUBLED.concerns))
+    text = generate_latest(registry(lambda: [twice])).decode()
+    told = [line for line in text.splitlines() if line.startswith("walproof_concern{")]
+    assert 'walproof_concern{concern="archiver",server="db1",severity="critical"} 1.0' in told
+    assert len(told) == len({concern.key for concern in TROUBLED.concerns})
+
+
 def test_a_server_that_does_not_answer_has_no_figures_of_its_last_look() -> None:
     found = assessor()
     found.see([Server(slots=[slot()]).look(second) for second in range(31)])
@@ -204,6 +212,7 @@ def test_a_server_that_does_not_answer_has_no_figures_of_its_last_look() -> None
         "walproof_up", "walproof_last_look_timestamp_seconds", "walproof_stream_live",
         "walproof_stream_received_bytes_total", "walproof_wal_written_bytes_total",
         "walproof_crash_recovery_target_seconds", "walproof_concerns",
+        "walproof_concern",
     }  # fmt: skip
     assert 'walproof_up{server="db1"} 0.0' in text
     assert 'walproof_last_look_timestamp_seconds{server="db1"} 1.79000003e+09' in text
@@ -215,7 +224,17 @@ def test_names_of_metrics_follow_the_convention() -> None:
         assert re.fullmatch(r"walproof_[a-z_]+", row.name)
         assert row.about.endswith(".")
         base = row.name.removesuffix("_total")
-        units = ("_seconds", "_bytes", "_segments", "_up", "_live", "_active", "_failures", "_concerns")
+        units = (
+            "_seconds",
+            "_bytes",
+            "_segments",
+            "_up",
+            "_live",
+            "_active",
+            "_failures",
+            "_concerns",
+            "_concern",
+        )
         assert base.endswith(units), row.name
 
 

@@ -43,7 +43,7 @@ def test_there_is_an_alert_of_concerns_of_every_severity() -> None:
     """Commits that hang, a replay that is paused, a prepared transaction: other metrics do not tell them."""
     text = (FOLDER / "alerts.yml").read_text()
     for severity in Severity:
-        assert f'walproof_concerns{{severity="{severity.name.lower()}"}} > 0' in text
+        assert f'walproof_concern{{severity="{severity.name.lower()}"}} > 0' in text
 
 
 def test_the_dashboard_shows_metrics_that_exist() -> None:

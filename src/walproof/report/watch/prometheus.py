@@ -93,6 +93,14 @@ def _concerns(view: ServerView) -> Iterator[Sample]:
         yield (severity.name.lower(),), float(sum(concern.severity is severity for concern in view.concerns))
 
 
+def _concern(view: ServerView) -> Iterator[Sample]:
+    worst: dict[str, Severity] = {}
+    for concern in view.concerns:
+        worst[concern.key] = max(concern.severity, worst.get(concern.key, concern.severity))
+    for key, severity in worst.items():
+        yield (key, severity.name.lower()), 1.0
+
+
 METRICS: tuple[WatchMetric, ...] = (
     WatchMetric("walproof_up", "Whether the server answers.", _one(_up), is_own=True),
     WatchMetric(
@@ -247,6 +255,13 @@ METRICS: tuple[WatchMetric, ...] = (
         ("standby",),
     ),
     WatchMetric("walproof_concerns", "Concerns by severity.", _concerns, ("severity",), is_own=True),
+    WatchMetric(
+        "walproof_concern",
+        "1 for each concern: what it is about.",
+        _concern,
+        ("concern", "severity"),
+        is_own=True,
+    ),
 )  # fmt: skip
 
 
