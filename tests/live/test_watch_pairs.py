@@ -52,7 +52,7 @@ def test_a_cascade_is_watched_pair_by_pair(pair: Pair, others: Workspace) -> Non
             writing(pair.primary, 1_000_000),
         ):
             views = until(fleet, lambda views: bool(views[1].pairs and views[2].pairs))
-            middle, lowest = (f"local:{server.port}" for server in (pair.standby, last))
+            lowest, _, middle = (server.name for server in fleet.servers)
             assert list(views[1].pairs) == [middle]
             assert list(views[2].pairs) == [lowest]
             assert views[2].windows[0].is_cascade
