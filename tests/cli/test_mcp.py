@@ -133,6 +133,7 @@ def test_stored_runs_studies_and_settings(places: Path, tmp_path: Path) -> None:
         assert [setting["taken"] for setting in found["settings"]] == [True, False, True]
         assert "15" in found["settings"][1]["hint"]
         assert found["come_along"] == {"max_wal_senders": "0"}
+        assert [risk["name"] for risk in found["other_risks"]] == ["wal_level"]
 
     said = ask_process(tmp_path, ask, "--out", str(places / "out"))
     assert said == ""

@@ -9,7 +9,7 @@ import pytest
 from walproof.errors import SettingError
 from walproof.settings.catalogue import Catalogue, normalise
 from walproof.settings.durability import DurabilityClass
-from walproof.settings.risk import about, durability_class, risk_of
+from walproof.settings.risk import about, durability_class, other_risks, risk_of
 
 NONE, LAST, CORRUPT = DurabilityClass.NONE, DurabilityClass.LAST_COMMITS, DurabilityClass.CORRUPT
 
@@ -87,3 +87,35 @@ def test_the_table_speaks_of_settings_that_exist() -> None:
         if row.only_with is not None:
             assert normalise(*row.only_with) == row.only_with[1]
         assert row.risk or row.durability is NONE
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "word"),
+    [
+        ("wal_level", "minimal", "base backup"),
+        ("archive_mode", "no", "backup"),
+        ("archive_command", "", "pg_wal grows"),
+        ("archive_command", "/bin/true", "chain"),
+        ("archive_library", "", "pg_wal grows"),
+        ("max_slot_wal_keep_size", "1GB", "invalidated"),
+        ("max_slot_wal_keep_size", "-1", "without limit"),
+        ("idle_replication_slot_timeout", "1d", "invalidated"),
+        ("SYNCHRONOUS_COMMIT", "local", "failover"),
+        ("synchronous_commit", "off", "failover"),
+        ("synchronous_commit", "remote_write", "flushed"),
+        ("synchronous_standby_names", "", "failover"),
+    ],
+)
+def test_what_a_failover_a_restore_or_a_slot_may_lose_is_told(name: str, value: str, word: str) -> None:
+    ((told, risk),) = other_risks({name: value})
+    assert told == name.lower()
+    assert word in risk
+
+
+def test_settings_that_risk_nothing_else_are_not_told() -> None:
+    safe = {
+        "wal_level": "replica", "archive_mode": "on", "archive_command": "cp %p /a/%f",
+        "synchronous_commit": "remote_apply", "synchronous_standby_names": "a",
+        "idle_replication_slot_timeout": "0", "fsync": "off", "my.own": "x",
+    }  # fmt: skip
+    assert other_risks(safe) == []

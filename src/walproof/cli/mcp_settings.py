@@ -11,13 +11,13 @@ from walproof.errors import SettingError
 from walproof.mcp.tool import Call, Tool, ToolAnswer, ToolArguments
 from walproof.settings.catalogue import Catalogue, is_custom
 from walproof.settings.ownership import FIXED
-from walproof.settings.risk import about, durability_class, risk_of
+from walproof.settings.risk import about, durability_class, other_risks, risk_of
 from walproof.settings.rules import contradictions, imply, notes
 from walproof.settings.value import Context, Setting
 
 _CLASSES = (
-    "Durability classes, from safe to worst: none, may lose last commits, may lose table, may corrupt. A "
-    "setting without risk has the class none, whatever its value."
+    "Durability classes, from safe to worst: none, may lose last commits, may lose table, may corrupt. None: "
+    "a crash of this machine alone costs nothing. It says nothing of failovers, restores and slots."
 )
 
 
@@ -54,7 +54,8 @@ def settings_tools() -> list[Tool]:
         Tool(
             "check_settings", "What settings risk",
             "Whether a version knows these settings and accepts these values, what a crash may cost with "
-            "them (durability class), whether a restart is needed, and which other settings they require. "
+            "them (durability class), what else they risk (failover, restore, slots), whether a restart is "
+            "needed, and which other settings they require. "
             "Ask this before you propose a setting.",
             AskedCheck, _check,
         ),
@@ -119,6 +120,7 @@ def _check(asked: AskedCheck, _call: Call) -> ToolAnswer:
         "version": asked.version,
         "durability_class": durability_class(taken).value,
         "risks": [{"name": n, "durability_class": c.value, "risk": said} for n, c, said in risk_of(taken)],
+        "other_risks": [{"name": name, "risk": said} for name, said in other_risks(taken)],
         "settings": rows,
         "come_along": imply(taken, number),
         "contradictions": contradictions(taken, number),

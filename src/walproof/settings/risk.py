@@ -1,7 +1,10 @@
-"""What a configuration may lose in a crash, from ``durability.csv``: which value of which setting risks what.
+"""What a configuration may lose: which value of which setting risks what.
 
-The table is curated from the pages of the manual in its ``doc`` column. A row's class holds only for its
-``risky_values`` (``*`` for any value), and only together with ``only_with`` if that is filled in.
+``durability.csv`` is about a crash of one machine. A row's class holds only for its ``risky_values`` (``*``
+for any value), and only together with ``only_with`` if that is filled in. ``other_risks.csv`` is about what
+else may happen: a failover, a restore, a full disk, a slot that is invalidated. A value there may be
+``(empty)``, or ``!VALUE`` for any other. Both are curated from the pages of the manual in their ``doc``
+column.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from walproof.settings.catalogue import is_custom, normalise
 from walproof.settings.durability import DurabilityClass
 
 _TABLE = Path(__file__).with_name("durability.csv")
+_OTHERS = Path(__file__).with_name("other_risks.csv")
+_EMPTY = "(empty)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,30 @@ def risk_of(settings: Mapping[str, str]) -> list[tuple[str, DurabilityClass, str
         and (row.only_with is None or values.get(row.only_with[0]) == row.only_with[1])
     ]
     return sorted(found, key=lambda risk: -risk[1].rank)
+
+
+def other_risks(settings: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(setting, sentence) for each of ``settings`` that risks something else than by a crash of the machine.
+
+    Raises SettingError for a value of such a setting that cannot be read.
+    """
+    found = []
+    for given, value in settings.items():
+        for name, values, risk in _others():
+            if name != given.lower():
+                continue
+            known = normalise(name, value).strip() or _EMPTY
+            if any(known != other[1:] if other.startswith("!") else known == other for other in values):
+                found.append((name, f"{name}={value or _EMPTY}: {risk}"))
+    return found
+
+
+@functools.cache
+def _others() -> tuple[tuple[str, tuple[str, ...], str], ...]:
+    with _OTHERS.open(newline="", encoding="utf-8") as file:
+        return tuple(
+            (row["name"], tuple(row["values"].split("|")), row["risk"]) for row in csv.DictReader(file)
+        )
 
 
 @functools.cache
