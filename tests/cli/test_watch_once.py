@@ -61,3 +61,13 @@ def test_the_command_ends_with_2(tmp_path: Path) -> None:
     told = walproof("watch", "host=/nonexistent", *service[2:], "--json", cwd=tmp_path)
     assert told.returncode == 2
     assert json.loads(told.stdout)["no_answer"]["reason"]
+
+
+@pytest.mark.parametrize("words", [("--bogus",), ("--for",)])
+def test_a_wrong_command_line_of_a_check_is_unknown(words: tuple[str, ...], tmp_path: Path) -> None:
+    """2, the status of any other command's, is critical to a monitoring system: somebody would be paged."""
+    done = walproof("watch", "service=walproof_nowhere", "--check", *words, cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stdout.startswith("WALPROOF UNKNOWN - ")
+    assert words[0] in done.stdout
+    assert walproof("watch", *words, cwd=tmp_path).returncode == 2

@@ -82,6 +82,12 @@ def _discreet() -> Iterator[None]:
         from walproof.settings.conninfo import without_conninfos
 
         error.message = without_conninfos(error.message, sys.argv, os.environ)
+        if sys.argv[1:2] == ["watch"] and "--check" in sys.argv:
+            # A plugin's status 2 is critical, and that is the one of all complaints about a command line.
+            from walproof.cli.watch_loop import answer
+            from walproof.report.watch.check import failed
+
+            answer(failed(error.format_message()))
         raise
 
 
