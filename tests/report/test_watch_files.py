@@ -70,3 +70,10 @@ def test_options_of_unit_and_container_exist(name: str) -> None:
     flags = {flag for parameter in watch.params for flag in parameter.opts}
     given = set(re.findall(r"--[a-z-]+", command))
     assert {"--listen", "--plain"} <= given <= flags
+
+
+def test_the_container_file_names_files_of_the_project() -> None:
+    """Its build copies the project to /src."""
+    named_paths = re.findall(r"(?<=\s)/src/(\S+)", (FOLDER / "Containerfile").read_text())
+    assert named_paths
+    assert [path for path in named_paths if not (ROOT / path).is_file()] == []
