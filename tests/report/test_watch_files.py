@@ -77,3 +77,8 @@ def test_the_container_file_names_files_of_the_project() -> None:
     named_paths = re.findall(r"(?<=\s)/src/(\S+)", (FOLDER / "Containerfile").read_text())
     assert named_paths
     assert [path for path in named_paths if not (ROOT / path).is_file()] == []
+
+
+def test_a_stop_of_the_unit_is_no_failure() -> None:
+    """At SIGTERM the command exits with a status of its own, which systemd does not know."""
+    assert "SuccessExitStatus=143\n" in (FOLDER / "walproof-watch.service").read_text()
