@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,31 @@ def test_pages_name_options_that_there_are(page: str) -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (DOCS / page).read_text()))
     assert "--fail-if" in named
     assert named <= {str(option.flag) for option in options_of(CompareOptions)}
+
+
+def test_the_workflow_compares_with_the_base_that_was_merged_with(tmp_path: Path) -> None:
+    """GitHub checks out refs/pull/N/merge; the base in the event may be older than the one in that merge."""
+    lines = (DOCS / "examples" / "write-path-gate.yml").read_text().splitlines()
+    (command,) = (line.partition("run: ")[2] for line in lines if "worktree add" in line)
+
+    def git(*words: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+        done = subprocess.run(
+            ["git", *identity, "-C", str(tmp_path / "this"), *words],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        return done.stdout
+
+    (tmp_path / "this").mkdir()
+    git("init")
+    git("commit", "--allow-empty", "-m", "before")
+    git("checkout", "-b", "change")
+    git("commit", "--allow-empty", "-m", "this one")
+    git("checkout", "main")
+    git("commit", "--allow-empty", "-m", "of others")
+    git("merge", "--no-ff", "change")
+    subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True)
+    assert git("-C", "../base", "log", "-1", "--format=%s").strip() == "of others"
 
 
 @pytest.mark.parametrize(
