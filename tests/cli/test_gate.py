@@ -26,6 +26,15 @@ def test_pages_name_options_that_there_are(page: str) -> None:
     assert named <= {str(option.flag) for option in options_of(CompareOptions)}
 
 
+def test_the_workflow_uses_actions_that_run_on_node_24() -> None:
+    """The first majors that do: runners of GitHub no longer have Node 20."""
+    text = (DOCS / "examples" / "write-path-gate.yml").read_text()
+    used = {name: int(major) for name, major in re.findall(r"uses: actions/([\w-]+)@v(\d+)", text)}
+    least = {"checkout": 5, "setup-python": 6, "upload-artifact": 6}
+    assert used.keys() == least.keys()
+    assert all(used[name] >= major for name, major in least.items())
+
+
 def test_the_workflow_compares_with_the_base_that_was_merged_with(tmp_path: Path) -> None:
     """GitHub checks out refs/pull/N/merge; the base in the event may be older than the one in that merge."""
     lines = (DOCS / "examples" / "write-path-gate.yml").read_text().splitlines()
