@@ -84,6 +84,10 @@ def test_a_report_opens_in_place_and_as_a_file(site: Reader, stored: Stored) -> 
     assert opening == f"walproof report {run} --open --out {stored[0]}"
     for missing in ("/runs/none", "/runs/none/report.html", f"/runs/{run}/report.exe", "/runs/none/progress"):
         assert site.get(missing).status == 404, missing
+    for missing in ("/api/runs/absent", "/api/absent"):
+        told = site.get(missing)
+        assert told.status == 404
+        assert told.data["error"]["message"] == "there is no such page"
 
 
 def test_several_runs_are_in_one_plot_with_their_classes(site: Reader, stored: Stored) -> None:

@@ -28,7 +28,10 @@ def asking_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
 
     async def ask(request: Request) -> Response:
         run = request.path_params["run"]
-        kind, rounds = _asked(await _body(request))
+        try:
+            kind, rounds = _asked(await _body(request))
+        except StoreError as error:
+            return page("problem.html.j2", 400, **shown, problem=error)
         try:
             made = await run_in_threadpool(shelf.ask, run, kind, rounds)
         except StoreError as error:

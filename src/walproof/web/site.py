@@ -66,9 +66,9 @@ def make_site(
     if board is not None:
         routes += live_routes(board, shown)
     handlers: Mapping[Any, Callable[..., Any]] = {
-        404: lambda _request, _error: page("problem.html.j2", 404, **shown, problem=_NOT_FOUND),
-        WalproofError: lambda _request, error: page("problem.html.j2", 503, **shown, problem=error),
-        500: lambda _request, _error: page("problem.html.j2", 500, **shown, problem=_DEFECT),
+        404: lambda request, _error: _problem(request, 404, _NOT_FOUND, shown),
+        WalproofError: lambda request, error: _problem(request, 503, error, shown),
+        500: lambda request, _error: _problem(request, 500, _DEFECT, shown),
     }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), access)
 
@@ -77,6 +77,16 @@ _NOT_FOUND = WalproofError(
     "there is no such page", hint="It may be a run of another store, or a moment that is no longer kept."
 )
 _DEFECT = WalproofError("a defect of walproof", hint="What happened is on the terminal where walproof runs.")
+
+
+def _problem(request: Request, status: int, problem: WalproofError, shown: Mapping[str, Any]) -> Response:
+    """A page for browsers; for programs the three parts of the error, as ``walproof mcp`` answers."""
+    from starlette.responses import JSONResponse
+
+    if not request.url.path.startswith("/api/"):
+        return page("problem.html.j2", status, **shown, problem=problem)
+    parts = {"message": problem.message, "detail": problem.detail, "hint": problem.hint}
+    return JSONResponse({"error": {name: part for name, part in parts.items() if part}}, status)
 
 
 def _first_page(shown: Mapping[str, Any]) -> Callable[[Request], Response]:
