@@ -114,7 +114,10 @@ def test_stored_runs_studies_and_settings(places: Path, tmp_path: Path) -> None:
             capture_output=True, text=True, check=True, cwd=tmp_path, env=environment(),
         )  # fmt: skip
         assert repeated.stdout.strip() == text.strip()
-        assert "no-such-run" in error_of(await client.call_tool("show_run", {"run": "no-such-run"}))
+        said = error_of(await client.call_tool("show_run", {"run": "no-such-run"}))
+        assert "no-such-run" in said
+        assert "list_runs" in said
+        assert "--out" not in said
 
         assert {"name", "title"} == set((await answer(client, "list_studies"))[0])
         assert "[[variant]]" in await answer(client, "show_study", name="durability")

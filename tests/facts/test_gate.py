@@ -123,3 +123,9 @@ def test_quantities_that_mean_something_may_be_judged() -> None:
     assert may_be_judged("wal_bytes_stat.update one row", Statements())
     assert has_gate(Throughput())
     assert not has_gate(Load(table="t", ddl="", rows=1))
+
+
+def test_two_signs_are_no_promise() -> None:
+    with pytest.raises(StudyError, match="cannot be read") as caught:
+        parse_promise("tps >> 3")
+    assert '"tps < 0.97x"' in (caught.value.hint or "")

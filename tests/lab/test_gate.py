@@ -86,6 +86,8 @@ def test_a_metric_that_is_none_is_told_with_all_that_there_are(
         planned(given, [OFF], f"{name} < 0.97x", design=design)
     assert (caught.value.detail or "").startswith(f"Measured are {near}")
     assert "latency_ms_p99" in (caught.value.detail or "")
+    listed = [word.partition("[")[0] for word in (caught.value.detail or "").split(", ")[1:]]
+    assert len(listed) == len(set(listed))
     assert (caught.value.hint or "").startswith("docs/metrics.md says what each of them means.")
 
 

@@ -130,10 +130,16 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
 
     def run(asked: AskedRun, _call: Call) -> ToolAnswer:
         from walproof.cli.stored import read_view
+        from walproof.errors import StoreError
         from walproof.report.json import to_json
         from walproof.report.markdown import to_markdown
 
-        view = read_view(asked.run, reach.out, reach.store)
+        try:
+            view = read_view(asked.run, reach.out, reach.store)
+        except StoreError as error:
+            if error.hint is not None and '"walproof runs"' in error.hint:
+                error.hint = "list_runs has them all."
+            raise
         command = ("walproof", "report", view.run.id, "--format", "md", "--output", "-", *place)
         if asked.form == "markdown":
             return ToolAnswer(to_markdown(view), command=command)

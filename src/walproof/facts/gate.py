@@ -106,7 +106,7 @@ def parse_promise(text: str) -> Promise:
     if at < 0:
         raise StudyError(f'--fail-if "{text}" has no "<" or ">"', hint=_FORM)
     name, limit = text[:at].strip(), text[at + 1 :].strip()
-    if not name or not limit or limit.startswith("="):
+    if not name or not limit or limit.startswith("=") or name.endswith(("<", ">")):
         raise StudyError(f'--fail-if "{text}" cannot be read', hint=_FORM)
     return Promise(name, Side(text[at]), _limit(text, name, text[at], limit))
 

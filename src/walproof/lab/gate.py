@@ -97,7 +97,11 @@ def _not_measured(promise: Promise, names: Sequence[str], more: str) -> StudyErr
     """With all names that are measured, the nearest first."""
     by_base = {re.split(r"[.\[]", name)[0]: name for name in names}
     near = difflib.get_close_matches(promise.metric.partition(".")[0], by_base, n=3)
-    listed = dict.fromkeys((*(by_base[base] for base in near), *names))
+    # "tps[.script<number>]" is "tps", too.
+    optional = {name.partition("[")[0] for name in names if "[" in name}
+    listed = [
+        name for name in dict.fromkeys((*(by_base[base] for base in near), *names)) if name not in optional
+    ]
     return StudyError(
         f'--fail-if "{promise.text}": {promise.metric} is not measured here',
         detail=f"Measured are {', '.join(listed)}.",
