@@ -83,6 +83,7 @@ def advise(
             metavar="NAME",
             help=f"Platform to write lines for: {PLATFORM_NAMES}. Default: the one that is recognised, else "
             "alter-system.",
+            autocompletion=options.complete_platform,
         ),
     ] = None,
     mute: Annotated[

@@ -43,7 +43,10 @@ class CompareOptions:
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE[,...]", help="One variant: its settings. Repeat for more variants."
+            "--set",
+            metavar="NAME=VALUE[,...]",
+            help="One variant: its settings. Repeat for more variants.",
+            autocompletion=options.complete_setting,
         ),
     ] = None
     conf: Annotated[

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from walproof.errors import SettingError
+from walproof.errors import SettingError, WalproofError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -223,3 +223,46 @@ def work_folder(on: Path | None, *, of_hosts: bool = False) -> Path:
             hint="Name a folder on the disk that is to be measured: walproof makes none there but its own.",
         )
     return on.absolute() / "walproof-work"
+
+
+def complete_study(incomplete: str) -> list[str]:
+    """Built-in studies that begin like this. As all that a shell completes, it is imported when it asks."""
+    from walproof.lab.study import built_in_names
+
+    return [name for name in built_in_names() if name.startswith(incomplete)]
+
+
+def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
+    """``last``, and stored runs that begin like this, the newest first."""
+    known = ["last"]
+    try:
+        store = open_existing_store(ctx.params.get("out") or DEFAULT_OUT, ctx.params.get("store"))
+        known += [run.id for run in reversed(store.runs())]
+        store.close()
+    except WalproofError:
+        pass  # a shell that waits for words shows no error
+    return [name for name in known if name.startswith(incomplete)]
+
+
+def complete_platform(incomplete: str) -> list[str]:
+    """Platforms that begin like this."""
+    from walproof.platforms.registry import PLATFORMS
+
+    return [name for name in PLATFORMS if name.startswith(incomplete)]
+
+
+def complete_setting(incomplete: str) -> list[str]:
+    """``NAME=`` of settings that begin like the last of ``NAME=VALUE,NAME``."""
+    from walproof.settings.risk import about
+
+    given, comma, last = incomplete.rpartition(",")
+    return [f"{given}{comma}{name}=" for name in about() if name.startswith(last)]
+
+
+def complete_one_of(*words: str) -> Callable[[str], list[str]]:
+    """The words that begin like what is typed."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete

@@ -22,7 +22,12 @@ class Format(StrEnum):
 
 def report(
     name: Annotated[
-        str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, a study's name, or last.")
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="Id of a run, its beginning, a study's name, or last.",
+            autocompletion=options.complete_run,
+        ),
     ],
     format_: Annotated[Format, typer.Option("--format", help="html, md or json.")] = Format.html,
     output: Annotated[

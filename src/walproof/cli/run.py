@@ -17,13 +17,23 @@ from walproof.errors import StudyError
 class RunOptions:
     """What ``walproof run`` is given."""
 
-    study: Annotated[str, typer.Argument(help="Name of a built-in study, or a TOML file.")]
+    study: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a built-in study, or a TOML file.", autocompletion=options.complete_study
+        ),
+    ]
     quick: Annotated[
         bool, typer.Option("--quick", help="Run fewer rounds and shorter windows."), Override("quick")
     ] = False
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Setting of every variant. May be repeated."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Setting of every variant. May be repeated.",
+            autocompletion=options.complete_setting,
+        ),
         Override("base", study_options.one_configuration),
     ] = None
     conf: Annotated[

@@ -23,11 +23,20 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 RunId = Annotated[
-    str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, a study's name, or last.")
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="Id of a run, its beginning, a study's name, or last.",
+        autocompletion=options.complete_run,
+    ),
 ]
 RunIds = Annotated[
     list[str],
-    typer.Argument(metavar="RUN...", help="Ids of runs, their beginnings, studies' names, or last."),
+    typer.Argument(
+        metavar="RUN...",
+        help="Ids of runs, their beginnings, studies' names, or last.",
+        autocompletion=options.complete_run,
+    ),
 ]
 
 

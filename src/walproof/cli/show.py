@@ -12,7 +12,12 @@ from walproof.cli import options
 
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, a study's name, or last.")
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="Id of a run, its beginning, a study's name, or last.",
+            autocompletion=options.complete_run,
+        ),
     ],
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,

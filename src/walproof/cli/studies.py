@@ -12,7 +12,10 @@ from walproof.cli import options
 
 
 def studies(
-    name: Annotated[str | None, typer.Argument(help="Print this study's TOML.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Print this study's TOML.", autocompletion=options.complete_study),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """List the built-in studies, or print one to start from."""

@@ -117,7 +117,12 @@ class TuneOptions:
         typer.Option("--calibration", metavar="FILE", help="Costs of recovery. Default: this machine's."),
     ] = None
     platform: Annotated[
-        str, typer.Option("--platform", metavar="NAME", help=f"Form of the lines: {PLATFORM_NAMES}."),
+        str, typer.Option(
+            "--platform",
+            metavar="NAME",
+            help=f"Form of the lines: {PLATFORM_NAMES}.",
+            autocompletion=options.complete_platform,
+        ),
         Repeated.NEVER,
     ] = "conf"  # fmt: skip
     export: Annotated[

@@ -57,7 +57,12 @@ End = Annotated[
 def stats(
     paths: PathsOrParts,
     by: Annotated[
-        str, typer.Option("--by", help="Total by rmgr, record, relation, fork, index or minute.")
+        str,
+        typer.Option(
+            "--by",
+            help="Total by rmgr, record, relation, fork, index or minute.",
+            autocompletion=options.complete_one_of("rmgr", "record", "relation", "fork", "index", "minute"),
+        ),
     ] = "rmgr",
     start: Start = None,
     end: End = None,

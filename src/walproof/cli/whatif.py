@@ -30,6 +30,7 @@ Set = Annotated[
     typer.Option(
         "--set", metavar="NAME=VALUE,...",
         help="Settings to predict: max_wal_size=4GB,wal_compression=lz4. May be repeated.",
+        autocompletion=options.complete_setting,
     ),
 ]  # fmt: skip
 Present = Annotated[
