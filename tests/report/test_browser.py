@@ -19,7 +19,7 @@ _MEASURE = """<script>
 const page = document.documentElement, right = page.clientWidth;
 const out = [...document.querySelectorAll("main *")].filter(e => {
   if (e.closest("svg") && e.tagName !== "svg") return false;
-  if (e.closest(".table, pre")) return false;
+  if (e.closest(".table, .drawing svg, pre")) return false;
   return e.getBoundingClientRect().right > right + 1;
 });
 page.dataset.measure = JSON.stringify({

@@ -19,9 +19,13 @@ from walproof.web.live.board import Board
 LIVE = "/live/server?" + urlencode({"name": "db1:5432", "minutes": 10})
 STICKS_OUT = """[...document.querySelectorAll("main *, header *")].filter(e => {
   if (e.closest("svg") && e.tagName !== "svg") return false;
-  if (e.closest(".table, pre, .quiet, .skip")) return false;
+  if (e.closest(".table, .drawing svg, pre, .quiet, .skip")) return false;
   return e.getBoundingClientRect().right > document.documentElement.clientWidth + 1;
 }).map(e => e.outerHTML.slice(0, 80))"""
+SCALED = """[...document.querySelectorAll(".drawing svg")].filter(e =>
+  innerWidth <= 640 && e.getBoundingClientRect().width < e.viewBox.baseVal.width - 1
+).map(e => e.outerHTML.slice(0, 80))"""
+"""Charts whose text is smaller than it was drawn, on a phone."""
 UNNAMED = """[...document.querySelectorAll("a, button, input, select, svg, nav, table")].filter(e => {
   if (e.type === "hidden") return false;
   const label = e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim()
@@ -65,6 +69,7 @@ def test_every_page_opens_fits_and_names_its_parts(
             tab.resize(width)
             assert tab.ask(STICKS_OUT) == [], (path, width)
             assert tab.ask("document.documentElement.scrollWidth") == width, path
+            assert tab.ask(SCALED) == [], (path, width)
 
 
 def test_back_and_forward_lead_to_what_was_seen_and_it_is_live_again(tab: Tab, site: Reader) -> None:
