@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import Question, Study, study
 from walproof.analysis.whatif_errors import cycle_error, image_error, spreads
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
@@ -157,18 +156,6 @@ def test_cliffs_are_where_a_doubling_saves_a_third() -> None:
     }
     assert (1024, 2048) in pairs
     assert (4096, 8192) not in pairs
-
-
-def test_limits_give_the_shortest_recovery() -> None:
-    found = make()
-    answer = found.answer(ServerLimits(wal_disk_bytes=100 * GB, wal_per_hour_bytes=4 * GB))
-    assert answer.is_within
-    assert answer.prediction.target.max_wal_size_mb == 2048
-    impossible = found.answer(ServerLimits(wal_disk_bytes=GB, wal_per_hour_bytes=2 * GB))
-    assert not impossible.is_within
-    assert impossible.prediction.target.max_wal_size_mb is not None
-    assert impossible.prediction.target.max_wal_size_mb <= 1024
-    assert found.answer(ServerLimits(wal_disk_bytes=1)).is_within is False
 
 
 def test_no_time_gives_figures_of_the_recording() -> None:

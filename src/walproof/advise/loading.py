@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from walproof.advise.server.sizing import COMPLETION_TARGET, enough_mb
 from walproof.advise.wording import is_vague
 from walproof.analysis.cells import absolute
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.interval import Interval
 from walproof.analysis.summary import Analysis
+from walproof.analysis.whatif_answer import COMPLETION_TARGET, enough_mb
 from walproof.facts import Load, Plan, Trial, Variant
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.rules import DEFAULT_WAL_SEGMENT_BYTES

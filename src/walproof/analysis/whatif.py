@@ -1,4 +1,4 @@
-"""From simulated servers to predictions: rates, intervals, cliffs, and settings that keep within limits.
+"""From simulated servers to predictions: rates, intervals and cliffs.
 
 A recording begins and ends somewhere within checkpoint cycles, and images crowd at the beginning of a cycle.
 So rates are taken only from whole cycles, relative to what the same records take without images, for four
@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif_errors import Spreads, cycle_error, image_error, plain, spreads, together
 from walproof.analysis.whatif_slope import size_mb, slope
 from walproof.wal.whatif import Compression, SimulatedRun, Target, WhatIf
@@ -169,14 +168,6 @@ class Cliff:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitsAnswer:
-    """The best settings within the limits; if none keeps the limits, the nearest settings."""
-
-    prediction: ServerPrediction
-    is_within: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Study:
     """Everything that one recording answers."""
 
@@ -266,52 +257,6 @@ class Study:
         """Whether every prediction says how long its longest recovery takes."""
         return all(prediction.recovery_s is not None for prediction in self.predictions.values())
 
-    def answer(self, limits: ServerLimits) -> LimitsAnswer:
-        """The best settings of the grid for these limits."""
-        grid = [self.predictions[target] for target in self.question.grid()]
-        fitting = [choice for choice in grid if fits_disk(choice, limits)] or grid[:1]
-        within = [choice for choice in fitting if fits(choice, limits)]
-        if within and limits.recovery_s is not None:
-            # Of the settings within the recovery target, take the one that writes the least WAL.
-            best = min(within, key=lambda choice: (round(choice.wal_bytes / 2**20), choice.distance_most))
-            return LimitsAnswer(best, True)
-        if within:
-            # The recording cannot tell some sizes apart; of these the smaller one will do.
-            best = min(
-                within,
-                key=lambda choice: (
-                    round(choice.distance_most / 2**20), choice.target.max_wal_size_mb or 0,
-                    choice.target.checkpoint_timeout_s or 0,
-                ),
-            )  # fmt: skip
-            return LimitsAnswer(best, True)
-        if limits.recovery_s is not None:
-            best = min(fitting, key=lambda choice: (choice.recovery_s or 0.0, choice.wal_span.high))
-            return LimitsAnswer(best, False)
-        best = min(fitting, key=lambda choice: (choice.wal_span.high, choice.distance_most))
-        return LimitsAnswer(best, False)
-
-
-def fits(prediction: ServerPrediction, limits: ServerLimits) -> bool:
-    """Whether it keeps within all limits."""
-    checks = (fits_disk, _fits_rate, _fits_recovery)
-    return all(check(prediction, limits) for check in checks)
-
-
-def fits_disk(prediction: ServerPrediction, limits: ServerLimits) -> bool:
-    """Whether it keeps within what may be used of the room for pg_wal."""
-    needed = max(prediction.pg_wal_most, (prediction.target.max_wal_size_mb or 0) << 20)
-    return limits.usable_wal_bytes is None or needed <= limits.usable_wal_bytes
-
-
-def _fits_rate(prediction: ServerPrediction, limits: ServerLimits) -> bool:
-    return limits.wal_per_hour_bytes is None or prediction.wal_span.high <= limits.wal_per_hour_bytes
-
-
-def _fits_recovery(prediction: ServerPrediction, limits: ServerLimits) -> bool:
-    target_s, found_s = limits.recovery_s, prediction.recovery_s
-    return target_s is None or (found_s is not None and found_s <= target_s)
-
 
 def study(
     found: WhatIf, question: Question, recovery_s: Callable[[ServerPrediction], float] | None = None
@@ -367,8 +312,10 @@ def _predict(
             low = min(low, late.cycles.wal_bytes / max(1, late.cycles.base_bytes))
     begun = sum(phase.checkpoints for phase in phases)
     written = sum(phase.images for phase in phases)
-    # Without a whole cycle the simulation saw less WAL between checkpoints than a server will.
-    room = 0.0 if whole else _room(target, found.segment_size, high * base / (hours or math.inf))
+    # In less than two cycles the simulation need not have seen a whole one and the checkpoint after it, which
+    # is what a server keeps.
+    has_seen = any(outcome.cycles.count > 1 for outcome in whole)
+    room = 0.0 if has_seen else _room(target, found.segment_size, high * base / (hours or math.inf))
     sample_error = cold.sample_error_bytes / max(1, cold.wal_bytes)
     low, high = low * (1 - MODEL_ERROR), high * (1 + MODEL_ERROR)
     of_images, of_cycles = image_error(target, cold, found), cycle_error(target, whole, others)

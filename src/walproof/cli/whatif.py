@@ -181,6 +181,7 @@ def predict_whatif(
     """
     from walproof.analysis.server_limits import ServerLimits
     from walproof.analysis.whatif import Question, study
+    from walproof.analysis.whatif_answer import answer
     from walproof.report.wal.whatif import AnsweredLimits
     from walproof.wal.recording import recorded_versions
     from walproof.wal.whatif import identify, simulate, simulate_here
@@ -232,7 +233,7 @@ def predict_whatif(
     found = study(simulated, question, None if times is None else times.longest_s)
     if limits == ServerLimits():
         return found, None
-    return found, AnsweredLimits(limits, found.answer(limits), () if times is None else times.notes)
+    return found, AnsweredLimits(limits, answer(found, limits), () if times is None else times.notes)
 
 
 def _recorded_settings(paths: Sequence[WalPath]) -> dict[str, str] | None:

@@ -12,9 +12,10 @@ from tests.analysis.test_whatif import make, outcome
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.checkpoints import max_wal_size
-from walproof.advise.server.sizing import choice, enough_mb
+from walproof.advise.server.sizing import choice
 from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import Question, Study, study
+from walproof.analysis.whatif_answer import enough_mb
 from walproof.facts.server import ServerWindow
 from walproof.units import parse_bytes
 from walproof.wal.whatif import Cycles, SimulatedRun, Target

@@ -8,19 +8,11 @@ from dataclasses import replace
 from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight, wal_figure
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.room import fitting_keep_mb, over_room, over_room_together
-from walproof.advise.server.sizing import (
-    COMPLETION_TARGET,
-    DEFAULT_TIMEOUT_S,
-    WORTH,
-    Choice,
-    choice,
-    enough_mb,
-    say_size,
-    settings,
-)
+from walproof.advise.server.sizing import WORTH, Choice, choice, say_size, settings
 from walproof.advise.wording import say_percent
 from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import ServerPrediction, Study
+from walproof.analysis.whatif_answer import COMPLETION_TARGET, DEFAULT_TIMEOUT_S, enough_mb
 from walproof.sentences import say_list
 from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration, parse_bytes
@@ -61,7 +53,7 @@ def advised_size_mb(case: ServerCase) -> int | None:
 
 def _from_curve(case: ServerCase, study: Study, found: Choice) -> Advice:
     present = study.present
-    chosen, size_mb, changes = found.prediction, found.size_mb, found.changes
+    chosen, changes = found.prediction, found.changes
     over = over_room(case)
     evidence = [
         *((over,) if over is not None else ()),
@@ -81,12 +73,9 @@ def _from_curve(case: ServerCase, study: Study, found: Choice) -> Advice:
             f"present settings are expected to write {format_bytes(present.wal_bytes)} an hour."
         )
     if not chosen.has_whole_cycles:
-        sized = (
-            "" if found.needed_mb is None
-            else "the size is what this rate of WAL needs for checkpoints to begin by time, and "
-        )  # fmt: skip
         evidence.append(
-            f"The window holds no whole checkpoint cycle of such a server: {sized}the WAL is an upper bound."
+            "The window holds no whole checkpoint cycle of such a server: "
+            f"{_sized_words(found)}the WAL is an upper bound."
         )
     elif found.needed_mb is not None:
         evidence.append(
@@ -100,10 +89,7 @@ def _from_curve(case: ServerCase, study: Study, found: Choice) -> Advice:
         for cliff in study.cliffs()[:1]
     ]
     title = say_list([f"{change.name} = {change.value}" for change in changes])
-    # A size that was not simulated may be filled completely.
-    is_simulated = size_mb == chosen.target.max_wal_size_mb
-    room = chosen.pg_wal_most if is_simulated else max(chosen.pg_wal_most, (size_mb or 0) << 20)
-    distance = chosen.distance_most if is_simulated else max(chosen.distance_most, (size_mb or 0) << 20)
+    room, distance = chosen.pg_wal_most, chosen.distance_most
     figures = [
         wal_figure(study, chosen),
         AdvisedFigure(
@@ -112,7 +98,7 @@ def _from_curve(case: ServerCase, study: Study, found: Choice) -> Advice:
         AdvisedFigure("pg_wal at most", "bytes", present.pg_wal_most, room),
         AdvisedFigure("WAL that recovery reads at most", "bytes", present.distance_most, distance),
     ]
-    if present.recovery_s is not None and chosen.recovery_s is not None and is_simulated:
+    if present.recovery_s is not None and chosen.recovery_s is not None:
         figures.append(AdvisedFigure("longest crash recovery", "s", present.recovery_s, chosen.recovery_s))
     return Advice(
         "max_wal_size",
@@ -128,6 +114,18 @@ def _from_curve(case: ServerCase, study: Study, found: Choice) -> Advice:
         sure={"high": Sure.HIGH, "medium": Sure.MEDIUM, "low": Sure.LOW}[chosen.confidence],
         unknown=tuple(_unknown(case, chosen)),
         benefit=max(0.0, present.wal_bytes - chosen.wal_bytes) / (1.0 if study.hours is not None else 1e3),
+    )
+
+
+def _sized_words(found: Choice) -> str:
+    """What the size comes from where no cycle was simulated; ends in "and "."""
+    if found.needed_mb is None:
+        return ""
+    if found.size_mb >= found.needed_mb:
+        return "the size is what this rate of WAL needs for checkpoints to begin by time, and "
+    return (
+        "the size is the largest that keeps within the limits, where this rate of WAL needs "
+        f"{say_size(found.needed_mb)} for checkpoints to begin by time, and "
     )
 
 

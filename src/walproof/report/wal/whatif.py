@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from walproof.analysis.server_limits import ServerLimits
-from walproof.analysis.whatif import LimitsAnswer, ServerPrediction, Study
+from walproof.analysis.whatif import ServerPrediction, Study
+from walproof.analysis.whatif_answer import LimitsAnswer
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, class_cell, text_cells
 from walproof.report.figures.figure import Figure
@@ -120,8 +121,7 @@ def _answer(study: Study, asked: AnsweredLimits | None) -> list[Block]:
     if not asked.answer.is_within:
         text = f"No setting tried keeps within {say_list(wanted)}. The nearest one {text}"
     else:
-        chosen = "the shortest recovery" if limits.recovery_s is None else "the least WAL"
-        text = f"This keeps within {say_list(wanted)} with {chosen}. It {text}"
+        text = f"This keeps within {say_list(wanted)} with the least WAL. It {text}"
     blocks.append(Paragraph(text, terminal=True))
     blocks += [Paragraph(note, terminal=True) for note in asked.notes]
     return blocks
