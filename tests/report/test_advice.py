@@ -16,6 +16,7 @@ from tests.analysis.test_whatif import make
 from tests.schemas import assert_valid
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, Advised, advise
+from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import Question, study
 from walproof.errors import ReportError
 from walproof.facts.server import ServerStandby
@@ -309,6 +310,27 @@ def test_an_advised_timeout_has_a_row_of_its_own() -> None:
     assert row.startswith(f"| {size_label(curve['advised_mb'])}, 5 min 00 s | advised | {wal} |")
     assert "where a row names no other" in to_markdown(view)
     assert "on the line of checkpoint_timeout = 5 min 00 s" in to_html(view)
+
+
+def test_the_row_of_what_is_advised_is_that_of_the_advice_beside_slots() -> None:
+    """The row left out that slots keep WAL in the same room, and had another size."""
+    question = Question(Target(max_wal_size_mb=32, checkpoint_timeout_s=30), is_present_known=True)
+    made = make(question)
+    outcomes = tuple(
+        replace(run, wal_bytes=run.wal_bytes // 8, cycles=Cycles(0, 0, 0, 0, None, 0), pg_wal_most=0)
+        if target.checkpoint_timeout_s == 300
+        else run
+        for target, run in zip(made.found.targets, made.found.outcomes, strict=True)
+    )
+    told = study(replace(made.found, outcomes=outcomes), question)
+    window = with_settings(
+        healthy(), max_wal_size="32MB", checkpoint_timeout="30s", max_slot_wal_keep_size="-1"
+    )
+    limits = ServerLimits(wal_disk_bytes=600 << 20)
+    curve = json.loads(
+        to_json(advice_view(advise(ServerCase(window, whatif=told, limits=limits)), platform("conf")))
+    )["curve"]
+    assert curve["advised"]["max_wal_size_mb"] == curve["advised_mb"]
 
 
 def test_the_curve_has_time_away_where_recoveries_were_forecast() -> None:

@@ -77,7 +77,7 @@ def _other(advised: Advised) -> Choice | None:
     study, case = advised.case.whatif, advised.case
     if study is None or not any(advice.rule == "max_wal_size" for advice in advised.advice):
         return None
-    found = choice(study, case.limits)
+    found = choice(study, case.sized_limits)
     now_s = study.question.present.checkpoint_timeout_s
     return None if found is None or found.prediction.target.checkpoint_timeout_s == now_s else found
 
