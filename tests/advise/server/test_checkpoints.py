@@ -255,3 +255,15 @@ def test_a_simulated_size_leaves_room_for_the_advised_completion_target(completi
         assert tight.needed_mb is None
     else:
         assert (free.size_mb, free.needed_mb) == (2048, None)
+
+
+@pytest.mark.parametrize("size_mb", [64, 4096])
+def test_limits_that_nothing_keeps_are_said(size_mb: int) -> None:
+    """The nearest settings were advised as if they kept within the target, or the present ones were fine."""
+    made = _study(Target(max_wal_size_mb=size_mb, checkpoint_timeout_s=300), has_cycles=True)
+    made = study(made.found, made.question, lambda point: 1.0 + point.distance_most / 1e9)
+    window = with_settings(healthy(), max_wal_size=f"{size_mb}MB", checkpoint_timeout="5min")
+    answer = max_wal_size(ServerCase(window, whatif=made, limits=ServerLimits(recovery_s=0.001)))
+    said = answer.reason if isinstance(answer, Unseen) else " ".join(getattr(answer, "evidence", ()))
+    assert "No setting tried keeps within the limits".lower() in said.lower()
+    assert isinstance(answer, Unseen if size_mb == 64 else Advice)

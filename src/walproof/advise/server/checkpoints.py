@@ -12,7 +12,7 @@ from walproof.advise.server.sizing import WORTH, Choice, choice, say_size, setti
 from walproof.advise.wording import say_percent
 from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import ServerPrediction, Study
-from walproof.analysis.whatif_answer import COMPLETION_TARGET, DEFAULT_TIMEOUT_S, enough_mb
+from walproof.analysis.whatif_answer import COMPLETION_TARGET, DEFAULT_TIMEOUT_S, enough_mb, fits
 from walproof.sentences import say_list
 from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration, parse_bytes
@@ -57,6 +57,7 @@ def _from_curve(case: ServerCase, study: Study, found: Choice) -> Advice:
     over = over_room(case)
     evidence = [
         *((over,) if over is not None else ()),
+        *(() if found.is_within else ("No setting tried keeps within the limits; this one comes nearest.",)),
         f"In {format_duration(case.window.seconds)} {format_bytes(study.found.wal_bytes)} of WAL were "
         "recorded, "
         f"{say_percent(case.image_share or 0.0)} of it full-page images.",
@@ -129,9 +130,13 @@ def _sized_words(found: Choice) -> str:
     )
 
 
-def _none_better(case: ServerCase) -> Fine:
+def _none_better(case: ServerCase) -> Fine | Unseen:
     size, timeout = case.window.value("max_wal_size"), case.window.value("checkpoint_timeout")
     has_limits = case.limits.recovery_s is not None or case.limits.wal_disk_bytes is not None
+    if case.whatif is not None and not fits(case.whatif.present, case.sized_limits):
+        return Unseen(
+            "max_wal_size", "no setting tried keeps within the limits, and none comes nearer than the present"
+        )
     return Fine(
         "max_wal_size",
         f"max_wal_size = {size} and checkpoint_timeout = {timeout}: no other max_wal_size saves "
