@@ -176,7 +176,9 @@ impl Lane {
     /// The first time that is known: timeouts run from there.
     pub(crate) fn start_clock(&mut self, time_us: i64) {
         if let Some(timeout_us) = self.timeout_us() {
-            let left = (timeout_us as f64 * (1.0 - self.target.phase.clamp(0.0, 1.0))) as i64;
+            // The phase is of the cycle that the recording began in; one that has begun since is whole.
+            let over = if self.last_redo.is_some() { 0.0 } else { self.target.phase.clamp(0.0, 1.0) };
+            let left = (timeout_us as f64 * (1.0 - over)) as i64;
             self.due_us = time_us.saturating_add(left);
         }
         for mark in [&mut self.first_redo, &mut self.last_redo].into_iter().flatten() {

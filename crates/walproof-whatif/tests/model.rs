@@ -279,3 +279,35 @@ fn keys_in_order_touch_the_last_leaf_and_its_parent() {
     assert_eq!(images(&[16384]), [1002, 504]);
     assert_eq!(images(&[16385]), [1002, 1002]);
 }
+
+#[test]
+fn a_cycle_that_began_before_the_first_commit_is_a_whole_one() {
+    let mut forge = Forge::new(PgVersion::V15, 1);
+    let start = forge.position();
+    let commit = |forge: &mut Forge, second: i64| {
+        let mut content = vec![255, 8];
+        content.extend((second * 1_000_000).to_le_bytes());
+        forge.record(1, 0, 7, &content);
+    };
+    for block in 0..3000 {
+        forge.record(HEAP, LOCK, 7, &content(block, true));
+    }
+    // The part of the cycle that the recording began in has ended by size: 60 s begin here.
+    commit(&mut forge, 1000);
+    commit(&mut forge, 1050);
+    let by_time = |max_wal_size_mb: u64| {
+        let phased = Target {
+            max_wal_size_mb: Some(max_wal_size_mb),
+            checkpoint_timeout_s: Some(60),
+            phase: 0.9,
+            ..Target::default()
+        };
+        let segments = Segments::from_memory(forge.segments());
+        let found =
+            simulate(segments, Range { start: Some(start), ..Range::default() }, &Request::new(&[phased]))
+                .unwrap();
+        (found.outcomes[0].by_size > 0, found.outcomes[0].by_time)
+    };
+    assert_eq!(by_time(2), (true, 0));
+    assert_eq!(by_time(1000), (false, 1));
+}
