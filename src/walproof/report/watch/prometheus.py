@@ -169,7 +169,7 @@ METRICS: tuple[WatchMetric, ...] = (
     WatchMetric(
         "walproof_wal_written_bytes_total",
         "WAL that the server has written since watching began; a failover adds nothing.",
-        _one(lambda view: None if view.seen.look is None or view.seen.look.lsn is None else view.seen.written_bytes),
+        _one(lambda view: view.seen.written_bytes if view.seen.look and view.seen.look.lsn else None),
         is_own=True,
     ),
     WatchMetric(
