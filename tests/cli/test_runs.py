@@ -6,9 +6,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import walproof
 from tests.report.facts import make_facts
 from tests.schemas import assert_valid
+from walproof.cli import runs
+from walproof.facts import TrialState
 from walproof.facts.store import Store
 from walproof.facts.tuning_journal import JOURNAL_FILE
 
@@ -28,6 +32,24 @@ def test_a_run_is_running_while_a_process_holds_its_lock(tmp_path: Path) -> None
     later = walproof("runs", "--out", ".", cwd=tmp_path).stdout
     store.close()
     assert "running" not in later
+
+
+def test_the_list_reads_no_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A store of many long runs has millions of metrics, and the list needs three counts of each run."""
+    facts = make_facts(3)
+    store = Store(tmp_path / "walproof.sqlite")
+    run, _ = (store.add_run(facts.run.plan, ("walproof",), facts.run.environment, "0.1.0") for _ in range(2))
+    for trial in facts.trials:
+        store.add_trial(run.id, trial)
+    store.close()
+    monkeypatch.setattr(Store, "trials", None)
+    runs.app(["--out", str(tmp_path), "--json"], standalone_mode=False)
+    counts = [(row["trials"], row["failed"], row["rounds"]) for row in json.loads(capsys.readouterr().out)]
+    failed = sum(trial.state is TrialState.FAILED for trial in facts.trials)
+    assert failed > 0
+    assert counts == [(len(facts.trials), failed, 3), (0, 0, 0)]
 
 
 def test_runs_are_handed_over_and_removed(tmp_path: Path) -> None:

@@ -234,23 +234,24 @@ def _state(run: Run, claimed: Collection[str]) -> str:
 
 
 def _list(out: Path, store: str | None, json: bool) -> None:
-    from walproof.facts import TrialState
-
     opened = options.open_existing_store(out, store)
     try:
         rows: list[dict[str, str | int]] = []
         found = opened.runs()
         claimed = opened.claimed(run.id for run in found if run.finished_at is None)
+        extents = opened.extents()
         for run in found:
-            trials = opened.trials(run.id)
+            extent = extents.get(run.id)
+            if extent is None:  # removed since
+                continue
             rows.append(
                 {
                     "run": run.id,
                     "started": _begun(run),
                     "state": _state(run, claimed),
-                    "trials": len(trials),
-                    "failed": sum(trial.state is TrialState.FAILED for trial in trials),
-                    "rounds": max((trial.round for trial in trials), default=0),
+                    "trials": extent.trials,
+                    "failed": extent.failed,
+                    "rounds": extent.rounds,
                     "postgresql": ", ".join(install.version for install in run.plan.installs),
                 }
             )
