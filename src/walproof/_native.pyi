@@ -461,7 +461,7 @@ def disk_create(
     """Make a state file; each root with its graveyard. Raises DiskError."""
 
 def disk_arm(path: Path, event: int, count: int, fails: bool) -> None:
-    """Cut (or fail a flush) at the count-th event from now. Raises DiskError."""
+    """Cut (or fail a flush) at the count-th event from now. Raises DiskError; ValueError: no such event."""
 
 def disk_cut(path: Path, monotonic_ns: int) -> None:
     """Cut now. Raises DiskError."""
@@ -490,5 +490,5 @@ def disk_image(
 ) -> _DiskImage:
     """Plan of an image. Rows of live: root, path, kind (d, l, f), device, inode, size, target.
 
-    Raises DiskError.
+    Raises DiskError; ValueError: no such kind, survival or unit.
     """

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from walproof import _native
 from walproof.disk import preload
 from walproof.disk.image import image_path
 from walproof.disk.preload import check_program
@@ -118,6 +119,36 @@ def test_a_state_that_is_none(tmp_path: Path) -> None:
     disk.state.write_bytes(bytes(100_000))
     with pytest.raises(DiskError, match="not the state of a simulated disk"):
         disk.status()
+
+
+@pytest.mark.parametrize(
+    ("survival", "unit_bytes", "kind", "reason"),
+    [
+        ("by agee", 512, "d", "no such survival: by agee"),
+        ("random", 1024, "d", "no such unit: 1024 bytes"),
+        ("random", 512, "p", "no such kind of file: p"),
+    ],
+)
+def test_an_image_of_unknown_words(
+    tmp_path: Path, survival: str, unit_bytes: int, kind: str, reason: str
+) -> None:
+    """A default in their place would be another image than the one that was asked for."""
+    root = tmp_path / "data"
+    root.mkdir()
+    row = (0, b"", kind, 1, 1, 0, b"")
+    disk = SimulatedDisk([root], DiskModel(undo_bytes=4096), _state())
+    with disk, pytest.raises(ValueError, match=reason):
+        _native.disk_image(disk.state, [row], [], seed=1, survival=survival, keep=0.5, unit_bytes=unit_bytes)
+
+
+def test_an_event_that_no_disk_has(tmp_path: Path) -> None:
+    """The power would never be cut."""
+    root = tmp_path / "data"
+    root.mkdir()
+    disk = SimulatedDisk([root], DiskModel(undo_bytes=4096), _state())
+    number = len(_native.disk_events())
+    with disk, pytest.raises(ValueError, match=f"no event has number {number}"):
+        _native.disk_arm(disk.state, number, 1, False)
 
 
 def test_a_state_that_was_exchanged_for_a_link(open_place: Path) -> None:

@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use walproof_disk::state::{offsets, Config, Geometry, Root, BLOCK};
@@ -77,7 +78,7 @@ fn disk_create(
         file.write_all_at(&header, 0)?;
         Ok(())
     };
-    make().map_err(|error| disk_error(py, &error))
+    py.detach(make).map_err(|error| disk_error(py, &error))
 }
 
 fn write_words(path: PathBuf, words: &[(u64, u64)]) -> Result<(), Error> {
@@ -90,19 +91,22 @@ fn write_words(path: PathBuf, words: &[(u64, u64)]) -> Result<(), Error> {
 
 #[pyfunction]
 fn disk_arm(path: PathBuf, event: usize, count: u64, fails: bool, py: Python<'_>) -> PyResult<()> {
+    if event >= Event::ALL.len() {
+        return Err(PyValueError::new_err(format!("no event has number {event}")));
+    }
     let words = [
         (offsets::TRIGGER_EVENT, 0),
         (offsets::TRIGGER_LEFT, count),
         (offsets::TRIGGER_ACTION, u64::from(fails)),
         (offsets::TRIGGER_EVENT, event as u64 + 1),
     ];
-    write_words(path, &words).map_err(|error| disk_error(py, &error))
+    py.detach(|| write_words(path, &words)).map_err(|error| disk_error(py, &error))
 }
 
 #[pyfunction]
 fn disk_cut(path: PathBuf, monotonic_ns: u64, py: Python<'_>) -> PyResult<()> {
     let words = [(offsets::CUT_MONOTONIC_NS, monotonic_ns), (offsets::CUT, 1)];
-    write_words(path, &words).map_err(|error| disk_error(py, &error))
+    py.detach(|| write_words(path, &words)).map_err(|error| disk_error(py, &error))
 }
 
 #[pyfunction]
@@ -111,7 +115,7 @@ fn disk_status<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyDic
         let file = File::open(path)?;
         Snapshot::read_header(|at, buffer| file.read_exact_at(buffer, at))
     };
-    let header = read().map_err(|error| disk_error(py, &error))?;
+    let header = py.detach(read).map_err(|error| disk_error(py, &error))?;
     let figures = PyDict::new(py);
     let load = |field: &std::sync::atomic::AtomicU64| field.load(std::sync::atomic::Ordering::Relaxed);
     figures.set_item("attached", load(&header.attached))?;
@@ -141,7 +145,7 @@ fn snapshot(file: &File) -> Result<Snapshot, Error> {
 #[pyfunction]
 fn disk_unflushed(path: PathBuf, sequence: u64, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64, u64)>> {
     let read = || Ok(unflushed(&snapshot(&File::open(path)?)?, sequence));
-    let files = read().map_err(|error: Error| disk_error(py, &error))?;
+    let files = py.detach(read).map_err(|error: Error| disk_error(py, &error))?;
     Ok(files.into_iter().map(|f| (f.id.device, f.id.inode, f.oldest_sequence, f.changes)).collect())
 }
 
@@ -181,9 +185,14 @@ fn disk_image<'py>(
         "nothing" => Survival::Nothing,
         "everything" => Survival::Everything,
         "by age" => Survival::ByAge,
-        _ => Survival::Random(keep),
+        "random" => Survival::Random(keep),
+        other => return Err(PyValueError::new_err(format!("no such survival: {other}"))),
     };
-    let unit = Unit::of_bytes(unit_bytes).unwrap_or(Unit::Sector512);
+    let unit = Unit::of_bytes(unit_bytes)
+        .ok_or_else(|| PyValueError::new_err(format!("no such unit: {unit_bytes} bytes")))?;
+    if let Some((_, _, kind, ..)) = live.iter().find(|row| !matches!(row.2, 'd' | 'l' | 'f')) {
+        return Err(PyValueError::new_err(format!("no such kind of file: {kind}")));
+    }
     let plan = py.detach(|| {
         let file = File::open(path)?;
         let snapshot = snapshot(&file)?;

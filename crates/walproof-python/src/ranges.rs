@@ -62,38 +62,43 @@ impl WhatIfPass {
     }
 
     /// Images that are wanted of the digest; whether it reaches past what is learned from before.
-    fn draw(&mut self, digest: &[u8], is_learning: bool) -> PyResult<(Vec<(u64, u8)>, bool)> {
-        let (wanted, is_past) = self.pass()?.draw(&read(digest)?, is_learning);
+    fn draw(&mut self, py: Python<'_>, digest: &[u8], is_learning: bool) -> PyResult<(Vec<(u64, u8)>, bool)> {
+        let pass = self.pass()?;
+        let (wanted, is_past) = py.detach(|| Ok::<_, PyErr>(pass.draw(&read(digest)?, is_learning)))?;
         Ok((wanted.into_iter().map(|(lsn, id)| (lsn.0, id)).collect(), is_past))
     }
 
     /// What was seen of images.
-    fn look(&mut self, looks: &[u8]) -> PyResult<()> {
-        let looks = Looks::from_bytes(looks).ok_or_else(no_form)?;
-        self.pass()?.look(looks);
-        Ok(())
+    fn look(&mut self, py: Python<'_>, looks: &[u8]) -> PyResult<()> {
+        let pass = self.pass()?;
+        py.detach(|| {
+            pass.look(Looks::from_bytes(looks).ok_or_else(no_form)?);
+            Ok(())
+        })
     }
 
     /// Learns from a digest of the beginning.
     fn learn(&mut self, py: Python<'_>, digest: &[u8]) -> PyResult<()> {
-        let digest = read(digest)?;
         let pass = self.pass()?;
-        py.detach(|| pass.learn(&digest));
-        Ok(())
+        py.detach(|| {
+            pass.learn(&read(digest)?);
+            Ok(())
+        })
     }
 
     /// Simulates the digest that follows.
     fn add(&mut self, py: Python<'_>, digest: &[u8]) -> PyResult<()> {
-        let digest = read(digest)?;
         let pass = self.pass()?;
-        py.detach(|| pass.add(&digest));
-        Ok(())
+        py.detach(|| {
+            pass.add(&read(digest)?);
+            Ok(())
+        })
     }
 
     /// The answer in the shape of `wal_whatif`; None where the digests did not fit. Nothing is left of the pass.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let pass = self.0.take().ok_or_else(used_up)?;
-        pass.finish().map(|found| whatif_dict(py, &found)).transpose()
+        py.detach(|| pass.finish()).map(|found| whatif_dict(py, &found)).transpose()
     }
 }
 
