@@ -29,9 +29,12 @@ def test_a_run_is_running_while_a_process_holds_its_lock(tmp_path: Path) -> None
     assert_valid("runs", rows)
     states = {row["run"]: row["state"] for row in rows}
     assert states == {goes_on.id: "running", left.id: "interrupted", ended.id: "finished"}
+    begun = {row["run"]: row["created_at"] for row in rows}
+    assert begun == {run.id: run.created_at for run in (goes_on, left, ended)}
     later = walproof("runs", "--out", ".", cwd=tmp_path).stdout
     store.close()
     assert "running" not in later
+    assert later.split("\n")[0].split() == [*(key for key in rows[0] if key != "created_at")]
 
 
 def test_the_list_reads_no_trials(

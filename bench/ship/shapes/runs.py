@@ -57,8 +57,11 @@ class StudyTitle(TypedDict):
 
 
 class RunRow(TypedDict):
+    """``started`` is for people: local time. ``created_at`` is the same in Unix seconds."""
+
     run: str
     started: str
+    created_at: float
     state: Literal["running", "interrupted", "finished", "stopped"]
     trials: int
     failed: int

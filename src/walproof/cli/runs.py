@@ -236,7 +236,7 @@ def _state(run: Run, claimed: Collection[str]) -> str:
 def _list(out: Path, store: str | None, json: bool) -> None:
     opened = options.open_existing_store(out, store)
     try:
-        rows: list[dict[str, str | int]] = []
+        rows: list[dict[str, str | float]] = []
         found = opened.runs()
         claimed = opened.claimed(run.id for run in found if run.finished_at is None)
         extents = opened.extents()
@@ -248,6 +248,7 @@ def _list(out: Path, store: str | None, json: bool) -> None:
                 {
                     "run": run.id,
                     "started": _begun(run),
+                    "created_at": run.created_at,
                     "state": _state(run, claimed),
                     "trials": extent.trials,
                     "failed": extent.failed,
@@ -263,8 +264,10 @@ def _list(out: Path, store: str | None, json: bool) -> None:
     if not rows:
         sys.stdout.write('No runs yet; "walproof run durability --quick" makes one.\n')
         return
+    for row in rows:
+        del row["created_at"]  # for programs; people have "started"
     widths = {key: max(len(key), *(len(str(row[key])) for row in rows)) for key in rows[0]}
-    titles: dict[str, str | int] = {key: key for key in rows[0]}
+    titles: dict[str, str | float] = {key: key for key in rows[0]}
     for row in [titles, *rows]:
         cells = (
             f"{value:>{widths[key]}}" if isinstance(value, int) else f"{value:<{widths[key]}}"
