@@ -308,6 +308,31 @@ def test_few_places_ask_which_kind_a_study_is() -> None:
     assert len(found) <= KIND_TESTS_MOST, found
 
 
+def _plurals_by_hand(path: Path) -> list[str]:
+    """An "s" that is there or not: ``"s" if count > 1 else ""`` and ``"s" * (count > 1)``."""
+    text = path.read_text(encoding="utf-8")
+    if "'s'" not in text and '"s"' not in text:
+        return []
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.IfExp):
+            words = {part.value for part in (node.body, node.orelse) if isinstance(part, ast.Constant)}
+            is_plural = words == {"", "s"}
+        else:
+            is_plural = isinstance(node, ast.BinOp) and ast.unparse(node.left) == "'s'"
+        if is_plural:
+            found.append(f"{path}:{node.lineno}")  # type: ignore[attr-defined]
+    return found
+
+
+def test_counts_are_said_by_one_function(tmp_path: Path) -> None:
+    """``sentences.say_count``: the same "1,200 rows" everywhere."""
+    assert [place for path in _modules() for place in _plurals_by_hand(path)] == []
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("a = 's' * (n > 1)\nb = '' if n == 1 else 's'\nc = 's' if n > 1 else 'x'\n")
+    assert _plurals_by_hand(wrong) == [f"{wrong}:1", f"{wrong}:2"]
+
+
 LINES_MOST = 450
 
 

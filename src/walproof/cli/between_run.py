@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walproof.errors import StudyError
+from walproof.sentences import say_count
 
 if TYPE_CHECKING:
     from walproof.cli.study_options import HostExecution
@@ -29,7 +30,7 @@ def carry_out_between(
 
     if given.ray is None:
         raise StudyError(
-            f"variants of the study need {count} other host{'s' if count > 1 else ''} for their standbys",
+            f"variants of the study need {say_count(count, 'other host')} for their standbys",
             hint="--ray HOST:PORT names the cluster that has them (docs/many-machines.md).",
         )
     if given.hosts is not None:

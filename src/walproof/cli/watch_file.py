@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from walproof.errors import SettingError, UnitError, WalproofError
+from walproof.sentences import say_count
 from walproof.settings.conninfo import parse
 from walproof.units import parse_bytes, parse_duration_s
 
@@ -168,9 +169,8 @@ def _mistakes(path: Path, text: str, error: ValidationError) -> SettingError:
         lines.append(f"{place}: {_key(loc)}: {_complaint(dict(mistake))}")
         if mistake["type"] == "extra_forbidden":
             hints.append(_hint(str(loc[-1]), "server" if len(loc) > 1 else "file"))
-    count = len(lines)
     return SettingError(
-        f'"{path}" has {count} mistake{"s" if count > 1 else ""}',
+        f'"{path}" has {say_count(len(lines), "mistake")}',
         detail="\n".join(lines),
         hint=hints[0] if hints else 'docs/watch.md has all keys under "watch.toml".',
     )

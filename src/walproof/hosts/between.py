@@ -28,6 +28,7 @@ from walproof.lab.joining import Joining
 from walproof.postgres.chain import PRIMARY, StandbyPlan, inherited
 from walproof.postgres.cluster import Cluster as Server
 from walproof.postgres.listening import Endpoint, Papers, listening, make_role
+from walproof.sentences import say_count
 
 _DOMAIN = "walproof.internal"
 """The domain of names in certificates, which nobody owns on the internet."""
@@ -169,7 +170,7 @@ class StandbyHosts:
 
     def facts(self) -> Mapping[str, str]:
         """Facts about the hosts, without names or addresses, because facts go into reports."""
-        found = {"standbys": f"on {len(self.hosts)} other host{'s' if len(self.hosts) > 1 else ''}"}
+        found = {"standbys": f"on {say_count(len(self.hosts), 'other host')}"}
         for number, host in enumerate(self.hosts, 1):
             network = self.network(number - 1)
             found[f"network_to_standby_{number}"] = (

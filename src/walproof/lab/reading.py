@@ -17,6 +17,7 @@ from walproof.errors import StudyError
 from walproof.lab.kinds.registry import KINDS
 from walproof.lab.mistakes import Mistake, Place, mistakes_in
 from walproof.lab.studyfile import StudyFile, StudyTable, VariantTable
+from walproof.sentences import say_count
 
 
 @cache
@@ -65,7 +66,7 @@ def check_study(
         found = [(problem["loc"], _complaint(problem)) for problem in _causes(error)] + found
     if not found:
         return study
-    count = f"{len(found)} mistake{'s' if len(found) > 1 else ''}"
+    count = say_count(len(found), "mistake")
     if not text:
         raise StudyError(
             f"the options of {where} have {count}",

@@ -23,6 +23,7 @@ from walproof.report.tune.kept import ANSWER_FILE, kept_answer
 from walproof.report.tune.tables import standing_table, step_table, until
 from walproof.report.tune.view import tune_view
 from walproof.report.tune.words import OBJECTIVES, promises_text
+from walproof.sentences import say_count
 from walproof.units import format_duration
 from walproof.web.listed import ListedRun
 from walproof.web.pages import page, templates
@@ -50,7 +51,7 @@ class ListedTuning:
         spent = f"{format_duration(self.journal.spent_s)} of {format_duration(self.journal.plan.budget_s)}"
         steps = len([step for step in self.journal.steps if step.finished])
         done = "finished" if self.journal.finished else "not finished"
-        return f"{done}: {steps} step{'' if steps == 1 else 's'}, {spent}"
+        return f"{done}: {say_count(steps, 'step')}, {spent}"
 
     @property
     def question(self) -> str:

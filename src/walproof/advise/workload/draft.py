@@ -18,6 +18,7 @@ from walproof.advise.workload.transactions import Member, Transaction, committed
 from walproof.advise.workload.unevenness import drawn_by
 from walproof.analysis.working_set import Draws
 from walproof.facts.application import HIDDEN, Application, AppStatement, AppTable
+from walproof.sentences import say_count
 from walproof.sqltext import visible
 from walproof.units import format_bytes
 
@@ -284,7 +285,7 @@ def _notes(
     guessed = sum(len(each.members) > 1 for each in made)
     if guessed:
         yield (
-            f"{guessed} script{'s' * (guessed > 1)} put together what was called equally often; "
+            f"{say_count(guessed, 'script')} put together what was called equally often; "
             "which statements belong to one transaction is not recorded."
         )
     blocks = committed(application.statements)

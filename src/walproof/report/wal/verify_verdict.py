@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from walproof.sentences import say_count
 from walproof.units import Lsn
 from walproof.wal.verify.backups import ArchivedBackup
 from walproof.wal.verify.verify import VerifiedArchive
@@ -113,8 +114,7 @@ def spans(archive: VerifiedArchive, line: int) -> tuple[RestorableSpan, ...]:
 def verdict(archive: VerifiedArchive) -> str:
     """The sentence. Of a broken archive, what cannot be restored comes first."""
     unread = f"; {archive.skipped_files:,} files were not checked" if archive.skipped_files else ""
-    count = len(archive.faults)
-    head = "whole" if archive.is_whole else f"broken, {count} problem{'' if count == 1 else 's'}"
+    head = "whole" if archive.is_whole else f"broken, {say_count(len(archive.faults), 'problem')}"
     labels = [backup for backup in archive.backups if backup.tool == "label"]
     lost = "" if archive.is_whole else _lost(archive)
     if archive.windows and not labels:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from walproof.advise.watch.concern import Concern, Thresholds
 from walproof.facts.watch import StreamPhase
 from walproof.report.watch.view import ServerView, splits
+from walproof.sentences import say_count
 from walproof.settings.refusal import is_turned_away
 
 
@@ -46,7 +47,7 @@ def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
     )
     said = [f"{view.name}: {_sentence(concern)}" for view, concern in concerns] + unknown
     if not said:
-        said = [f"{len(views)} server{'s' * (len(views) > 1)} watched, no concern", *map(_unseen, views)]
+        said = [f"{say_count(len(views), 'server')} watched, no concern", *map(_unseen, views)]
     figures = " ".join(figure for view in views for figure in _figures(view, limits))
     text = _one_line("; ".join(filter(None, said)))
     return Checked(status, f"WALPROOF {status.name} - {text}" + (f" | {figures}" if figures else ""))
