@@ -55,6 +55,15 @@ def test_the_list_reads_no_trials(
     assert counts == [(len(facts.trials), failed, 3), (0, 0, 0)]
 
 
+@pytest.mark.parametrize("option", [("--out", "x"), ("--store", "x"), ("--json",)])
+def test_an_option_of_the_list_before_a_command_is_told(tmp_path: Path, option: tuple[str, ...]) -> None:
+    done = walproof("runs", *option, "stop", "last", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"walproof: error: {option[0]} before stop belongs to the list of runs\nhint: Write it after stop.\n"
+    )
+
+
 def test_runs_are_handed_over_and_removed(tmp_path: Path) -> None:
     facts = make_facts(2)
     store = Store(tmp_path / "walproof.sqlite")

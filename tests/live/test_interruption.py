@@ -155,4 +155,5 @@ def test_a_run_that_is_asked_from_elsewhere_stops_or_goes_on_longer(tmp_path: Pa
     again = walproof("runs", "stop", "last", cwd=tmp_path)
     assert again.returncode == 2
     assert "has ended: there is nothing left to stop" in again.stderr
-    assert "--out is of the list" in walproof("runs", "--out", "x", "stop", "last", cwd=tmp_path).stderr
+    refused = walproof("runs", "--out", "x", "stop", "last", cwd=tmp_path).stderr
+    assert "--out before stop belongs to the list of runs" in refused

@@ -53,7 +53,8 @@ def runs(
             source = context.get_parameter_source(name)
             if source is not None and source.name == "COMMANDLINE":
                 raise SettingError(
-                    f"--{name} is of the list", hint=f"Write it after {context.invoked_subcommand}."
+                    f"--{name} before {context.invoked_subcommand} belongs to the list of runs",
+                    hint=f"Write it after {context.invoked_subcommand}.",
                 )
         return
     _list(out, store, json)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from walproof.errors import HostError, WalproofError
-from walproof.hosts.cluster import WITH_SERVERS, Host, RayCluster, signals_heard
+from walproof.hosts.cluster import WITH_SERVERS, Host, RayCluster, last_line, signals_heard
 
 Order = TypeVar("Order")
 Tell = Callable[[str], None]
@@ -100,7 +100,7 @@ def on_hosts(
             except ray.exceptions.RayTaskError as error:
                 found[index] = HostAnswer(host, None, _reason(error))
             except ray.exceptions.RayError as error:
-                found[index] = HostAnswer(host, None, f"it was lost ({type(error).__name__})")
+                found[index] = HostAnswer(host, None, said_loss(error))
             if (reason := found[index].reason) is not None:
                 tell(f"{host.machine.name} is left out: {reason}")
     return [found[index] for index in range(len(hosts))]
@@ -110,5 +110,16 @@ def _reason(error: Any) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(cause, WalproofError):
         return " ".join(part for part in (cause.message, cause.detail) if part)
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+    return last_line(error)
+
+
+def said_loss(error: BaseException) -> str:
+    """Why there is no answer when the cluster itself says so. Ray's words on the first two are of its own
+    processes, addresses and options."""
+    from ray.exceptions import LocalRayletDiedError, NodeDiedError, OutOfMemoryError
+
+    if isinstance(error, (LocalRayletDiedError, NodeDiedError)):
+        return "it was lost: its node of the cluster ended or cannot be reached"
+    if isinstance(error, OutOfMemoryError):
+        return "its memory ran out, and Ray ended the run there"
+    return f"it was lost: {last_line(error)}"

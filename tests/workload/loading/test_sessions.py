@@ -44,3 +44,16 @@ def test_a_client_that_ends_before_it_has_its_order_is_told(
     longer_than_a_pipe = order("t" * 2**20)
     with pytest.raises(WorkloadError, match="ended with status 7"), LoadSessions([longer_than_a_pipe]):
         pass
+
+
+def test_a_session_that_ends_before_its_middle_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ending = tmp_path / "ending"
+    ending.write_text("#!/bin/sh\nread order\necho ready\nread go\necho over\n")
+    ending.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(ending))
+    with LoadSessions([order()]) as sessions:
+        sessions.go()
+        with pytest.raises(WorkloadError, match="a loading session did not reach its middle: it ended"):
+            sessions.wait_for_half(30)

@@ -49,7 +49,7 @@ class LoadSessions:
                 )  # fmt: skip
                 self._clients.append(client)
                 _tell(client, order_line(order))
-            self._each("ready", _READY_PATIENCE_S)
+            self._each("ready", "did not become ready", _READY_PATIENCE_S)
         except BaseException:
             self.close()
             raise
@@ -84,7 +84,7 @@ class LoadSessions:
     def wait_for_half(self, patience_s: float) -> None:
         """Wait until every session that is to be broken off stands still in its middle. Raises
         WorkloadError."""
-        self._each("half", patience_s)
+        self._each("half", "did not reach its middle", patience_s)
 
     def close(self) -> None:
         """End every client."""
@@ -97,11 +97,11 @@ class LoadSessions:
                     with contextlib.suppress(OSError):
                         pipe.close()
 
-    def _each(self, word: str, patience_s: float) -> None:
+    def _each(self, word: str, failing: str, patience_s: float) -> None:
         for line in self._lines(patience_s):
             if line.strip() != word:
                 said = read_outcome(line).error if line.startswith("{") else None
-                raise WorkloadError(f"a loading session did not get {word}: {said or 'it ended'}")
+                raise WorkloadError(f"a loading session {failing}: {said or 'it ended'}")
 
     def _lines(self, patience_s: float) -> list[str]:
         """The next line of each client. Raises WorkloadError when one is late."""
