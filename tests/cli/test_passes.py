@@ -54,7 +54,8 @@ def wal(endless: Path, tmp_path: Path) -> Path:
 
 def _wait_until_reading(process: subprocess.Popen[bytes], name: str) -> None:
     """Return when the process has opened a file of that name. It must not have ended."""
-    while True:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         assert process.poll() is None, process.returncode
         for entry in Path(f"/proc/{process.pid}/fd").iterdir():
             try:
@@ -63,6 +64,7 @@ def _wait_until_reading(process: subprocess.Popen[bytes], name: str) -> None:
             except OSError:
                 pass  # closed meanwhile
         time.sleep(0.005)
+    raise AssertionError(f"{name} was not opened within 60 s")
 
 
 def _interrupt(command: Sequence[str], folder: Path, name: str = f"{LAST}.bz2") -> None:

@@ -72,8 +72,8 @@ def _run(plan: Plan) -> dict[str, Trial]:
             found[variant.name], _ = run_trial(trials, order)
         assert isinstance(trials, BackupTrials)
         assert not [path.name for path in trials.bench.workspace.folder.iterdir()]
-    undone = [trial for trial in found.values() if trial.state is not TrialState.DONE]
-    assert [(trial.reason, trial.server_log) for trial in undone] == []
+    assert found
+    assert [(t.reason, t.server_log) for t in found.values() if t.state is not TrialState.DONE] == []
     return found
 
 

@@ -49,6 +49,12 @@ def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
             assert anchor in _anchors(path), f"{_name(page)}: {target}"
 
 
+def test_links_are_seen() -> None:
+    """Oracle of the test above: most pages have one, and a form that it does not read would go unseen."""
+    texts = [_FENCED.sub("", page.read_text(encoding="utf-8")) for page in PAGES]
+    assert sum(bool(_LINK.findall(text)) for text in texts) > len(PAGES) / 2
+
+
 def test_the_site_has_every_page_in_its_navigation() -> None:
     told = set(
         re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)

@@ -123,6 +123,7 @@ def test_a_line_that_does_nothing_is_seldom_called_proven(useful: list[TuningOut
 
 
 def test_a_line_alone_is_measured_in_the_same_rounds(useful: list[TuningOutcome]) -> None:
+    assert sum(len(result.lines) for result in useful) == 180
     for result in useful:
         assert all(line.alone is not None and len(line.rounds) >= 2 for line in result.lines)
 
