@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ray.exceptions import (
     LocalRayletDiedError,
@@ -13,13 +15,17 @@ from ray.exceptions import (
 
 from walproof.hosts.study import said_loss
 
+_NODE_DIED: Any = NodeDiedError
+_OUT_OF_MEMORY: Any = OutOfMemoryError
+"""Ray declares no types of them."""
+
 
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (NodeDiedError("raylet 10.0.0.1"), "it was lost: its node of the cluster ended or cannot be reached"),
+        (_NODE_DIED("raylet 10.0.0.1"), "it was lost: its node of the cluster ended or cannot be reached"),
         (LocalRayletDiedError(), "it was lost: its node of the cluster ended or cannot be reached"),
-        (OutOfMemoryError("see docs"), "its memory ran out, and Ray ended the run there"),
+        (_OUT_OF_MEMORY("see docs"), "its memory ran out, and Ray ended the run there"),
         (TaskUnschedulableError("none is left"), "it was lost: The task is not schedulable: none is left"),
     ],
 )
