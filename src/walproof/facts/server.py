@@ -70,7 +70,7 @@ class ServerSlot:
     is_active: bool
     is_temporary: bool
     retained_bytes: int | None
-    """WAL between its restart position and now; None when it holds nothing."""
+    """WAL between its restart position and now; None when it holds nothing, or the server does not tell."""
     wal_status: str | None
     """reserved, extended, unreserved, lost."""
     inactive_s: float | None = None

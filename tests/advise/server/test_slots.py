@@ -193,3 +193,33 @@ def test_a_large_limit_is_never_less_than_was_worked_out(
     (change,) = _advice(_unlimited(_slot(status, kept_mb)), "200GB").changes
     assert parse_bytes(change.value) >= 2 * kept_mb << 20
     assert change.value.endswith("GB")
+
+
+@pytest.mark.parametrize("wal_disk", [None, "1GB"])
+@pytest.mark.parametrize(
+    ("status", "is_active", "title"),
+    [
+        ("extended", True, "Limit what slots may keep"),
+        ("reserved", False, "Bring back the users of the idle slots, or drop them"),
+        ("unreserved", True, "Keep the WAL of a slot that is about to lose it, and let it catch up"),
+    ],
+)
+def test_no_limit_is_advised_where_it_is_not_known_what_the_slots_hold(
+    status: str, is_active: bool, title: str, wal_disk: str | None
+) -> None:
+    """What is not known was taken for nothing, and the limit lost the slot."""
+    lack = "how much they hold is not known without the position in the WAL"
+    slot = replace(_slot(status, is_active=is_active), retained_bytes=None)
+    advice = _advice(replace(_unlimited(slot), lacks=(f"slots: {lack}",)), wal_disk)
+    assert (advice.title, advice.changes) == (title, ())
+    assert advice.unknown[0].startswith("how much the slots hold")
+    assert lack in advice.unknown[0]
+    assert not any("no room" in sentence or "spares" in sentence for sentence in advice.evidence)
+
+
+def test_a_slot_without_a_position_keeps_nothing() -> None:
+    """Such a slot was made and never used: it has no wal_status either."""
+    unused = replace(_slot(), retained_bytes=None, wal_status=None)
+    advice = _advice(_unlimited(unused))
+    assert advice.title == "Limit what slots may keep"
+    assert [change.value for change in advice.changes] == ["8GB"]

@@ -18,6 +18,7 @@ from walproof.units import format_bytes, format_duration
 _LEAST_CAP_MB = 8 << 10
 _LEAST_ROOM_MB = 64
 """A limit of less than this would lose a slot while its standby restarts."""
+_NO_ROOM_TOLD = "how much room pg_wal has: say --wal-disk"
 _LOST_COST = "A slot that is further behind is lost, and its standby has to be made again."
 
 
@@ -50,8 +51,27 @@ def _is_idle(case: ServerCase, slot: ServerSlot) -> bool:
     Managers of clusters keep slots on standbys that nobody reads there, and advance them: these hold little
     more than checkpoints leave anyway.
     """
+    if slot.is_active:
+        return False
+    if _is_unmeasured(slot):
+        return not case.window.is_in_recovery
     most = int(case.window.base("max_wal_size") or 0) << 20 if case.window.is_in_recovery else 0
-    return not slot.is_active and (slot.retained_bytes or 0) > most
+    return (slot.retained_bytes or 0) > most
+
+
+def _is_unmeasured(slot: ServerSlot) -> bool:
+    """Whether it keeps WAL, and the server did not tell how much. One without a restart_lsn keeps none, and
+    has no wal_status either (pg_get_replication_slots, slotfuncs.c)."""
+    return slot.retained_bytes is None and slot.wal_status not in (None, "lost")
+
+
+def _unmeasured(case: ServerCase, held: Sequence[ServerSlot]) -> tuple[str, ...]:
+    """What is not known where a limit might lose a slot for that reason; empty where it is known."""
+    if not any(_is_unmeasured(slot) for slot in held):
+        return ()
+    lack = case.window.lacks_of("slots")
+    because = f" ({lack})" if lack else ""
+    return (f"how much the slots hold, and so no limit that would lose none of them{because}",)
 
 
 def _is_stale(slot: ServerSlot) -> bool:
@@ -84,15 +104,16 @@ def _leaving(
     An unreserved slot may return to reserved or extended (manual, pg_replication_slots.wal_status).
     """
     kept_mb = _kept_mb(leaving)
+    unmeasured = _unmeasured(case, leaving)
     wanted_mb = _rounded_up(2 * kept_mb + _checkpoint_mb(case))
     room_mb = _room_mb(case)
     cap_mb = wanted_mb if room_mb is None else min(wanted_mb, room_mb)
-    fits = cap_mb > kept_mb
+    fits = cap_mb > kept_mb and not unmeasured
     evidence = [
         f"{say_list([_named(slot) for slot in leaving])}: the next checkpoint may remove WAL that it needs. "
         "Until then nothing is lost: it can still catch up."
     ]
-    if not fits:
+    if not fits and not unmeasured:
         evidence.append("There is no room to keep more of it: only catching up before the checkpoint helps.")
     return Advice(
         "slots",
@@ -106,7 +127,7 @@ def _leaving(
             *_drops(lost),
         ),
         costs=(f"pg_wal keeps up to {format_bytes(cap_mb << 20)} for slots.",) if fits else (),
-        unknown=() if room_mb is not None else ("how much room pg_wal has: say --wal-disk",),
+        unknown=(*unmeasured, *(() if room_mb is not None else (_NO_ROOM_TOLD,))),
     )
 
 
@@ -179,9 +200,10 @@ def _stale_words(slot: ServerSlot) -> str:
             "go on. The server makes it again, unless the primary's own is lost, too."
         )
     age = format_duration(slot.inactive_s or 0.0)
+    kept = "" if slot.retained_bytes is None else f" ({format_bytes(slot.retained_bytes)})"
     return (
-        f"{words} was last synchronised {age} ago: until it is again, its WAL is kept "
-        f"({format_bytes(slot.retained_bytes or 0)}), and nobody can drop it here."
+        f"{words} was last synchronised {age} ago: until it is again, its WAL is kept{kept}, and nobody can "
+        "drop it here."
     )
 
 
@@ -195,7 +217,8 @@ def _without_limit(
         )
     rate, room = case.wal_per_hour, case.limits.wal_disk_bytes
     kept = max((slot.retained_bytes or 0 for slot in held), default=0)
-    if idle and rate and room and rate > 0 and room > kept:
+    unmeasured = _unmeasured(case, held)
+    if idle and rate and room and rate > 0 and room > kept and not unmeasured:
         evidence.append(
             f"At {format_bytes(rate)} an hour {format_bytes(room)} are full in "
             f"{format_duration((room - kept) / rate * 3600)}."
@@ -204,10 +227,10 @@ def _without_limit(
     costs: tuple[str, ...] = ()
     if case.may_slots_fill_room:
         evidence.append(_why_unlimited(case))
-        cap_mb = _cap_mb(case, held)
-        if cap_mb is None:
+        cap_mb = None if unmeasured else _cap_mb(case, held)
+        if cap_mb is None and not unmeasured:
             evidence.append(_why_no_cap(case, held))
-        else:
+        elif cap_mb is not None:
             changes = (Change("max_slot_wal_keep_size", say_size(cap_mb)),)
             costs = (_LOST_COST,)
     if idle:
@@ -224,7 +247,7 @@ def _without_limit(
         ),
         costs=costs,
         sure=Sure.HIGH if idle else Sure.MEDIUM,
-        unknown=() if room is not None else ("how much room pg_wal has: say --wal-disk",),
+        unknown=(*unmeasured, *(() if room is not None else (_NO_ROOM_TOLD,))),
     )
 
 
