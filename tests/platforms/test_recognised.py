@@ -93,17 +93,27 @@ def test_values_come_without_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "rules"), [("aurora", {"unlogged", "staging"}), ("neon", {"fsync", "full_page_writes"})]
+    ("name", "rules"),
+    [
+        (
+            "aurora",
+            {"unlogged", "staging", "full_page_writes", "max_wal_size", "checkpoint_completion_target"},
+        ),
+        ("neon", {"fsync", "full_page_writes"}),
+    ],
 )
 def test_rules_that_do_not_hold_there_are_listed_with_their_source(name: str, rules: set[str]) -> None:
     broken = with_settings(
         replace(healthy(), tables=(ServerTable("public.u", 1 << 30, True, 10, 0, 0, 0, 10, 100),)),
         fsync="off",
         full_page_writes="off",
+        checkpoint_timeout="1min",
     )
+    assert "max_wal_size" in {advice.rule for advice in advise(ServerCase(broken)).advice}
     given = advise(ServerCase(broken), (), inapplicable(name))
     dangers = {"fsync", "full_page_writes", "unlogged"}
     assert {advice.rule for advice in given.advice} & dangers == dangers - rules
+    assert not {advice.rule for advice in given.advice} & rules
     told = {absent.rule: absent.reason for absent in given.absent}
     assert rules <= set(told)
     assert all("2026-" in told[rule] for rule in rules)
