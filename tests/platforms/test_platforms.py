@@ -306,7 +306,13 @@ def test_what_alter_system_has_set_the_tool_that_writes_the_files_cannot_change(
     change = Change("wal_buffers", "64MB")
     refusal = platform(name).refuse(change, TARGET)
     assert refusal is not None
-    assert "run ALTER SYSTEM RESET wal_buffers; SELECT pg_reload_conf(); on each server" in refusal.reason
+    # Until a restart pg_settings names postgresql.auto.conf, and to ask again would not help.
+    assert "run ALTER SYSTEM RESET wal_buffers; on each server that has it, restart it" in refusal.reason
+    assert "pg_reload_conf" not in refusal.reason
+    reloaded = Before("2GB", is_default=False, is_in_auto_conf=True)
+    refusal = platform(name).refuse(CHANGES[0], PlatformTarget(180006, {"max_wal_size": reloaded}))
+    assert refusal is not None
+    assert "run ALTER SYSTEM RESET max_wal_size; SELECT pg_reload_conf(); on each server" in refusal.reason
     off = Before("off", is_default=False, is_in_auto_conf=False)
     closed = PlatformTarget(180006, {**TARGET.before, "allow_alter_system": off})
     refusal = platform(name).refuse(change, closed)

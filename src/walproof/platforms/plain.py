@@ -90,15 +90,22 @@ def is_alter_system_off(target: PlatformTarget) -> bool:
 
 def refuse_in_auto_conf(change: Change, target: PlatformTarget, writer: str) -> Refusal | None:
     """Refuse what ALTER SYSTEM has set, of a platform that writes postgresql.conf: postgresql.auto.conf is
-    read after it, and the value that ``writer`` had set before is not seen."""
+    read after it, and the value that ``writer`` had set before is not seen.
+
+    pg_settings names the file of a setting that waits for a restart until the restart."""
     before = target.before.get(change.name)
     if before is None or not before.is_in_auto_conf:
         return None
     first = "set allow_alter_system = on, and " if is_alter_system_off(target) else ""
+    reset = f"run ALTER SYSTEM RESET {change.name};"
+    done = (
+        f"{reset} on each server that has it, restart it, then ask again"
+        if needs_restart([change], target)
+        else f"{reset} SELECT pg_reload_conf(); on each server that has it, then ask again"
+    )
     return Refusal(
         change,
-        f"ALTER SYSTEM has set it here, which overrides what {writer} writes: {first}run ALTER SYSTEM RESET "
-        f"{change.name}; SELECT pg_reload_conf(); on each server that has it, then ask again",
+        f"ALTER SYSTEM has set it here, which overrides what {writer} writes: {first}{done}",
         _MANUAL,
     )
 
