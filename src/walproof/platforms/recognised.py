@@ -57,11 +57,16 @@ class Chosen:
 
     @property
     def is_hosted(self) -> bool:
-        """Whether a provider has the machine, so that nobody else runs a command on it."""
+        """Whether a provider has the machine, so that nobody else runs a command on it.
+
+        What was recognised counts before what was asked for, unless its owner may have such a server, too
+        (AlloyDB Omni, Supabase of one's own), and says so by a platform with files or ALTER SYSTEM.
+        """
         if wal_access(self.platform.name) is not None:
             return True
-        is_values = self.platform.name == Values.name
-        return is_values and self.seen is not None and self.seen.is_hosted == "yes"
+        if self.seen is None or self.seen.is_hosted != "yes":
+            return False
+        return self.platform.name == Values.name or self.platform.name not in self.seen.fits.split("|")
 
 
 def recognise(marks: Collection[str]) -> Recognised | None:
