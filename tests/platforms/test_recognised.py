@@ -51,7 +51,7 @@ def test_aurora_is_told_from_rds_by_its_function_alone() -> None:
 
 def test_the_sentence_says_why_and_what_overrides() -> None:
     assert choose(None, SEEN["rds"]).notice == (
-        "Recognised as Amazon RDS by rds.* settings; --platform alter-system overrides."
+        "Recognised as Amazon RDS by rds.* settings; --platform NAME overrides."
     )
     assert "values alone" in choose(None, SEEN["neon"]).notice
     assert "--platform zalando or crunchy" in choose(None, SEEN["patroni"]).notice

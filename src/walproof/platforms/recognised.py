@@ -96,7 +96,7 @@ def choose(asked: str | None, marks: Collection[str]) -> Chosen:
     return Chosen(
         platform(seen.lines),
         seen,
-        f"Recognised as {seen.title} by {seen.by}{lacking}; --platform {_DEFAULT} overrides{beside}.",
+        f"Recognised as {seen.title} by {seen.by}{lacking}; --platform NAME overrides{beside}.",
     )
 
 
