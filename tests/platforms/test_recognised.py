@@ -79,11 +79,11 @@ def test_who_has_the_machine() -> None:
     assert choose("rds-terraform", ()).is_hosted
     assert not choose(None, SEEN["cnpg"]).is_hosted
     assert not choose("values", ()).is_hosted
-    # Lines of another kind do not move it to a machine of one's own.
+    # Lines of another kind do not move it to another machine.
     assert choose("alter-system", SEEN["aurora"]).is_hosted
     assert choose("conf", SEEN["rds"]).is_hosted
     assert choose("values", SEEN["supabase"]).is_hosted
-    # AlloyDB Omni, and a Supabase of one's own.
+    # AlloyDB Omni, and a Supabase that its owner runs.
     assert not choose("conf", SEEN["alloydb"]).is_hosted
     assert not choose("alter-system", SEEN["supabase"]).is_hosted
 

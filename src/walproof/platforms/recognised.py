@@ -60,7 +60,7 @@ class Chosen:
         """Whether a provider has the machine, so that nobody else runs a command on it.
 
         What was recognised counts before what was asked for, unless its owner may have such a server, too
-        (AlloyDB Omni, Supabase of one's own), and says so by a platform with files or ALTER SYSTEM.
+        (AlloyDB Omni, a Supabase that its owner runs), and says so by a platform with files or ALTER SYSTEM.
         """
         if wal_access(self.platform.name) is not None:
             return True
