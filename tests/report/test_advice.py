@@ -90,6 +90,10 @@ def test_what_a_provider_does_not_take_is_known_and_not_counted_as_to_do() -> No
     alone = ServerCase(with_settings(healthy(), fsync="off"), is_hosted=True)
     told = advice_view(advise(alone, ("minors",)), platform("azure")).summary
     assert told.startswith("Nothing to do that this platform takes: one thing (1 dangerous) known, but not")
+    # A list that is not whole says nothing about what the platform takes.
+    told = advice_view(advise(alone, ("minors",)), platform("cloudsql")).summary
+    assert told.startswith("Nothing to do that walproof has a line for here: one thing (1 dangerous) known, ")
+    assert "not settable" not in told
     # Who has the machine changes it there.
     assert advice_view(advise(alone, ("minors",)), platform("cnpg")).summary.startswith("One thing to do (1")
 

@@ -190,7 +190,8 @@ class Limit(Enum):
     WAL_DISK = "WAL disk"
     MEMORY = "memory"
     REFUSED = "refused by the server"
-    PLATFORM = "refused by the platform"
+    PLATFORM = "no line for the platform"
+    """Refused there, or not in the list that walproof knows: the reason says which."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,9 @@ class Refusal:
     reason: str
     source: str
     """Where the rule is written down, with the date on which it was looked up."""
+    is_unlisted: bool = False
+    """Whether walproof has no line for it alone: the list that it knows is not whole, and the platform may
+    take it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ min, max numbers in this range
 boolean  on and off alone: any other value but off is written as on, which is the value in the table
 static   a change waits for a reboot there, though PostgreSQL itself needs none
 allow    somebody sets it there
-rest     nothing but what has a row with allow is known to be settable there
+rest     nothing but what has a row with allow is known to be settable there; other settings may be
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def refuse_by_rules(platform: str, change: Change, version_num: int) -> Refusal 
     for rule in rules:
         if not fnmatchcase(setting.name, rule.setting):
             continue
-        if _refuses(rule, setting, change.value) or (rule.rule == "rest" and setting.name not in allowed):
-            return Refusal(change, rule.reason, rule.cited)
+        is_unlisted = rule.rule == "rest" and setting.name not in allowed
+        if is_unlisted or _refuses(rule, setting, change.value):
+            return Refusal(change, rule.reason, rule.cited, is_unlisted)
     return None
 
 

@@ -198,7 +198,11 @@ def test_what_the_platform_refuses_does_not_move() -> None:
     assert _choices(space)["wal_compression"] == ("off", "pglz")
     assert _choices(_space(18, platform="azure"))["wal_compression"] == ("off", "pglz", "lz4", "zstd")
     assert _choices(_space(14, platform="azure"))["wal_compression"] == ("off", "on")
-    assert set(_choices(_space(platform="aurora"))) == {"wal_buffers", "shared_buffers"}
+    assert set(_choices(_space(platform="aurora"))) == {
+        "wal_buffers",
+        "shared_buffers",
+        "backend_flush_after",
+    }
     # What may not be lost is told by its own limit.
     assert not [each for each in _space(platform="rds").not_moved if each.limit is Limit.PLATFORM]
 

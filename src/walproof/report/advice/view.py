@@ -62,6 +62,11 @@ class Item:
         return is_refused and all(step.startswith("--") for step in self.advice.steps)
 
     @property
+    def is_unlisted(self) -> bool:
+        """Whether the platform may take some of it, and walproof has no line for that."""
+        return any(refusal.is_unlisted for refusal in self.refusals)
+
+    @property
     def takes_effect_by(self) -> str:
         """What the lines need to take effect: settings that a session may change are also written for the
         server."""
@@ -271,13 +276,19 @@ def _taken(items: Sequence[Item]) -> tuple[Change, ...]:
 def _summary(advised: Advised, items: Sequence[Item], *, is_hosted: bool) -> str:
     fine, unseen = len(advised.fine), len(advised.unseen)
     # Who has the machine can still change what the platform's lines cannot.
-    beyond = [item.advice for item in items if is_hosted and item.is_out_of_reach]
-    advice, known = [item.advice for item in items if item.advice not in beyond], _counted(beyond)
+    beyond = [item for item in items if is_hosted and item.is_out_of_reach]
+    advice = [item.advice for item in items if item not in beyond]
+    known = _counted([item.advice for item in beyond if not item.is_unlisted])
+    unlisted = _counted([item.advice for item in beyond if item.is_unlisted])
     rest = f"{fine} rules found all well" + (f", {unseen} could not look" if unseen else "") + "."
     is_unread = advised.case.is_wal_unread
     ending = f" The WAL could not be read.{_grant(advised, is_hosted=is_hosted)}" if is_unread else ""
     if known:
         rest = f"{known} known, but not settable here; {rest}"
+    if unlisted:
+        rest = f"{unlisted} known, for which walproof has no line here; {rest}"
+    if not advice and unlisted:
+        return f"Nothing to do that walproof has a line for here: {rest}{ending}"
     if not advice and known:
         return f"Nothing to do that this platform takes: {rest}{ending}"
     if not advice and is_unread:
