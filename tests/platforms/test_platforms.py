@@ -354,6 +354,11 @@ def test_no_alter_system_where_the_server_does_not_allow_it() -> None:
         assert "allow_alter_system is off" in refusal.reason
         assert "--platform" in refusal.reason
         assert platform("cnpg").refuse(change, target) is None
+    # What ALTER SYSTEM has set no other platform changes, and none is named.
+    refusal = platform("alter-system").refuse(Change("wal_buffers", "64MB"), target)
+    assert refusal is not None
+    assert "set allow_alter_system = on, then ask again" in refusal.reason
+    assert "--platform" not in refusal.reason
     refusal = platform("conf").refuse(Change("wal_buffers", "64MB"), target)
     assert refusal is not None
     assert "set allow_alter_system = on" in refusal.reason

@@ -160,6 +160,14 @@ class AlterSystem:
         does not let anybody use the statement."""
         refusal = refuse_by_catalogue(change, target) or _refuse_started_with(change, target)
         if refusal is None and is_alter_system_off(target):
+            before = target.before.get(change.name)
+            if before is not None and before.is_in_auto_conf:
+                return Refusal(
+                    change,
+                    "allow_alter_system is off, so ALTER SYSTEM is an error here, and what it has set "
+                    "overrides every file: set allow_alter_system = on, then ask again",
+                    _ALLOW_MANUAL,
+                )
             return Refusal(
                 change,
                 "allow_alter_system is off, so ALTER SYSTEM is an error here: give --platform what "
