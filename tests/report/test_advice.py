@@ -19,7 +19,7 @@ from walproof.advise.server.rules import RULES, Advised, advise
 from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import Question, study
 from walproof.errors import ReportError
-from walproof.facts.server import ServerStandby
+from walproof.facts.server import UNSHOWN_STANDBYS, ServerStandby
 from walproof.platforms.recognised import choose
 from walproof.platforms.registry import platform
 from walproof.report.advice.json import to_json
@@ -46,9 +46,13 @@ def test_a_healthy_server_is_told_to_change_nothing() -> None:
 def test_the_lines_are_for_the_standbys_that_were_seen_as_well() -> None:
     window = with_settings(healthy(), log_checkpoints="off")
     pair = replace(window, standbys=(ServerStandby("b", "streaming", "async", 0),))
-    told = [advice_view(advise(ServerCase(each)), platform("alter-system")) for each in (window, pair)]
+    # A role without pg_monitor sees that somebody streams, and no more.
+    hidden = replace(window, lacks=(f"standbys: {UNSHOWN_STANDBYS}",))
+    unread = replace(window, lacks=("standbys: permission denied",))
+    each = (window, pair, hidden, unread)
+    told = [advice_view(advise(ServerCase(one)), platform("alter-system")) for one in each]
     notes = [" ".join(view.all_lines.notes) for view in told if view.all_lines is not None]
-    assert ["Standbys have settings of their own" in note for note in notes] == [False, True]
+    assert ["Standbys have settings of their own" in note for note in notes] == [False, True, True, False]
 
 
 def test_a_server_whose_wal_nobody_read_is_not_told_to_change_nothing() -> None:

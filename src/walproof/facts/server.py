@@ -81,6 +81,10 @@ class ServerSlot:
     """Why it is lost, as pg_replication_slots.invalidation_reason says it; ``conflict`` in 16."""
 
 
+UNSHOWN_STANDBYS = "pg_monitor is not granted"
+"""The lack of ``standbys`` where somebody streams, and the role may not see who it is and in which state."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerStandby:
     """A standby's row of pg_stat_replication."""
@@ -230,6 +234,11 @@ class ServerWindow:
     def lacks_of(self, what: str) -> str | None:
         """Why something could not be read; None if it could."""
         return next((lack.partition(": ")[2] for lack in self.lacks if lack.startswith(f"{what}: ")), None)
+
+    @property
+    def has_standbys(self) -> bool:
+        """Whether standbys stream from it, also where the role does not see their state."""
+        return bool(self.standbys) or self.lacks_of("standbys") == UNSHOWN_STANDBYS
 
     def base(self, name: str) -> float | None:
         """A numeric setting in its base unit; None if the version does not have it, or it is not a number."""

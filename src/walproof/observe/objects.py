@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from walproof.facts.server import (
+    UNSHOWN_STANDBYS,
     ServerIndex,
     ServerOverride,
     ServerSetting,
@@ -164,7 +165,7 @@ def read_standbys(ask: Asking) -> tuple[ServerStandby, ...]:
     query = _STANDBYS.format(end=_end(ask))
     rows = [row for row in ask.rows("standbys", query) if not str(row[0]).startswith("walproof")]
     if any(state is None for _, state, _, _ in rows):
-        ask.lack("standbys", "pg_monitor is not granted")
+        ask.lack("standbys", UNSHOWN_STANDBYS)
     elif rows and ask.is_refused(END):
         ask.lack("standbys", "how far they are behind is not known without the position in the WAL")
     return tuple(

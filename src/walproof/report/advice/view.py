@@ -215,7 +215,7 @@ def target_of(advised: Advised) -> PlatformTarget:
         )
         for name, setting in window.settings.items()
     }
-    return PlatformTarget(window.version_num, before, has_standbys=bool(window.standbys))
+    return PlatformTarget(window.version_num, before, has_standbys=window.has_standbys)
 
 
 def _item(advice: Advice, platform: Platform, target: PlatformTarget) -> Item:
