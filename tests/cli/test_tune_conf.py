@@ -99,6 +99,16 @@ def test_a_conf_with_folders_and_alter_system_is_read_as_a_whole(tmp_path: Path)
     done = walproof("tune", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert dict(json.loads(done.stdout)["starts"][0][0]) == {"max_wal_size": "2GB", "wal_buffers": "64MB"}
+    # What has no line in the end is told before the budget is spent.
+    for platform, words in (
+        ("conf", "max_wal_size is searched, but not in the lines for conf: ALTER SYSTEM has set it, which"),
+        ("patroni", "run ALTER SYSTEM RESET max_wal_size; SELECT pg_reload_conf(); on each server"),
+        ("alter-system", ""),
+    ):
+        done = walproof("tune", *options, "--platform", platform, cwd=tmp_path)
+        assert done.returncode == 0
+        assert words in done.stderr
+        assert ("warning" in done.stderr) is bool(words)
 
 
 @pytest.mark.pg(">= 15", ends=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -155,6 +156,8 @@ def tune(given: TuneOptions) -> None:
         sys.stderr.write(f"warning: {sentence}\n")
     with tuning_hosts(given) as hosts:
         tuning = prepare(given, command_line("tune", given), hosts)
+        for sentence in _unwritten(tuning, given.platform):
+            sys.stderr.write(f"warning: {sentence}\n")
         if given.dry_run:
             from walproof.cli.tune_plan import print_plan
 
@@ -162,6 +165,25 @@ def tune(given: TuneOptions) -> None:
             tuning.close()
             return
         _carry_out(tuning, given)
+
+
+def _unwritten(tuning: Tuning, name: str) -> Iterator[str]:
+    """What is searched and then left out of the lines, since ALTER SYSTEM has set it on the user's server."""
+    from walproof.platforms.platform import PlatformTarget
+    from walproof.platforms.registry import platform
+    from walproof.settings.change import Before, Change
+
+    own = tuning.conf
+    if own is None:
+        return
+    searched = {factor.setting for factor in tuning.space.factors}
+    for setting in sorted(own.by_sql & own.moved.keys() & searched):
+        value = own.moved[setting]
+        before = {setting: Before(value, is_default=False, is_in_auto_conf=True)}
+        target = PlatformTarget(tuning.load.install.version_num, before)
+        refused = platform(name).refuse(Change(setting, value), target)
+        if refused is not None:
+            yield f"{setting} is searched, but not in the lines for {name}: {refused.reason}"
 
 
 def _carry_out(tuning: Tuning, given: TuneOptions) -> None:
