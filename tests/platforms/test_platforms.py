@@ -129,7 +129,13 @@ def test_rds_gets_whole_numbers_in_base_units() -> None:
     ]
     assert "reset-db-parameter-group" in lines.undo
     assert "In force after a reboot: wal_buffers." in lines.notes
-    assert any("--query" in note and "ParameterName=='wal_buffers'" in note for note in lines.notes)
+    # Commands stand by themselves: wrapped within a sentence they break when they are pasted.
+    ((_, shown), (_, kept)) = lines.commands
+    assert shown.startswith("aws rds describe-db-parameters ")
+    assert "ParameterName=='wal_buffers'" in shown
+    assert kept.endswith("--source user > before.json")
+    assert not any("aws rds" in note for note in lines.notes)
+    assert any(note.endswith(shown) for note in lines.told)
 
 
 @pytest.mark.parametrize("name", ["rds", "aurora", "rds-terraform", "cloudsql"])
@@ -138,10 +144,12 @@ def test_a_cloud_says_what_its_undo_does_not_know(name: str) -> None:
     buffers = Before("4GB", is_default=False, is_in_auto_conf=False)
     change, other = Change("shared_buffers", "8GB"), Change("max_wal_size", "8GB")
     target = PlatformTarget(180006, {**TARGET.before, "shared_buffers": buffers})
-    (note,) = [note for note in platform(name).write([change], target).notes if "has now" in note]
+    lines, plain = platform(name).write([change], target), platform(name).write([other], TARGET)
+    (note,) = [note for note in lines.notes if "has now" in note]
     assert "has now of shared_buffers" in note
-    assert ("before.json" in note) is (name != "rds-terraform")
-    assert not [note for note in platform(name).write([other], TARGET).notes if "has now" in note]
+    is_kept = any(command.endswith("> before.json") for _, command in lines.commands)
+    assert is_kept is (name != "rds-terraform")
+    assert not [note for note in plain.told if "has now" in note or "before.json" in note]
 
 
 def test_autovacuum_can_be_turned_on_on_aurora_and_rds_always_has_page_images() -> None:

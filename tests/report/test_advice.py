@@ -241,7 +241,7 @@ def test_what_to_know_before_applying_the_lines_is_in_the_json(name: str, case: 
     assert any(said in note for note in data["lines_notes"]), data["lines_notes"]
     assert any(said in note for item in data["advice"] for note in item["lines_notes"])
     for item, told in zip(view.items, data["advice"], strict=True):
-        assert told["lines_notes"] == ([] if item.lines is None else list(item.lines.notes))
+        assert told["lines_notes"] == ([] if item.lines is None else list(item.lines.told))
 
 
 @pytest.mark.parametrize("name", ["patroni", "azure", "cloudsql", "alter-system"])

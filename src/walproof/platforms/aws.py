@@ -13,6 +13,10 @@ from walproof.platforms.rules import is_static, refuse_by_rules
 from walproof.settings.change import Change
 
 _DEFAULT_GROUP = "The default parameter group cannot be changed: make a group of your own and assign it."
+_TYPES = (
+    "Whether a parameter needs a reboot is AWS's to say. Where a call is refused with \"cannot use immediate "
+    'apply method for static parameter", write pending-reboot.'
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ class ParameterGroup:
         return Lines(
             "\n".join(apply),
             "\n".join(undo),
-            (_DEFAULT_GROUP, self._types(changes), *_reboot(changes, target), *self._keep(kept)),
+            (_DEFAULT_GROUP, _TYPES, *_reboot(changes, target), *_keep_note(kept)),
+            (self._types(changes), *((self._keep(),) if kept else ())),
         )
 
     def _call(self, verb: str, parameter: dict[str, str]) -> str:
@@ -57,28 +62,33 @@ class ParameterGroup:
             f"--parameters '{json.dumps([parameter])}'"
         )
 
-    def _keep(self, kept: Sequence[Change]) -> tuple[str, ...]:
-        """What undoing does not know: a server tells the values of its group, AWS's defaults and what comes
-        of a formula alike as lines of a file."""
-        if not kept:
-            return ()
+    def _keep(self) -> tuple[str, str]:
         return (
-            f"Undoing it writes what the server has now of {', '.join(change.name for change in kept)}, even "
-            "if the group has no value of its own or a formula. Keep what the group has before you apply it: "
+            "To keep what the group has",
             f"aws rds describe-{self.kind}-parameters --{self.kind}-parameter-group-name GROUP --source user "
             "> before.json",
         )
 
-    def _types(self, changes: Sequence[Change]) -> str:
+    def _types(self, changes: Sequence[Change]) -> tuple[str, str]:
         """How to see what AWS itself says of the parameters: families of versions differ."""
         named = "||".join(f"ParameterName=='{change.name}'" for change in changes)
         shown = "[ParameterName,ApplyType,IsModifiable,AllowedValues]"
         return (
-            "Whether a parameter needs a reboot is AWS's to say. Where a call is refused with \"cannot use "
-            'immediate apply method for static parameter", write pending-reboot. This shows it: aws rds '
-            f"describe-{self.kind}-parameters --{self.kind}-parameter-group-name GROUP "
-            f'--query "Parameters[?{named}].{shown}" --output table'
+            "To see which parameters need a reboot",
+            f"aws rds describe-{self.kind}-parameters --{self.kind}-parameter-group-name GROUP "
+            f'--query "Parameters[?{named}].{shown}" --output table',
         )
+
+
+def _keep_note(kept: Sequence[Change]) -> tuple[str, ...]:
+    """What undoing does not know: a server tells the values of its group, AWS's defaults and what comes of a
+    formula alike as lines of a file."""
+    if not kept:
+        return ()
+    return (
+        f"Undoing it writes what the server has now of {', '.join(change.name for change in kept)}, even if "
+        "the group has no value of its own or a formula. Keep what the group has before you apply it.",
+    )
 
 
 def parameter(change: Change, target: PlatformTarget) -> dict[str, str]:

@@ -21,6 +21,10 @@ MERGE = (
 flags that shall be there; ``^;^`` makes ``;`` what separates them (gcloud topic escaping), since values may
 hold commas. Where none is left it is ``--clear-database-flags``: an empty ``--database-flags`` keeps the
 present ones (instance_prop_reducers.DatabaseFlags of Google Cloud SDK 528, 2026-11-27)."""
+_KEEP = (
+    "To keep the flags that are set",
+    "gcloud sql instances describe INSTANCE --format='json(settings.databaseFlags)' > before.json",
+)
 
 
 class CloudSql:
@@ -42,14 +46,16 @@ class CloudSql:
             undo[change.name] = (
                 None if before is None or is_unset else in_base_unit(change.name, before.value, version_num)
             )
+        kept = [name for name, value in undo.items() if value is not None]
         return Lines(
             _call({change.name: in_base_unit(change.name, change.value, version_num) for change in changes}),
             _call(undo),
             (
                 "A patch replaces all flags: this line reads the present ones and keeps them.",
                 *_restart_note(changes, target),
-                *_keep_note([name for name, value in undo.items() if value is not None]),
+                *_keep_note(kept),
             ),
+            (_KEEP,) if kept else (),
         )
 
 
@@ -71,8 +77,7 @@ def _keep_note(kept: Sequence[str]) -> tuple[str, ...]:
         return ()
     return (
         f"Undoing it sets what the server has now of {', '.join(kept)}, even if no flag was set. Keep the "
-        "flags before you apply it: gcloud sql instances describe INSTANCE "
-        "--format='json(settings.databaseFlags)' > before.json",
+        "flags before you apply it.",
     )
 
 

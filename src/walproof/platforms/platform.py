@@ -41,6 +41,13 @@ class Lines:
     undo: str
     notes: tuple[str, ...] = ()
     """What to know before applying them: restarts, order, what is overwritten."""
+    commands: tuple[tuple[str, str], ...] = ()
+    """(What it is for, command) pairs to run before them; none changes anything."""
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The notes, and a sentence for each of the commands."""
+        return (*self.notes, *(f"{what}: {command}" for what, command in self.commands))
 
 
 class Platform(Protocol):

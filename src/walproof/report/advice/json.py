@@ -27,7 +27,7 @@ def to_json(view: AdviceView) -> str:
         "curve": view.curve_points,
         "apply": view.all_lines.apply if view.all_lines else None,
         "undo": view.all_lines.undo if view.all_lines else None,
-        "lines_notes": list(view.all_lines.notes) if view.all_lines else [],
+        "lines_notes": list(view.all_lines.told) if view.all_lines else [],
         "fine": [asdict(rule) for rule in view.fine],
         "unseen": [asdict(rule) for rule in view.unseen],
         "absent": [asdict(rule) for rule in view.absent],
@@ -54,7 +54,7 @@ def _item(item: Item) -> dict[str, Any]:
         "context": item.context,
         "apply": item.lines.apply if item.lines else None,
         "undo": item.lines.undo if item.lines else None,
-        "lines_notes": list(item.lines.notes) if item.lines else [],
+        "lines_notes": list(item.lines.told) if item.lines else [],
         "refused": [
             {
                 "name": refusal.change.name,

@@ -410,6 +410,7 @@ def amount(value: float | None, unit: str) -> str:
 
 def _lines(lines: Lines) -> list[Block]:
     return [
+        *(Listing(what, command) for what, command in lines.commands),
         Listing("To apply", lines.apply),
         Listing("To undo", lines.undo),
         *(Paragraph(note) for note in lines.notes),

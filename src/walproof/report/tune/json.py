@@ -40,7 +40,7 @@ def to_json(view: TuneView) -> str:
         "platform": view.platform,
         "apply": lines.apply if lines else None,
         "undo": lines.undo if lines else None,
-        "lines_notes": list(lines.notes) if lines else [],
+        "lines_notes": list(lines.told) if lines else [],
         "refused": [
             {
                 "name": refusal.change.name,

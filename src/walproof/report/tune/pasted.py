@@ -58,6 +58,7 @@ def pasted_section(made: Pasted, platform: str) -> Section | None:
     """The lines, what takes them back, and what the platform does not take; None without any."""
     blocks: list[Block] = []
     if made.lines is not None:
+        blocks += [Listing(what, command) for what, command in made.lines.commands]
         blocks += [Listing("To apply", made.lines.apply), Listing("To undo", made.lines.undo)]
         blocks += [Paragraph(note, terminal=True) for note in made.lines.notes]
     blocks += [Paragraph(_left_out(refusal), terminal=True) for refusal in made.refusals]
