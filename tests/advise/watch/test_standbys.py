@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.watching import BEGAN, MB, START, Server, assessor, concerns, standby
+from tests.watching import BEGAN, MB, START, Server, assessor, concerns, slot, standby
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
-from walproof.facts.watch import WatchedArrival
+from walproof.facts.watch import WatchedArrival, WatchedSlot, WatchedStandby
 
 
 def alone(
@@ -73,3 +73,41 @@ def test_a_standby_that_vanishes_is_missed_until_it_is_back() -> None:
     assert left(5, 30, standbys=(replace(standby(START, START, START), pid=8),)) == []
     assert left(5, 30, is_in_recovery=True) == []
     assert left(5, 30, lacks=("standbys: permission denied",)) != []
+
+
+def missed(*looks: tuple[WatchedStandby, ...], slots: tuple[WatchedSlot, ...] = ()) -> list[str]:
+    """Whom the last look misses; a minute lies between two."""
+    found = assessor()
+    for minute, standbys in enumerate(looks):
+        found.see([replace(Server(slots=slots).look(60 * minute), standbys=standbys)])
+    seen = found.assess(60.0 * len(looks) - 60, BEGAN + 60 * len(looks) - 60)
+    return [concern.key for concern in concerns(seen) if concern.key.startswith("missing ")]
+
+
+def test_a_standby_is_the_same_with_another_temporary_slot() -> None:
+    """It is called after the process (wal_receiver_create_temp_slot), and goes with it."""
+    first = replace(standby(START, START, START), slot="pg_walreceiver_8")
+    again = replace(first, pid=9, slot="pg_walreceiver_9")
+    temporary = tuple(replace(slot(f"pg_walreceiver_{pid}"), is_temporary=True) for pid in (8, 9))
+    assert missed((first,), (again,), slots=temporary) == []
+    # A look may show the walsender before the list of slots has its slot.
+    assert missed((first,), (again,)) == []
+    assert missed((first,), (), slots=temporary) == ["missing a"]
+
+
+def test_a_standby_with_a_permanent_slot_is_the_same_under_another_name() -> None:
+    first = replace(standby(START, START, START), slot="s2")
+    renamed = replace(first, pid=9, name="new")
+    assert missed((first,), (renamed,), slots=(slot("s2"),)) == []
+    assert missed((first,), (renamed,), (), slots=(slot("s2"),)) == ["missing new"]
+
+
+def test_a_standby_that_gets_a_slot_is_the_same() -> None:
+    first = standby(START, START, START)
+    with_slot = replace(first, pid=9, slot="s2")
+    assert missed((first,), (with_slot,), slots=(slot("s2"),)) == []
+    # Another one of the same name has come instead; or the first one is still there, and goes later.
+    other = replace(first, pid=9, slot="s3")
+    both = (slot("s2"), slot("s3"))
+    assert missed((with_slot,), (other,), slots=both) == ["missing a (slot s2)"]
+    assert missed((first, with_slot), (with_slot,), slots=both) == ["missing a"]
