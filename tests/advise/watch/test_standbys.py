@@ -88,18 +88,20 @@ def test_a_standby_is_the_same_with_another_temporary_slot() -> None:
     """It is called after the process (wal_receiver_create_temp_slot), and goes with it."""
     first = replace(standby(START, START, START), slot="pg_walreceiver_8")
     again = replace(first, pid=9, slot="pg_walreceiver_9")
+    at = replace(first, host="10.0.0.2")
     temporary = tuple(replace(slot(f"pg_walreceiver_{pid}"), is_temporary=True) for pid in (8, 9))
     assert missed((first,), (again,), slots=temporary) == []
     # A look may show the walsender before the list of slots has its slot.
     assert missed((first,), (again,)) == []
     assert missed((first,), (), slots=temporary) == ["missing a"]
+    assert missed((at,), (), slots=temporary) == ["missing a (10.0.0.2)"]
 
 
 def test_a_standby_with_a_permanent_slot_is_the_same_under_another_name() -> None:
     first = replace(standby(START, START, START), slot="s2")
     renamed = replace(first, pid=9, name="new")
     assert missed((first,), (renamed,), slots=(slot("s2"),)) == []
-    assert missed((first,), (renamed,), (), slots=(slot("s2"),)) == ["missing new"]
+    assert missed((first,), (renamed,), (), slots=(slot("s2"),)) == ["missing new (slot s2)"]
 
 
 def test_a_standby_that_gets_a_slot_is_the_same() -> None:
@@ -111,3 +113,16 @@ def test_a_standby_that_gets_a_slot_is_the_same() -> None:
     both = (slot("s2"), slot("s3"))
     assert missed((with_slot,), (other,), slots=both) == ["missing a (slot s2)"]
     assert missed((first, with_slot), (with_slot,), slots=both) == ["missing a"]
+
+
+def test_a_standby_that_is_missed_has_the_name_that_it_had() -> None:
+    with_slot = replace(standby(START, START, START), slot="s2")
+    looks = [replace(Server(slots=(slot("s2"),)).look(second), standbys=(with_slot,)) for second in (0, 60)]
+    found = assessor()
+    found.see(looks)
+    (state,) = found.assess(60.0, BEGAN + 60).standbys
+    assert missed((with_slot,), (), slots=(slot("s2"),)) == [f"missing {state.name}"]
+    # Two that were called the same, one after the other, are two concerns.
+    first = standby(START, START, START)
+    found_alike = missed((replace(first, slot="a"),), (first,), (), slots=(slot("a"),))
+    assert found_alike == ["missing a", "missing a #2"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from walproof.analysis.watch.standbys import numbered, standby_names
 from walproof.facts.watch import WatchedStandby, WatchLook
 
 KEPT_S = 24 * 3600.0
@@ -22,7 +23,7 @@ class MissingStandby:
     """A standby that has no walsender any more."""
 
     name: str
-    """Its application_name, with its slot where another has the same."""
+    """As it was called while it streamed (`standby_names`)."""
     since: float
     """When it was last seen, seconds of the epoch by the upstream's clock."""
     missing_s: float
@@ -41,6 +42,8 @@ class _Key:
 class _Seen:
     name: str
     """Its application_name."""
+    shown: str
+    """What it was called."""
     look: WatchLook
     """The last one at which it streamed."""
 
@@ -60,12 +63,12 @@ class StandbysSeen:
             self._seen = {}  # they follow another server, or this one is another
         self._last = look
         present = _present(look)
-        for key, standby in present.items():
+        for key, (shown, standby) in present.items():
             if standby.state not in _STREAMING:
                 continue
             if key not in self._seen:
                 self._forget_former(standby.name, present, look)
-            self._seen[key] = _Seen(standby.name, look)
+            self._seen[key] = _Seen(standby.name, shown, look)
         self._seen = {
             key: seen for key, seen in self._seen.items() if look.seen_s - seen.look.seen_s < KEPT_S
         }
@@ -85,30 +88,27 @@ class StandbysSeen:
         now = self._last
         if now is None:
             return ()
-        names = [seen.name for seen in self._seen.values()]
         present = _present(now)
+        gone = sorted(
+            (seen for key, seen in self._seen.items() if key not in present), key=lambda seen: seen.shown
+        )
+        names = numbered([seen.shown for seen in gone])
         return tuple(
-            MissingStandby(
-                f"{seen.name} (slot {key.slot})" if key.slot and names.count(seen.name) > 1 else seen.name,
-                seen.look.at,
-                now.seen_s - seen.look.seen_s,
-            )
-            for key, seen in sorted(self._seen.items(), key=lambda item: (item[1].name, item[0].slot or ""))
-            if key not in present
+            MissingStandby(name, seen.look.at, now.seen_s - seen.look.seen_s)
+            for name, seen in zip(names, gone, strict=True)
         )
 
 
-def _present(look: WatchLook) -> dict[_Key, WatchedStandby]:
-    """The standbys that a look shows; of several with one key one that streams."""
+def _present(look: WatchLook) -> dict[_Key, tuple[str, WatchedStandby]]:
+    """The standbys that a look shows, with their names; of several with one key one that streams."""
     permanent = {slot.name for slot in look.slots if not slot.is_temporary}
-    found: dict[_Key, WatchedStandby] = {}
-    for standby in look.standbys:
-        if standby.is_logical:
-            continue
+    physical = [standby for standby in look.standbys if not standby.is_logical]
+    found: dict[_Key, tuple[str, WatchedStandby]] = {}
+    for shown, standby in zip(standby_names(look, physical), physical, strict=True):
         slot = standby.slot if standby.slot in permanent else None
         key = _Key(slot, None if slot else standby.name)
         if key not in found or standby.state in _STREAMING:
-            found[key] = standby
+            found[key] = shown, standby
     return found
 
 

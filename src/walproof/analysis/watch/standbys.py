@@ -41,8 +41,7 @@ def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...])
     trail = (*ends[:-1][::_TRAIL_STEP], ends[-1])
     found = []
     physical = [standby for standby in looks[-1].standbys if not standby.is_logical]
-    names = _names(physical, {slot.name for slot in looks[-1].slots if slot.is_temporary})
-    for name, standby in zip(names, physical, strict=True):
+    for name, standby in zip(standby_names(looks[-1], physical), physical, strict=True):
         seen = [(look, same) for look in looks if (same := _same(look, standby)) is not None]
         waits: dict[str, int] = {}
         for _, same in seen:
@@ -81,18 +80,26 @@ def unpaired(
     return tuple(state for state in standbys if state.standby.pid not in pids and state.name not in paired)
 
 
-def _names(standbys: Sequence[WatchedStandby], temporary: Collection[str]) -> list[str]:
-    """Who is connected besides changes no name, so that metrics go on: Debian, for one, gives all standbys
+def standby_names(look: WatchLook, standbys: Sequence[WatchedStandby]) -> list[str]:
+    """The names of a look's standbys.
+
+    Who is connected besides changes no name, so that metrics go on: Debian, for one, gives all standbys
     the same application_name. A temporary slot is called after a process."""
+    temporary = {slot.name for slot in look.slots if slot.is_temporary}
     found: list[str] = []
     for standby in standbys:
         slot = None if standby.slot in temporary else standby.slot
         where = f"slot {slot}" if slot else standby.host
         found.append(standby.name if where is None or slot == standby.name else f"{standby.name} ({where})")
-    # On one machine without slots nothing tells them apart.
+    return numbered(found)
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """The names, from the second of the same on with a number: on one machine without slots nothing else
+    tells standbys apart."""
     return [
-        name if (before := found[:place].count(name)) == 0 else f"{name} #{before + 1}"
-        for place, name in enumerate(found)
+        name if (before := names[:place].count(name)) == 0 else f"{name} #{before + 1}"
+        for place, name in enumerate(names)
     ]
 
 
