@@ -13,7 +13,13 @@ from walproof.facts.watch import WatchedArrival, WatchedSlot, WatchedStandby
 
 
 def alone(
-    seconds: int, streams_until: int = -1, *, restored: int = 0, up_s: float = 3600, **changes: object
+    seconds: int,
+    streams_until: int = -1,
+    *,
+    restored: int = 0,
+    restored_until: int = 10_000,
+    up_s: float = 3600,
+    **changes: object,
 ) -> list[Concern]:
     """Of a standby that nobody watches with its upstream; ``restored`` is what it replays each second."""
     arrival = WatchedArrival(False, True, bool(restored), "Timeout/RecoveryRetrieveRetryInterval")
@@ -22,7 +28,8 @@ def alone(
     for second in range(seconds):
         look = replace(Server().look(second), is_in_recovery=True, started_at=BEGAN + seconds - up_s)
         arrived = replace(arrival, streams=second <= streams_until)
-        found.see([replace(look, lsn=START, replayed=START + restored * second, arrival=arrived)])
+        replayed = START + restored * min(second, restored_until)
+        found.see([replace(look, lsn=START, replayed=replayed, arrival=arrived)])
         said = named.of(found.assess(float(second), BEGAN + second), None, None, {}, BEGAN + second)
     return [concern for concern in said if concern.key == "walreceiver"]
 
@@ -35,7 +42,17 @@ def test_a_standby_says_itself_that_no_wal_comes() -> None:
     assert alone(15, streams_until=5) == []
     (concern,) = alone(17, streams_until=5)
     assert concern.since == BEGAN + 6
-    assert "nothing comes from the archive" in alone(2, restores=True)[0].sentence
+
+
+def test_an_archive_may_have_nothing_new_for_minutes() -> None:
+    """A standby with archive_timeout = 1min, and no upstream that it reaches, gets a segment a minute."""
+    assert alone(60, restores=True) == []
+    assert alone(300, restores=True) == []
+    assert "nothing comes from the archive" in alone(302, restores=True)[0].sentence
+    assert alone(500, restored=MB, restored_until=220) == []
+    # What was restored before does not hide it until all looks from then are forgotten.
+    assert alone(530, restored=MB, restored_until=220) != []
+    assert alone(400, restored=MB, restored_until=100, streams_until=150) == []
 
 
 @pytest.mark.parametrize(

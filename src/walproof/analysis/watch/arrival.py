@@ -11,6 +11,9 @@ from walproof.facts.watch import WatchLook
 
 GRACE_S = 10.0
 """A walreceiver that ended is started again after wal_retrieve_retry_interval (5 s by default)."""
+ARCHIVE_S = 300.0
+"""An archive may have nothing new for that long (archive_timeout), and a standby that restores is all right;
+shorter than looks are kept."""
 _WAITING_SHARE = 0.5
 """Share of the looks of ``GRACE_S`` at which the startup process waits for WAL."""
 
@@ -30,7 +33,8 @@ def cut_off(looks: Sequence[WatchLook]) -> CutOff | None:
     """``looks``: oldest first. None for a standby that streams, restores, or still has WAL to replay.
 
     While looks know a stream, it has to be away for ``GRACE_S``; where it has never been seen two looks are
-    enough, once the server has been up for that long.
+    enough, once the server has been up for that long. With a restore_command all looks of ``ARCHIVE_S`` have
+    to be without a stream, and nothing replayed.
     """
     last = looks[-1]
     if last.arrival is None or not last.arrival.should_stream:
@@ -45,8 +49,10 @@ def cut_off(looks: Sequence[WatchLook]) -> CutOff | None:
     waiting = sum(arrival is not None and arrival.wait.startswith(IDLE_WAITS) for arrival in recent)
     if waiting < _WAITING_SHARE * len(recent):
         return None
-    if last.arrival.restores and (last.replayed or 0) > (without[-1].replayed or 0):
-        return None  # the archive has what it needs
+    if last.arrival.restores:
+        before = next((look for look in without if last.seen_s - look.seen_s >= ARCHIVE_S), None)
+        if before is None or (last.replayed or 0) > (before.replayed or 0):
+            return None  # the archive has what it needs
     return CutOff(None if is_whole else without[-1].at, last.arrival.wait)
 
 
