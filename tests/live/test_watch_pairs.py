@@ -24,6 +24,7 @@ from walproof.report.watch.view import ServerView
 
 pytestmark = pytest.mark.live
 UP = "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())"
+PLAIN = "without_rights"
 LIMITS = Thresholds(lag_warning_s=2.0)
 
 
@@ -104,6 +105,7 @@ def test_a_standby_whose_replay_is_paused_still_receives_wal(pair: Pair) -> None
 
 
 def test_a_standby_that_does_not_stream_is_watched_with_its_primary(pair: Pair) -> None:
+    run(pair.primary, f"CREATE ROLE {PLAIN} LOGIN")
     pair.catch_up()
     pair.link.sever()
     try:
@@ -119,6 +121,11 @@ def test_a_standby_that_does_not_stream_is_watched_with_its_primary(pair: Pair) 
             views = until(fleet, lambda views: bool(views[0].concerns))
             (alone,) = views[0].concerns
             assert alone.sentence.startswith("This standby gets no WAL")
+        plain = watcher(pair.standby).replace(WATCHER, PLAIN)
+        with Fleet(order(plain)) as fleet:
+            views = until(fleet, lambda views: views[0].seen.look is not None)
+            assert views[0].concerns == ()
+            assert "the arrival of WAL: pg_monitor is not granted" in views[0].seen.lacks
     finally:
         pair.link.mend()
     pair.catch_up()

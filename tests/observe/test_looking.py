@@ -73,7 +73,7 @@ def test_every_version_is_read_whole(cluster: Cluster) -> None:
 def test_every_version_tells_how_wal_arrives(cluster: Cluster) -> None:
     """A primary has neither a walreceiver nor a startup process."""
     with connect_foreign(f"{cluster.conninfo} user=looker") as session:
-        assert session.execute(ARRIVAL.encode()).fetchone() == (False, False, False, None)
+        assert session.execute(ARRIVAL.encode()).fetchone() == (False, False, False, None, False)
 
 
 def test_an_empty_archive_command_is_seen_and_no_other_is_read(cluster: Cluster) -> None:

@@ -174,6 +174,14 @@ def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:
     off = check([replace(broken, stream=StreamState(StreamPhase.OFF))], LIMITS)
     assert off.status is Nagios.OK  # the operator has turned it off
     assert "no concern; db1: not seen: how long recovery takes" in off.text
+    look = Server().look(0)
+    standby = assessor()
+    standby.see(
+        [replace(look, is_in_recovery=True, lacks=("the arrival of WAL: pg_monitor is not granted",))]
+    )
+    said = check([ServerView(standby.assess(0.0, BEGAN), ())], LIMITS)
+    assert said.status is Nagios.OK
+    assert "db1: not seen: whether WAL arrives: pg_monitor is not granted" in said.text
     assert failed("no | such").text == "WALPROOF UNKNOWN - no / such"
 
 

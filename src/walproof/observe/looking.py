@@ -43,6 +43,7 @@ PREPARED_MOST = "max_prepared_transactions"
 END = "the position in the WAL"
 PG_WAL = "the size of pg_wal"
 READY = "segments that wait for the archiver"
+ARRIVAL = "the arrival of WAL"
 
 
 class Looker:
@@ -192,10 +193,14 @@ class Looker:
 
     def _arrival(self) -> WatchedArrival | None:
         """How WAL comes; None for a role that may not see it, and after a promotion."""
-        rows = self._ask.rows("the arrival of WAL", queries.ARRIVAL)
-        if not rows or rows[0][1] is None or rows[0][3] is None:
+        rows = self._ask.rows(ARRIVAL, queries.ARRIVAL)
+        if not rows:
             return None
-        streams, should_stream, restores, wait = rows[0]
+        streams, should_stream, restores, wait, is_in_recovery = rows[0]
+        if should_stream is None or wait is None:
+            if is_in_recovery:
+                self._ask.lack(ARRIVAL, "pg_monitor is not granted")
+            return None
         return WatchedArrival(bool(streams), bool(should_stream), bool(restores), str(wait))
 
     def _subscriptions(self) -> tuple[WatchedSubscription, ...]:

@@ -73,13 +73,15 @@ RECEIVER = """
                     (SELECT nullif(setting, '') FROM pg_settings WHERE name = 'primary_slot_name')),
            (SELECT sender_port FROM pg_stat_wal_receiver WHERE status = 'streaming')"""
 # A role without rights sees neither primary_conninfo nor the startup process, and of a walreceiver only that
-# it is there. Before a walreceiver has connected it has no row.
+# it is there. Before a walreceiver has connected it has no row. A promotion ends recovery before the startup
+# process, so whether it is over is asked after that.
 ARRIVAL = """
     SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE coalesce(status, 'streaming') = 'streaming'),
            (SELECT setting <> '' FROM pg_settings WHERE name = 'primary_conninfo'),
            (SELECT setting <> '' FROM pg_settings WHERE name = 'restore_command'),
            (SELECT coalesce(wait_event_type || '/' || wait_event, 'running')
-              FROM pg_stat_activity WHERE backend_type = 'startup')"""
+              FROM pg_stat_activity WHERE backend_type = 'startup'),
+           pg_is_in_recovery()"""
 # The row of a worker that copies a table has a relid; that of the subscription may have no pid. Before 15 not
 # everybody may read pg_subscription.oid; names are unique within a database.
 _SUBSCRIPTIONS = """

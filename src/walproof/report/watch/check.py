@@ -87,8 +87,12 @@ def _unknown(view: ServerView) -> Iterator[str]:
 
 def _unseen(view: ServerView) -> str:
     """What a concern could be about that nobody asked for, and that is not seen."""
-    if view.seen.look is None or view.seen.look.is_in_recovery:
+    look = view.seen.look
+    if look is None:
         return ""
+    if look.is_in_recovery:
+        why = look.lacks_of("the arrival of WAL")
+        return f"{view.name}: not seen: whether WAL arrives: {why}" if why else ""
     disk = view.seen.disk
     missing = [
         what
