@@ -259,6 +259,14 @@ def test_a_lost_slot_is_not_answered_with_a_slot() -> None:
     assert "primary_slot_name" not in said(lost)
     assert "wal_keep_size is 64.0 MB on the upstream" in said(lost)
     assert "a larger max_slot_wal_keep_size, or none (-1)" in said(lost)
+    assert "idle_replication_slot_timeout" not in said(lost)
+    unbounded = replace(lost, upstream_settings=window.upstream_settings)
+    assert "a larger max_slot_wal_keep_size" not in said(unbounded)
+    assert "from 18 on idle_replication_slot_timeout" in said(unbounded)
+    idle = {**lost.upstream_settings, "idle_replication_slot_timeout": "3600"}
+    both = said(replace(lost, upstream_settings=idle))
+    assert "a larger max_slot_wal_keep_size" in both
+    assert "idle_replication_slot_timeout is 1 h" in both
 
 
 def test_a_stopped_replay_of_own_wal_is_a_fault() -> None:

@@ -20,7 +20,7 @@ SETTINGS = """
         'wal_receiver_status_interval', 'wal_receiver_timeout', 'wal_sender_timeout', 'wal_keep_size',
         'max_slot_wal_keep_size', 'synchronous_standby_names', 'synchronous_commit', 'full_page_writes',
         'wal_compression', 'max_connections', 'max_worker_processes', 'max_wal_senders',
-        'max_prepared_transactions', 'max_locks_per_transaction')
+        'max_prepared_transactions', 'max_locks_per_transaction', 'idle_replication_slot_timeout')
     """
 
 SENDERS = """

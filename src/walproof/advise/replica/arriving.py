@@ -25,6 +25,10 @@ _KEEP_MORE = (
     "For the next time: a larger max_slot_wal_keep_size, or none (-1), if the disk of pg_wal has room for "
     "what a standby that is away needs."
 )
+_KEEP_LONGER = (
+    "For the next time: from 18 on idle_replication_slot_timeout on the upstream invalidates a slot that "
+    "nobody uses: a longer one, or none (0). invalidation_reason in pg_replication_slots says whether it did."
+)
 
 
 def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
@@ -52,16 +56,21 @@ def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | 
         evidence = [
             f"it has replayed up to {Lsn(needed_lsn(window))} and has more WAL, how much is not known"
         ]
-    next_time = (
+    next_time: tuple[str, ...] = (
         "For the next time: a replication slot (primary_slot_name), or a larger wal_keep_size; "
-        "max_slot_wal_keep_size bounds what a slot may keep."
+        "max_slot_wal_keep_size bounds what a slot may keep.",
     )
     if upstream.slot_status == "lost":
         evidence.append("its replication slot has wal_status lost")
-        next_time = _KEEP_MORE
         most = window.upstream_settings.get("max_slot_wal_keep_size", "-1")
-        if not most.startswith("-"):
+        idle_s = int(window.upstream_settings.get("idle_replication_slot_timeout", "0"))
+        is_bounded = not most.startswith("-")
+        if is_bounded:
             evidence.append(f"max_slot_wal_keep_size is {format_bytes(int(most) << 20)} on the upstream")
+        if idle_s:
+            evidence.append(f"idle_replication_slot_timeout is {format_duration(idle_s)} on the upstream")
+        # Without a limit no slot is lost for its WAL.
+        next_time = (_KEEP_MORE,) * is_bounded + (_KEEP_LONGER,) * (idle_s > 0 or not is_bounded)
     return NamedCause(
         Cause.MISSING_SEGMENT,
         "The upstream has removed WAL that the standby still needs: it can never catch up by streaming.",
@@ -69,7 +78,7 @@ def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | 
         (
             "If the segment is in an archive, set restore_command on the standby.",
             "Otherwise make the standby again from a base backup.",
-            next_time,
+            *next_time,
         ),
     )
 
