@@ -39,7 +39,7 @@ from walproof.probe.environment import machine_facts, observe_environment
 _PATIENCE_S = 600.0
 """How long the end of a run waits for a store that is away."""
 _FLUSH_TEST_S = 3
-"""Seconds for each of pg_test_fsync's 17 tests; its own default is 5."""
+"""Seconds for each of pg_test_fsync's first five tests, which run three times; its own default is 5."""
 
 
 def execute(
