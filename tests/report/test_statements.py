@@ -158,6 +158,11 @@ def test_flush_rates_beside_throughput(setting: str) -> None:
         if t.variant in ("default", "pgtune")
     ]
     text = to_markdown(build_view(replace(facts.run, plan=plan, environment=environment), trials))
+    lacking = replace(environment, flush_rates={"open_sync": None, "fdatasync": 1000.0})
+    without = to_markdown(build_view(replace(facts.run, plan=plan, environment=lacking), trials))
+    assert "| open\\_sync | not measured: no direct I/O |" in without
     assert "Does pg\\_test\\_fsync predict the throughput?" in text
     assert "not on this platform" in text
+    assert "no direct I/O" not in text
+    assert "open\\_sync were measured with direct I/O" in text
     assert "| open\\_sync | 500 | 2000 | 469 |" in text

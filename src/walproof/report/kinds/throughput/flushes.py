@@ -10,6 +10,14 @@ from walproof.report.published import say_source
 
 _SETTING = "wal_sync_method"
 _ON_LINUX = "fdatasync"
+_DIRECT = ("open_datasync", "open_sync")
+"""Methods that pg_test_fsync measures with direct I/O. Linux has both, so one without a rate is on a file
+system that has no direct I/O."""
+_DIRECT_NOTE = (
+    " open_datasync and open_sync were measured with direct I/O. A server uses these methods without it, and "
+    "may be slower or faster with them, unless it has wal_level = minimal (13 to 15) or debug_io_direct = "
+    "wal (16 and newer): so tps per flush compares two ways of writing there."
+)
 
 
 def flush_blocks(run: Run, cells: Cells) -> list[Block]:
@@ -33,7 +41,7 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
         variant = by_method.get(method)
         texts = [
             method,
-            "not on this platform" if rate is None else number(rate),
+            _absent(method) if rate is None else number(rate),
             UNKNOWN if not rate else number(1e6 / rate),
             number(published.get(method)),
         ]
@@ -60,6 +68,8 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
     note = (
         "Flushes of one 8 kB write, by pg_test_fsync in the folder that was measured, before the first trial."
     )
+    if any(method in _DIRECT for method in rates):
+        note += _DIRECT_NOTE
     if plan.device is not None:
         note += " They are the real disk's; throughput is on the emulated one."
     return [
@@ -74,3 +84,7 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
             "flush times are missing there."
         ),
     ]
+
+
+def _absent(method: str) -> str:
+    return "not measured: no direct I/O" if method in _DIRECT else "not on this platform"
