@@ -10,6 +10,7 @@ import pytest
 
 from walproof.errors import SettingError
 from walproof.settings.conf import read_conf
+from walproof.settings.usable import usable
 
 
 def _read(folder: Path, text: str) -> dict[str, str]:
@@ -55,6 +56,8 @@ def test_bytes_are_read_as_the_server_reads_them(tmp_path: Path) -> None:
         b"work_mem = 5MB # a\fport = 1\v port = 2 \xc2\x85port = 3 \xe2\x80\xa8port = 4\r\n"
         b"log_line_prefix = 'a\\041b\\303\\251\\q\\477''\\'''\\9'\n"
         b"cluster_name = 'x\xe9'\n"
+        b"my.gr\xf6\xdfe = 1\n"
+        b"my.gr\xc3\xb6\xe2\x82\xac = 2\n"
         b"include_if_exists 'n\xefve.conf'\n"
     )
     (tmp_path / os.fsdecode(b"n\xefve.conf")).write_text("fsync = off\n")
@@ -62,8 +65,13 @@ def test_bytes_are_read_as_the_server_reads_them(tmp_path: Path) -> None:
         "work_mem": "5MB",
         "log_line_prefix": "a!b\u00e9q?'''9",
         "cluster_name": "x\\xe9",
+        "my.gr\\xf6\\xdfe": "1",
+        "my.gr\u00f6\u20ac": "2",
         "fsync": "off",
     }
+    found = usable(read_conf(path), 180000, lambda *_: True)
+    assert found.refused == {}
+    assert {"my.gr\\xf6\\xdfe", "my.gr\u00f6\u20ac"} <= found.left_out.keys()
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,10 @@ _RENAMED = {
 # Of these PostgreSQL still takes the old name (guc.c, map_old_guc_names).
 _STILL_TAKEN = frozenset({"ssl_ecdh_curve", "sort_mem", "vacuum_mem"})
 
-# A setting of an extension, which only the extension can check (guc.c, valid_custom_variable_name).
-_CUSTOM = re.compile(r"[A-Za-z_\x80-\U0010ffff][\w$]*(\.[A-Za-z_\x80-\U0010ffff][\w$]*)+")
+# A setting of an extension, which only the extension can check (guc.c, valid_custom_variable_name). A byte
+# that is not UTF-8 stands as its escape (`conf.read_conf`).
+_PART = r"(?:[A-Za-z_\x80-\U0010ffff]|\\x[89a-f][0-9a-f])(?:[\w$\x80-\U0010ffff]|\\x[89a-f][0-9a-f])*"
+_CUSTOM = re.compile(rf"{_PART}(?:\.{_PART})+")
 
 
 @dataclass(frozen=True, slots=True)

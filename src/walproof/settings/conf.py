@@ -65,7 +65,7 @@ class _Reader:
                 )
             name, value = match["name"].lower(), _unquoted(match["value"])
             if name not in ("include", "include_dir", "include_if_exists"):
-                self._found[name] = _printable(value)
+                self._found[_printable(name)] = _printable(value)
                 continue
             if not value.strip():
                 raise SettingError(f'file "{path}" line {number}: {name} names nothing')
