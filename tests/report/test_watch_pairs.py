@@ -14,7 +14,7 @@ from tests.advise.test_replica import recorded
 from tests.schemas import assert_valid
 from tests.watching import BEGAN, START, Server, assessed, assessor, gone, slot, standby, view
 from walproof.advise.replica.diagnosis import diagnose
-from walproof.advise.watch.concern import Thresholds
+from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.standbys import named, unpaired
 from walproof.cli.watch_show import of_changes
@@ -94,6 +94,17 @@ def test_every_form_of_watch_has_what_replica_watch_has(name: str) -> None:
     (told,) = watch_data(one)["standbys"]
     assert told["name"] == "a"
     assert told["waits"] == {process: dict(counts) for process, counts in one.windows[0].waits.items()}
+
+
+@pytest.mark.parametrize(("name", "is_told_alone"), [("missing-segment", False), ("network", True)])
+def test_a_fault_of_a_pair_is_not_told_again_by_its_standby(name: str, is_told_alone: bool) -> None:
+    away = Concern("walreceiver", Severity.WARNING, "This standby gets no WAL.", (), ("Read its log.",))
+    other = Concern("replay paused", Severity.WARNING, "Replay is paused.", ())
+    text = StringIO()
+    standby_view = replace(view(Server()), concerns=(away, other))
+    Console(file=text, width=200).print(pair_page([paired(name), standby_view]))
+    assert ("This standby gets no WAL" in text.getvalue()) is is_told_alone
+    assert "Replay is paused" in text.getvalue()
 
 
 def test_a_pair_that_is_not_late_enough_for_a_concern_shows_its_cause_all_the_same() -> None:

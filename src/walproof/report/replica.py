@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from walproof.advise.replica.cause import NamedCause
+from walproof.advise.replica.cause import Cause, NamedCause
 from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.analysis.replication import Pace, Stage, StageLag
 from walproof.facts.codec import to_data
@@ -27,6 +27,8 @@ _CALM = {
     Pace.NEVER: "The lag is too small to have a cause.",
 }
 """What is said about a standby without a known cause."""
+_NOT_STREAMED = frozenset({Cause.MISSING_SEGMENT, Cause.WALRECEIVER_ABSENT, Cause.ARCHIVE_RECOVERY})
+"""Causes that say more than the standby alone can: that it gets no WAL."""
 
 
 def replica_data(window: ReplicationWindow, diagnosis: Diagnosis) -> dict[str, Any]:
@@ -105,6 +107,11 @@ def pair_page(views: Sequence[ServerView]) -> Group:
         upstream = replace(
             upstream, concerns=tuple(concern for concern in upstream.concerns if concern.key != told)
         )
+        if any(cause.cause in _NOT_STREAMED for cause in diagnosis.causes):
+            standby = replace(
+                standby,
+                concerns=tuple(concern for concern in standby.concerns if concern.key != "walreceiver"),
+            )
     for view in (upstream, standby):
         for concern in view.concerns:
             parts.append(Text(f"{view.name}: {concern.sentence}", style="bold red"))
