@@ -173,3 +173,19 @@ def test_a_failover_is_followed_to_the_new_timeline(watched_pair: Pair) -> None:
         until(fleet, lambda views: (views[0].stream.received or 0) > before + 1_000_000)
         views = until(fleet, lambda views: "timeline 2" in str([shown.seen.events for shown in views]))
         assert all(view.stream.phase is StreamPhase.LIVE for view in views)
+
+
+def test_a_standby_that_is_promoted_beside_its_primary_is_said_to_be_so(
+    embedded: Install, workspace: Workspace
+) -> None:
+    with (
+        running_pair(embedded, workspace) as pair,
+        Fleet(order(watcher(pair.primary), watcher(pair.standby), streams=False)) as fleet,
+    ):
+        until(fleet, lambda views: bool(views[0].pairs))
+        pair.standby.promote()
+        with pair.standby.connect() as session:
+            session.execute("CHECKPOINT")
+        views = until(fleet, lambda views: "missing " in str([told.key for told in views[0].concerns]))
+        (concern,) = (told for told in views[0].concerns if told.key.startswith("missing "))
+        assert f"watched as {views[1].name}, was promoted" in concern.sentence

@@ -9,6 +9,7 @@ from dataclasses import replace
 from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor, Limits, unique_names
+from walproof.analysis.watch.missing import with_promoted
 from walproof.analysis.watch.standbys import named
 from walproof.analysis.watch.upstreams import upstreams
 from walproof.cli.watch_clock import Clock, StreamMoment
@@ -41,6 +42,8 @@ class WatchedServer:
         """Its standbys that are also watched, by their names on the command line."""
         self.walsenders: dict[int, str] = {}
         """pid of a walsender -> the watched standby that it serves."""
+        self.promoted: dict[int, str | None] = {}
+        """As `with_promoted` takes them."""
 
     def __enter__(self) -> WatchedServer:
         self._stack.enter_context(self._watcher)
@@ -88,7 +91,11 @@ class WatchedServer:
     def view(self) -> ServerView:
         """The view of all that is known now."""
         seen = self._assessor.assess(time.monotonic(), time.time())
-        seen = replace(seen, standbys=named(seen.standbys, self.walsenders))
+        seen = replace(
+            seen,
+            standbys=named(seen.standbys, self.walsenders),
+            missing=with_promoted(seen.missing, self.promoted),
+        )
         settings = None if self.look is None else self.look.settings
         told = (
             StreamMoment(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(settings)
@@ -119,6 +126,8 @@ class Fleet:
         self._pair: PairWatcher | None = None
         self._upstreams: dict[int, int] = {}
         """Standby -> the server that it is watched with."""
+        self._served: dict[int, tuple[int, int]] = {}
+        """Standby -> the server that served it last, and the pid of that walsender."""
 
     def __enter__(self) -> Fleet:
         with ExitStack() as stack:
@@ -172,8 +181,11 @@ class Fleet:
         for place, followed in enumerate(upstreams([server.look for server in self.servers])):
             if followed is not None and followed.pid is not None:
                 self.servers[followed.place].walsenders[followed.pid] = self.servers[place].name
+                self._served[place] = followed.place, followed.pid
             standby, before = self.servers[place], self._upstreams.get(place)
             is_promoted = standby.look is not None and not standby.look.is_in_recovery
+            if is_promoted and place in self._served:
+                self._note_promotion(standby, *self._served[place])
             is_other = followed is not None and followed.place != before
             is_surer = followed is not None and (followed.is_seen or before is None)
             if before is not None and (is_promoted or (is_other and is_surer)):
@@ -182,3 +194,12 @@ class Fleet:
             if followed is not None and is_other and is_surer:
                 self._upstreams[place] = followed.place
                 self.servers[followed.place].watch_standby(standby)
+
+    def _note_promotion(self, standby: WatchedServer, upstream: int, pid: int) -> None:
+        """See `with_promoted`. Timelines are those of checkpoints, so they change some time after."""
+        ours, theirs = standby.look, self.servers[upstream].look
+        if ours is None or theirs is None or ours.system_identifier != theirs.system_identifier:
+            return
+        old, new = theirs.checkpoint, ours.checkpoint
+        is_ahead = old is not None and new is not None and new.timeline > old.timeline
+        self.servers[upstream].promoted[pid] = standby.name if is_ahead else None

@@ -9,6 +9,7 @@ import pytest
 from tests.watching import BEGAN, MB, START, Server, assessor, concerns, slot, standby
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
+from walproof.analysis.watch.missing import with_promoted
 from walproof.facts.watch import WatchedArrival, WatchedSlot, WatchedStandby
 
 
@@ -143,3 +144,21 @@ def test_a_standby_that_is_missed_has_the_name_that_it_had() -> None:
     first = standby(START, START, START)
     found_alike = missed((replace(first, slot="a"),), (first,), (), slots=(slot("a"),))
     assert found_alike == ["missing a", "missing a #2"]
+
+
+def test_a_standby_that_was_promoted_is_said_to_be_so() -> None:
+    server = Server(standby=lambda lsn, second: standby(lsn, lsn, lsn) if second <= 5 else None)
+    found = assessor()
+    found.see([server.look(second) for second in range(400)])
+    seen = found.assess(399.0, BEGAN + 399)
+
+    def said(promoted: dict[int, str | None]) -> list[Concern]:
+        known = replace(seen, missing=with_promoted(seen.missing, promoted))
+        return [concern for concern in concerns(known) if concern.key == "missing a"]
+
+    assert "is gone" in said({})[0].sentence
+    assert "is gone" in said({8: "db2"})[0].sentence
+    (concern,) = said({7: "db2"})
+    assert concern.severity is Severity.WARNING
+    assert concern.sentence.startswith('Standby "a", watched as db2, was promoted')
+    assert said({7: None}) == []

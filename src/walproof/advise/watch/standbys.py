@@ -12,6 +12,7 @@ from walproof.advise.replica.diagnosis import Diagnosis, diagnose
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.analysis.replication import LagSplit
 from walproof.analysis.watch.assessment import Assessment
+from walproof.analysis.watch.missing import MissingStandby
 from walproof.analysis.watch.standbys import STALE_S, unpaired
 from walproof.facts.replication import ReplicationWindow
 from walproof.units import Lsn, format_bytes, format_duration
@@ -53,6 +54,9 @@ def missing(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     for standby in seen.missing:
         if standby.missing_s < limits.lag_warning_s:
             continue
+        if standby.promoted is not None:
+            yield _promoted(standby)
+            continue
         is_long = standby.missing_s >= limits.lag_critical_s
         yield Concern(
             f"missing {standby.name}",
@@ -65,6 +69,22 @@ def missing(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             ),
             standby.since,
         )
+
+
+def _promoted(standby: MissingStandby) -> Concern:
+    return Concern(
+        f"missing {standby.name}",
+        Severity.WARNING,
+        f'Standby "{standby.name}", watched as {standby.promoted}, was promoted: it takes writes itself, and '
+        "nothing from this server any more.",
+        (f"last seen {format_duration(standby.missing_s)} ago",),
+        (
+            "If clients still write to this server, the promoted one lacks what they write: see that they "
+            "write to one of the two alone.",
+            "If both are to go on, start walproof again: it is named for a day.",
+        ),
+        standby.since,
+    )
 
 
 def replay(seen: Assessment) -> Iterator[Concern]:

@@ -7,8 +7,8 @@ walsender that is left over of a connection that broke is no second standby."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from walproof.analysis.watch.standbys import numbered, standby_names
 from walproof.facts.watch import WatchedStandby, WatchLook
@@ -28,6 +28,10 @@ class MissingStandby:
     """When it was last seen, seconds of the epoch by the upstream's clock."""
     missing_s: float
     """Seconds since then."""
+    pid: int = 0
+    """pid of its last walsender."""
+    promoted: str | None = None
+    """Its name as a watched server, where that shows that it was promoted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class _Seen:
     """Its application_name."""
     shown: str
     """What it was called."""
+    pid: int
     look: WatchLook
     """The last one at which it streamed."""
 
@@ -68,7 +73,7 @@ class StandbysSeen:
                 continue
             if key not in self._seen:
                 self._forget_former(standby.name, present, look)
-            self._seen[key] = _Seen(standby.name, shown, look)
+            self._seen[key] = _Seen(standby.name, shown, standby.pid, look)
         self._seen = {
             key: seen for key, seen in self._seen.items() if look.seen_s - seen.look.seen_s < KEPT_S
         }
@@ -94,9 +99,25 @@ class StandbysSeen:
         )
         names = numbered([seen.shown for seen in gone])
         return tuple(
-            MissingStandby(name, seen.look.at, now.seen_s - seen.look.seen_s)
+            MissingStandby(name, seen.look.at, now.seen_s - seen.look.seen_s, seen.pid)
             for name, seen in zip(names, gone, strict=True)
         )
+
+
+def with_promoted(
+    missing: Sequence[MissingStandby], promoted: Mapping[int, str | None]
+) -> tuple[MissingStandby, ...]:
+    """The missing standbys, those that were promoted with their names.
+
+    ``promoted``: pid of a walsender -> name of the watched server that it served; None while its timeline is
+    no higher than the upstream's: that may be the same server by now, whose conninfo has several hosts, and
+    none is missing.
+    """
+    return tuple(
+        replace(standby, promoted=promoted.get(standby.pid))
+        for standby in missing
+        if promoted.get(standby.pid, "") is not None
+    )
 
 
 def _present(look: WatchLook) -> dict[_Key, tuple[str, WatchedStandby]]:
