@@ -200,10 +200,13 @@ def _unread(found: Sequence[Row]) -> list[Block]:
     ]
 
 
+_SYSTEM_SCHEMAS = frozenset({"pg_catalog", "pg_toast", "information_schema"})
+
+
 def _is_of_the_system(row: Row) -> bool:
     """Whether nobody can drop it: an index of a catalog or of a TOAST table."""
     name = _text(row["relation"]).partition(": ")[2]
-    return name.startswith(("pg_catalog.", "pg_toast.", "information_schema."))
+    return name.partition(".")[0] in _SYSTEM_SCHEMAS
 
 
 def _images(wal: WalStats) -> list[Block]:
