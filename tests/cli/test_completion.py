@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import environment
+from tests.report.facts import make_facts
+from walproof.facts.store import Store
 
 
 @pytest.mark.parametrize(
@@ -27,13 +29,45 @@ from tests.cli.command import environment
     ],
 )
 def test_values_are_completed(words: str, offered: str, tmp_path: Path) -> None:
+    done = _complete(words, tmp_path)
+    assert f'"{offered}"' in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ("show --out kept ", {}),
+        ("show --store kept/walproof.sqlite ", {}),
+        ("show ", {"WALPROOF_OUT": "kept"}),
+        ("show ", {"WALPROOF_STORE": "kept/walproof.sqlite"}),
+    ],
+)
+def test_runs_of_another_folder_are_completed(words: str, changes: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    store = Store(tmp_path / "kept" / "walproof.sqlite")
+    facts = make_facts(2)
+    run = store.add_run(facts.run.plan, ("walproof",), facts.run.environment, "0.1.0")
+    store.close()
+    done = _complete(words, tmp_path, **changes)
+    assert '"last"' in done.stdout
+    assert f'"{run.id}"' in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_store_that_cannot_be_read_offers_last(tmp_path: Path) -> None:
+    done = _complete(f"show --out {'a' * 5000} ", tmp_path)
+    assert '"last"' in done.stdout
+    assert done.stderr == ""
+
+
+def _complete(words: str, cwd: Path, **changes: str) -> subprocess.CompletedProcess[str]:
     asked = {
-        **environment(), "_WALPROOF_COMPLETE": "complete_zsh",
+        **environment(**changes), "_WALPROOF_COMPLETE": "complete_zsh",
         "_TYPER_COMPLETE_ARGS": f"walproof {words}",
     }  # fmt: skip
     code = "import sys; sys.argv = ['walproof']; from walproof.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=asked, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert f'"{offered}"' in done.stdout
-    assert done.stderr == ""
+    return subprocess.run(
+        [sys.executable, "-c", code], env=asked, cwd=cwd, capture_output=True, text=True, check=False,
+        timeout=30,
+    )  # fmt: skip

@@ -7,12 +7,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from walproof.errors import SettingError, WalproofError
+from walproof.errors import SettingError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -235,13 +236,19 @@ def complete_study(incomplete: str) -> list[str]:
 def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
     """``last``, and stored runs that begin like this, the newest first."""
     known = ["last"]
-    try:
-        store = open_existing_store(ctx.params.get("out") or DEFAULT_OUT, ctx.params.get("store"))
-        known += [run.id for run in reversed(store.runs())]
-        store.close()
-    except WalproofError:
-        pass  # a shell that waits for words shows no error
+    # A shell that waits for words shows no error, whatever it is.
+    with suppress(Exception):
+        known += _run_names(ctx.params.get("out") or DEFAULT_OUT, ctx.params.get("store"))
     return [name for name in known if name.startswith(incomplete)]
+
+
+def _run_names(out: str | Path, url: str | None) -> list[str]:
+    """Runs of a store, the newest first. ``out``: a text while a shell completes."""
+    store = open_existing_store(Path(out), url)
+    try:
+        return [run.id for run in reversed(store.runs())]
+    finally:
+        store.close()
 
 
 def complete_platform(incomplete: str) -> list[str]:
