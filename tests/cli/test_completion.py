@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,22 @@ def test_runs_of_another_folder_are_completed(words: str, changes: dict[str, str
 
 def test_a_store_that_cannot_be_read_offers_last(tmp_path: Path) -> None:
     done = _complete(f"show --out {'a' * 5000} ", tmp_path)
+    assert '"last"' in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("as_variable", [False, True])
+def test_no_server_is_asked_for_runs(as_variable: bool, tmp_path: Path) -> None:
+    """One that accepts a connection and says nothing would hold the shell."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/facts"
+        if as_variable:
+            done = _complete("show ", tmp_path, WALPROOF_STORE=url)
+        else:
+            done = _complete(f"show --store {url} ", tmp_path)
+        silent.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
     assert '"last"' in done.stdout
     assert done.stderr == ""
 

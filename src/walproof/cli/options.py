@@ -234,7 +234,7 @@ def complete_study(incomplete: str) -> list[str]:
 
 
 def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
-    """``last``, and stored runs that begin like this, the newest first."""
+    """``last``, and stored runs that begin like this, the newest first. No server is asked."""
     known = ["last"]
     # A shell that waits for words shows no error, whatever it is.
     with suppress(Exception):
@@ -243,7 +243,11 @@ def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _run_names(out: str | Path, url: str | None) -> list[str]:
-    """Runs of a store, the newest first. ``out``: a text while a shell completes."""
+    """Runs of a store in a file, the newest first. ``out``: a text while a shell completes."""
+    from walproof.facts.place import find_place
+
+    if url is not None and find_place(url).path is None:
+        return []
     store = open_existing_store(Path(out), url)
     try:
         return [run.id for run in reversed(store.runs())]
