@@ -11,7 +11,7 @@ from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor, Limits, unique_names
 from walproof.analysis.watch.missing import with_promoted
 from walproof.analysis.watch.standbys import named
-from walproof.analysis.watch.upstreams import upstreams
+from walproof.analysis.watch.upstreams import still_served, upstreams
 from walproof.cli.watch_clock import Clock, StreamMoment
 from walproof.cli.watch_order import ServerOrder, WatchOrder, server_name
 from walproof.facts.replication import ReplicationWindow
@@ -176,9 +176,14 @@ class Fleet:
 
     def _find_pairs(self) -> None:
         """Watch each standby with the server that it follows; it stays so while it follows none."""
-        for server in self.servers:
-            server.walsenders = {}
-        for place, followed in enumerate(upstreams([server.look for server in self.servers])):
+        looks = [server.look for server in self.servers]
+        kept = still_served(
+            looks, [server.name for server in self.servers], [server.walsenders for server in self.servers]
+        )
+        for server, walsenders in zip(self.servers, kept, strict=True):
+            server.walsenders = walsenders
+        served = {(place, pid) for place, walsenders in enumerate(kept) for pid in walsenders}
+        for place, followed in enumerate(upstreams(looks, served)):
             if followed is not None and followed.pid is not None:
                 self.servers[followed.place].walsenders[followed.pid] = self.servers[place].name
                 self._served[place] = followed.place, followed.pid

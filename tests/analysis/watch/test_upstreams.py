@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.watching import Server
-from walproof.analysis.watch.upstreams import Followed, upstreams
+from walproof.analysis.watch.upstreams import Followed, still_served, upstreams
 from walproof.facts.watch import WatchedReceiver, WatchedStandby, WatchLook
 
 
@@ -52,3 +52,17 @@ def test_a_standby_without_walsender_is_compared_with_its_primary() -> None:
 def test_who_decodes_a_logical_slot_is_no_standby() -> None:
     subscriber = replace(walsender(1, "sub", "sub"), is_logical=True)
     assert upstreams([primary(subscriber), standby(name="sub")]) == (None, Followed(0, False))
+
+
+def test_a_standby_that_streams_on_keeps_its_name_while_it_does_not_answer() -> None:
+    """One whose logins are refused has no look; nobody else takes its walsender."""
+    names = ["db1", "db2", "db3"]
+    before: list[dict[int, str]] = [{1: "db2", 2: "db3"}, {}, {}]
+    up = primary(walsender(1), walsender(2))
+    silent = [up, None, standby()]
+    kept = still_served(silent, names, before)
+    assert kept == [{1: "db2"}, {}, {}]
+    assert upstreams(silent, {(0, 1)}) == (None, None, Followed(0, True, 2))
+    assert still_served([up, standby(), standby()], names, before) == [{}, {}, {}]
+    assert still_served([primary(walsender(2)), None, standby()], names, before) == [{}, {}, {}]
+    assert still_served([None, standby(), standby()], names, before) == before

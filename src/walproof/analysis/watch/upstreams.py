@@ -7,7 +7,7 @@ where names are alike (``walreceiver`` is the default of all), standbys with few
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from walproof.facts.watch import WatchedReceiver, WatchedStandby, WatchLook
@@ -32,15 +32,18 @@ class _Option:
     pid: int
 
 
-def upstreams(looks: Sequence[WatchLook | None]) -> tuple[Followed | None, ...]:
-    """The upstream of each server; None for a primary, or if its upstream is not among them."""
+def upstreams(
+    looks: Sequence[WatchLook | None], served: Collection[tuple[int, int]] = ()
+) -> tuple[Followed | None, ...]:
+    """The upstream of each server; None for a primary, or if its upstream is not among them. ``served``:
+    walsenders of servers that do not answer, as (index of the upstream, pid)."""
     options = {
         place: sorted(_options(look, place, looks), key=lambda option: option.rank, reverse=True)
         for place, look in enumerate(looks)
         if look is not None and look.is_in_recovery and look.system_identifier is not None
     }
     found: dict[int, Followed] = {}
-    taken: set[tuple[int, int]] = set()
+    taken = set(served)
     for place in sorted(options, key=lambda index: len(options[index])):
         for option in options[place]:
             if (option.place, option.pid) in taken or _follows(found, option.place, place):
@@ -52,6 +55,25 @@ def upstreams(looks: Sequence[WatchLook | None]) -> tuple[Followed | None, ...]:
         if (primary := _primary(looks, place)) is not None:
             found[place] = Followed(primary, False)
     return tuple(found.get(place) for place in range(len(looks)))
+
+
+def still_served(
+    looks: Sequence[WatchLook | None], names: Sequence[str], before: Sequence[Mapping[int, str]]
+) -> list[dict[int, str]]:
+    """Of each server, the walsenders (pid -> standby) of ``before`` that are told by nothing else now.
+
+    A standby that does not answer streams on while its upstream lists the same walsender. Of an upstream
+    that does not answer, the last look is shown, with the walsenders of then. ``names``: of the servers.
+    """
+    silent = {name for name, look in zip(names, looks, strict=True) if look is None}
+    return [
+        {pid: name for pid, name in served.items() if look is None or (name in silent and _lists(look, pid))}
+        for look, served in zip(looks, before, strict=True)
+    ]
+
+
+def _lists(look: WatchLook, pid: int) -> bool:
+    return any(walsender.pid == pid for walsender in look.standbys)
 
 
 def _options(look: WatchLook, place: int, looks: Sequence[WatchLook | None]) -> list[_Option]:
