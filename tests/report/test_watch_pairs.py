@@ -143,6 +143,19 @@ def test_two_standbys_of_one_name_are_told_apart_and_a_pair_hides_its_own_alone(
     assert list(splits(replace(view, seen=again))) == ["db2"]
 
 
+def test_only_standbys_that_are_not_watched_are_numbered() -> None:
+    """A watched one that connects again, with a higher pid, changes no name of the others."""
+
+    def names(watched: dict[int, str], *pids: int) -> list[str]:
+        own = [replace(standby(START, START, START), pid=pid) for pid in pids]
+        found = assessor()
+        found.see([replace(Server().look(1), standbys=tuple(own))])
+        return [state.name for state in named(found.assess(1.0, BEGAN).standbys, watched)]
+
+    assert names({7: "db2"}, 7, 8, 9) == ["db2", "a", "a #2"]
+    assert names({10: "db2"}, 8, 9, 10) == ["a", "a #2", "db2"]
+
+
 def test_the_name_of_a_standby_stays_when_it_connects_again_or_another_one_leaves() -> None:
     def names(*standbys: WatchedStandby, temporary: tuple[str, ...] = ()) -> list[str]:
         look = Server().look(1)

@@ -29,6 +29,8 @@ class StandbyState:
     standby: WatchedStandby
     window: ReplicationWindow
     split: LagSplit
+    described: str = ""
+    """``name`` before standbys that nothing tells apart were numbered."""
 
 
 def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> tuple[StandbyState, ...]:
@@ -41,7 +43,8 @@ def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...])
     trail = (*ends[:-1][::_TRAIL_STEP], ends[-1])
     found = []
     physical = [standby for standby in looks[-1].standbys if not standby.is_logical]
-    for name, standby in zip(standby_names(looks[-1], physical), physical, strict=True):
+    described = standby_names(looks[-1], physical)
+    for name, plain, standby in zip(numbered(described), described, physical, strict=True):
         seen = [(look, same) for look in looks if (same := _same(look, standby)) is not None]
         waits: dict[str, int] = {}
         for _, same in seen:
@@ -60,14 +63,19 @@ def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...])
             clock_skew_s=0.0,
             clock_skew_error_s=0.0,
         )
-        found.append(StandbyState(name, standby, window, split_lag(window)))
+        found.append(StandbyState(name, standby, window, split_lag(window), plain))
     return tuple(found)
 
 
 def named(standbys: Sequence[StandbyState], watched: Mapping[int, str]) -> tuple[StandbyState, ...]:
-    """The standbys, those that are watched themselves with that name. ``watched``: pid of a walsender ->
-    name."""
-    return tuple(replace(state, name=watched.get(state.standby.pid, state.name)) for state in standbys)
+    """The standbys, those that are watched themselves with that name; only the others are numbered.
+    ``watched``: pid of a walsender -> name."""
+    others = [state.described for state in standbys if state.standby.pid not in watched]
+    rest = iter(numbered(others))
+    return tuple(
+        replace(state, name=watched[state.standby.pid] if state.standby.pid in watched else next(rest))
+        for state in standbys
+    )
 
 
 def unpaired(
@@ -81,7 +89,7 @@ def unpaired(
 
 
 def standby_names(look: WatchLook, standbys: Sequence[WatchedStandby]) -> list[str]:
-    """The names of a look's standbys.
+    """The names of a look's standbys, before those that nothing tells apart are numbered.
 
     Who is connected besides changes no name, so that metrics go on: Debian, for one, gives all standbys
     the same application_name. A temporary slot is called after a process."""
@@ -91,7 +99,7 @@ def standby_names(look: WatchLook, standbys: Sequence[WatchedStandby]) -> list[s
         slot = None if standby.slot in temporary else standby.slot
         where = f"slot {slot}" if slot else standby.host
         found.append(standby.name if where is None or slot == standby.name else f"{standby.name} ({where})")
-    return numbered(found)
+    return found
 
 
 def numbered(names: Sequence[str]) -> list[str]:
