@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from tests.cli.command import walproof
-from tests.watching import BEGAN, Server, assessor, clock, concerns, gone, slot
+from tests.watching import BEGAN, Server, assessor, clock, concerns, gone, slot, standby
 from walproof.advise.watch.concern import Thresholds
+from walproof.analysis.watch.standbys import named
 from walproof.cli.watch_file import read_watch_file
 from walproof.cli.watch_keep import watch_record
 from walproof.cli.watch_order import Typed, replay_thresholds
@@ -29,20 +32,23 @@ def default(_: str) -> Thresholds:
     return Thresholds()
 
 
-def kept(path: Path, sightings: Sequence[WatchLook | NoAnswer], name: str = "db1") -> list[ServerView]:
-    """Views as they were shown when the sightings were made, in a history."""
+def kept(
+    path: Path, sightings: Sequence[WatchLook | NoAnswer], watched: Mapping[int, str] = MappingProxyType({})
+) -> list[ServerView]:
+    """Views as they were shown when the sightings were made, in a history. ``watched``: standbys of names."""
     found, views = assessor(1 << 40), []
     with HistoryRecorder(path, HistoryLimits(), 1.0, "1", clock=lambda: BEGAN) as recorder:
         for sighting in sightings:
             found.see([sighting])
             seen = found.assess(sighting.seen_s, BEGAN + sighting.seen_s)
+            seen = replace(seen, standbys=named(seen.standbys, watched))
             crash = clock(70.0)
             view = ServerView(
                 seen, concerns(seen, LIMITS, crash), clock=crash, target_s=60.0, notes=("shipped",),
                 room_bytes=1 << 40,
             )  # fmt: skip
             views.append(view)
-            recorder.add([(name, watch_record(view, BEGAN + sighting.seen_s, recorder.session))])
+            recorder.add([("db1", watch_record(view, BEGAN + sighting.seen_s, recorder.session))])
     return views
 
 
@@ -68,6 +74,16 @@ def test_each_moment_is_shown_as_it_was(tmp_path: Path) -> None:
     assert [without_since(view) for view in again] == [without_since(view) for view in shown]
     assert again[20].seen.no_answer is not None
     assert {concern.key for concern in again[-1].concerns} >= {"crash recovery", "slot etl"}
+
+
+def test_standbys_are_called_as_they_were(tmp_path: Path) -> None:
+    """With the names of those that were watched, and none of them twice."""
+    look = Server().look(0)
+    both = tuple(replace(standby(1, 1, 1), pid=pid) for pid in (7, 8))
+    kept(tmp_path / "h", [replace(look, standbys=both)], {7: "db2"})
+    with open_history(tmp_path / "h") as history:
+        (frame,) = frames(history, default)
+    assert [state.name for state in frame.views[0].seen.standbys] == ["db2", "a"]
 
 
 def test_a_session_begins_anew(tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def watch_record(view: ServerView, at: float, session: int) -> WatchRecord:
         notes=view.notes,
         target_s=view.target_s,
         room_bytes=view.room_bytes,
+        walsenders={state.standby.pid: state.name for state in view.seen.standbys},
     )
 
 

@@ -420,6 +420,8 @@ class WatchRecord:
     """Longest crash recovery that was acceptable."""
     room_bytes: int | None = None
     """Room for pg_wal at that moment."""
+    walsenders: dict[int, str] = field(default_factory=dict)
+    """pid of a walsender -> what its standby was called; empty in records of an earlier walproof."""
 
     @property
     def look(self) -> WatchLook | None:

@@ -8,6 +8,7 @@ from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concern import Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor, Limits
+from walproof.analysis.watch.standbys import named
 from walproof.facts.watch import WatchRecord
 from walproof.report.watch.view import ServerView
 
@@ -28,6 +29,7 @@ class ReplayedServer:
         """The view of a record, which is not older than the records before it."""
         self._assessor.see([record.seen])
         seen = self._assessor.assess(record.seen.seen_s, record.at)
+        seen = replace(seen, standbys=named(seen.standbys, record.walsenders))
         names = zip(record.pair_names, record.windows, strict=True)
         pairs = {name: diagnose(window) for name, window in names}
         concerns = self._concerns.of(seen, record.clock, record.causes, pairs, record.at, record.windows)
