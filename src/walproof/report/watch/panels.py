@@ -155,7 +155,7 @@ def _archive_rates(state: ArchiveState, seen_s: float) -> str:
     if _is_settled(seen_s):
         rates = f"{format_number(made * 60)}/min made, {format_number(archived * 60)}/min archived"
         return f"{rates}, over {over}"
-    counts = f"{format_number(made * seen_s)} made, {format_number(archived * seen_s)} archived"
+    counts = f"{made * seen_s:.0f} made, {archived * seen_s:.0f} archived"  # segments are whole
     return f"{counts} in {over}, too short for a rate"
 
 
