@@ -71,3 +71,20 @@ def test_a_wrong_command_line_of_a_check_is_unknown(words: tuple[str, ...], tmp_
     assert done.stdout.startswith("WALPROOF UNKNOWN - ")
     assert words[0] in done.stdout
     assert walproof("watch", *words, cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--replay", "h"), "not for a replay: --check"),
+        (("--replay", "h", "--speed", "fast"), "not for a replay: --check"),
+        (("--speed", "2x"), "--speed and --from are for a replay"),
+        (("--from", "2h"), "--speed and --from are for a replay"),
+        (("--every", "never"), "invalid duration"),
+    ],
+)
+def test_what_a_check_cannot_do_is_unknown(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = walproof("watch", "--check", *words, cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith("WALPROOF UNKNOWN - ")
+    assert said in done.stdout

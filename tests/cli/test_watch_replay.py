@@ -141,7 +141,6 @@ def test_the_command_shows_a_history_at_speed(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["--replay", "none"], "does not exist"),
-        (["--replay", "h", "--check"], "not for a replay: --check"),
         (["--replay", "h", "--every", "1s", "--no-stream", "--wal-disk", "1GB", "--name", "db"],
          "not for a replay: --wal-disk, --every, --name, --no-stream"),
         (["--replay", "h", "--config", "absent.toml"], 'could not read "absent.toml"'),

@@ -148,6 +148,13 @@ def watch(
             raise SettingError("--speed and --from are for a replay", hint="--replay FILE names the history.")
         else:
             _watch(typed, config, for_, once=once, plain=plain, json=json, check=check)
+    except WalproofError as error:
+        if not check:
+            raise
+        from walproof.cli.watch_loop import answer
+        from walproof.report.watch.check import failed
+
+        answer(failed(error.message))
     except Interrupted as signalled:
         # Ctrl-C is how an endless watch ends.
         if for_ is not None or once or signalled.number != signal.SIGINT:
@@ -158,26 +165,19 @@ def _watch(
     typed: object, config: Path | None, for_: str | None, *, once: bool, plain: bool, json: bool, check: bool
 ) -> None:
     from walproof.cli.watch_file import read_watch_file
-    from walproof.cli.watch_loop import Showing, answer, check_once, watch_live
+    from walproof.cli.watch_loop import Showing, check_once, watch_live
     from walproof.cli.watch_order import Typed, duration, watch_order
     from walproof.cli.watched import Fleet
     from walproof.probe.connection import require_service
 
     assert isinstance(typed, Typed)
-    try:
-        order = watch_order(typed, None if config is None else read_watch_file(config))
-        for server in order.servers:
-            require_service(server.conninfo)
-        for_s = None if for_ is None else duration("--for", for_)
-        if check:
-            with Fleet(order) as fleet:
-                check_once(fleet, order)
-    except WalproofError as error:
-        if not check:
-            raise
-        from walproof.report.watch.check import failed
-
-        answer(failed(error.message))
+    order = watch_order(typed, None if config is None else read_watch_file(config))
+    for server in order.servers:
+        require_service(server.conninfo)
+    for_s = None if for_ is None else duration("--for", for_)
+    if check:
+        with Fleet(order) as fleet:
+            check_once(fleet, order)
     with Fleet(order) as fleet:
         watch_live(fleet, order, Showing(plain, json, once, for_s))
 
