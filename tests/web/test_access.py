@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.web.reading import Reader
@@ -61,6 +63,22 @@ def test_nothing_is_changed_by_a_request(site: Reader) -> None:
     assert (
         site.get("/runs/none/requests", from_here, method="POST", body="kind=stop", knows=False).status == 401
     )
+
+
+def test_programs_are_refused_in_json(site: Reader) -> None:
+    from_here = {"Origin": f"http://{site.host}:{site.port}"}
+    for status, answer in (
+        (401, site.get("/api/runs", knows=False)),
+        (421, site.get("/api/runs", {"Host": "evil.example"})),
+        (405, site.get("/api/live", method="PUT")),
+        (405, site.get("/api/runs", from_here, method="POST")),
+        (403, site.get("/api/runs", {"Origin": "http://evil.example"}, method="POST")),
+        (404, site.get("/api/none")),
+    ):
+        assert answer.status == status
+        assert json.loads(answer.text)["error"]["message"]
+        assert (status == 405) is ("allow" in answer.headers)
+    assert site.get("/api/runs", knows=False).headers["www-authenticate"] == "Bearer"
 
 
 def test_every_answer_has_the_headers(site: Reader) -> None:

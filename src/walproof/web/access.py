@@ -14,13 +14,13 @@ import hmac
 import ipaddress
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode
 
-from walproof.errors import SettingError
+from walproof.errors import SettingError, WalproofError
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -44,6 +44,17 @@ HEADERS = {
 """Headers of every answer. Styles may be inline, because charts carry theirs; scripts may not. The referrer
 is sent to this page only. Without a referrer, browsers would send forms with the Origin "null", which is
 refused."""
+
+NOT_ALLOWED = WalproofError("method not allowed")
+_OTHER_HOST = WalproofError(
+    "this page does not answer under that host name",
+    hint="open the printed address, or name the host with --name",
+)
+_OTHER_PAGE = WalproofError("the request came from another page")
+_UNKNOWN = WalproofError(
+    "the link lacks the token",
+    hint="open the link that walproof printed when it started; it ends with ?token=...",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +109,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or let the page answer."""
         from starlette.datastructures import Headers
-        from starlette.responses import PlainTextResponse, RedirectResponse
+        from starlette.responses import RedirectResponse
 
         if scope["type"] != "http":
             return
@@ -106,15 +117,11 @@ class Guard:
         refused: Response | None = None
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._access.is_host(hosts[0]):
-            refused = PlainTextResponse(
-                "walproof: this page does not answer under that host name\n"
-                "hint: open the printed address, or name the host with --name\n",
-                421,
-            )
+            refused = _refusal(scope, 421, _OTHER_HOST)
         elif scope["method"] not in ("GET", "HEAD", "POST"):
-            refused = PlainTextResponse("walproof: method not allowed\n", 405, {"Allow": "GET, HEAD, POST"})
+            refused = _refusal(scope, 405, NOT_ALLOWED, {"Allow": "GET, HEAD, POST"})
         elif scope["method"] == "POST" and not _is_own(headers.get("origin"), hosts[0]):
-            refused = PlainTextResponse("walproof: the request came from another page\n", 403)
+            refused = _refusal(scope, 403, _OTHER_PAGE)
         elif (shown := _query_token(scope)) is not None:
             if self._access.is_token(shown):
                 refused = RedirectResponse(_without_token(scope), 303)
@@ -122,9 +129,9 @@ class Guard:
                     self._access.cookie, self._access.token, max_age=_YEAR_S, httponly=True, samesite="lax"
                 )
             else:
-                refused = _unknown()
+                refused = _refusal(scope, 401, _UNKNOWN, {"WWW-Authenticate": "Bearer"})
         elif not self._is_known(headers.get("cookie"), headers.get("authorization")):
-            refused = _unknown()
+            refused = _refusal(scope, 401, _UNKNOWN, {"WWW-Authenticate": "Bearer"})
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -151,15 +158,28 @@ class Guard:
         return found is not None and self._access.is_token(found.value)
 
 
-def _unknown() -> Response:
+def is_of_programs(path: str) -> bool:
+    """Whether programs ask for that address, which read errors as JSON."""
+    return path.startswith("/api/")
+
+
+def error_json(error: WalproofError, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    """The three parts of an error, as ``walproof mcp`` answers."""
+    from starlette.responses import JSONResponse
+
+    parts = {"message": error.message, "detail": error.detail, "hint": error.hint}
+    return JSONResponse({"error": {name: part for name, part in parts.items() if part}}, status, headers)
+
+
+def _refusal(
+    scope: Scope, status: int, error: WalproofError, headers: Mapping[str, str] | None = None
+) -> Response:
     from starlette.responses import PlainTextResponse
 
-    return PlainTextResponse(
-        "walproof: the link lacks the token\n"
-        "hint: open the link that walproof printed when it started; it ends with ?token=...\n",
-        401,
-        {"WWW-Authenticate": "Bearer"},
-    )
+    if is_of_programs(scope["path"]):
+        return error_json(error, status, headers)
+    hint = f"hint: {error.hint}\n" if error.hint else ""
+    return PlainTextResponse(f"walproof: {error.message}\n{hint}", status, headers)
 
 
 def _is_own(origin: str | None, host: str) -> bool:

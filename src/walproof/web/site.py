@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walproof.errors import WalproofError
-from walproof.web.access import Access, Guard
+from walproof.web.access import NOT_ALLOWED, Access, Guard, error_json, is_of_programs
 from walproof.web.asking import asking_routes
 from walproof.web.live.board import Board
 from walproof.web.live.past import Past
@@ -21,6 +21,7 @@ from walproof.web.stored import stored_routes
 from walproof.web.tunings import Tunings, tuning_routes
 
 if TYPE_CHECKING:
+    from starlette.exceptions import HTTPException
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
@@ -66,6 +67,7 @@ def make_site(
     if board is not None:
         routes += live_routes(board, shown)
     handlers: Mapping[Any, Callable[..., Any]] = {
+        405: _not_allowed,
         404: lambda request, _error: _problem(request, 404, _NOT_FOUND, shown),
         WalproofError: lambda request, error: _problem(request, 503, error, shown),
         500: lambda request, _error: _problem(request, 500, _DEFECT, shown),
@@ -80,13 +82,18 @@ _DEFECT = WalproofError("a defect of walproof", hint="What happened is on the te
 
 
 def _problem(request: Request, status: int, problem: WalproofError, shown: Mapping[str, Any]) -> Response:
-    """A page for browsers; for programs the three parts of the error, as ``walproof mcp`` answers."""
-    from starlette.responses import JSONResponse
+    """A page for browsers; for programs the parts of the error."""
+    if is_of_programs(request.url.path):
+        return error_json(problem, status)
+    return page("problem.html.j2", status, **shown, problem=problem)
 
-    if not request.url.path.startswith("/api/"):
-        return page("problem.html.j2", status, **shown, problem=problem)
-    parts = {"message": problem.message, "detail": problem.detail, "hint": problem.hint}
-    return JSONResponse({"error": {name: part for name, part in parts.items() if part}}, status)
+
+def _not_allowed(request: Request, error: HTTPException) -> Response:
+    from starlette.responses import PlainTextResponse
+
+    if is_of_programs(request.url.path):
+        return error_json(NOT_ALLOWED, 405, error.headers)
+    return PlainTextResponse(error.detail, 405, error.headers)
 
 
 def _first_page(shown: Mapping[str, Any]) -> Callable[[Request], Response]:
