@@ -49,6 +49,26 @@ def test_wal_that_is_written_is_counted_forward_whatever_happens_to_the_position
     assert found.assess(19.0, BEGAN + 19).written_bytes == (14 + 4) * 2 * MB
 
 
+def test_looks_without_a_position_and_a_restart_leave_out_no_wal_that_was_written() -> None:
+    looks = [Server().look(second) for second in range(20)]
+    found = assessor()
+    found.see([replace(look, lsn=None) if place in (7, 8) else look for place, look in enumerate(looks)])
+    assert found.assess(19.0, BEGAN + 19).written_bytes == 19 * 2 * MB
+    again = assessor()
+    again.see([replace(look, started_at=BEGAN + 10) if look.seen_s > 10 else look for look in looks])
+    seen = again.assess(19.0, BEGAN + 19)
+    assert seen.written_bytes == 19 * 2 * MB
+    assert [event.text for event in seen.events] == ["the server was started again"]
+
+
+@pytest.mark.parametrize("change", [{"system_identifier": "2"}, {"is_in_recovery": True}])
+def test_wal_of_another_server_or_role_is_not_counted(change: dict[str, object]) -> None:
+    found = assessor()
+    looks = [Server().look(second) for second in range(20)]
+    found.see([*looks[:15], *(replace(look, **change) for look in looks[15:])])  # type: ignore[arg-type]
+    assert found.assess(19.0, BEGAN + 19).written_bytes == (14 + 4) * 2 * MB
+
+
 def test_a_server_that_does_not_answer_keeps_its_last_figures_and_comes_back() -> None:
     found = assessor()
     found.see([Server().look(0), Server().look(1), gone(BEGAN + 2)])

@@ -90,6 +90,8 @@ class Assessor:
         self._events: list[Event] = []
         self._is_seen = False
         self._written_bytes = 0
+        self._placed: WatchLook | None = None
+        """The newest look with a position."""
 
     def see(self, sightings: Sequence[WatchLook | NoAnswer]) -> None:
         """Take note of what was seen, oldest first."""
@@ -97,17 +99,22 @@ class Assessor:
             if isinstance(sighting, NoAnswer):
                 self._gone = sighting
                 continue
-            before = self._history.last if self._is_seen else sighting
             happened = self._history.add(sighting)
-            if happened is None:
-                if sighting.lsn is not None and before.lsn is not None:
-                    self._written_bytes += sighting.lsn - before.lsn
-            else:
+            if happened is not None:
                 self._events = [*self._events, Event(sighting.at, happened)][-_EVENTS_MOST:]
                 self._archive = ArchiveWatch()
+            self._count(sighting)
             self._archive.see(sighting)
             self._standbys.see(sighting)
             self._gone, self._is_seen = None, True
+
+    def _count(self, look: WatchLook) -> None:
+        """Add the WAL since the newest position: a restart and looks without a position leave none out."""
+        if look.lsn is None:
+            return
+        before, self._placed = self._placed, look
+        if before is not None and before.lsn is not None and _is_same_wal(before, look):
+            self._written_bytes += max(0, look.lsn - before.lsn)
 
     def assess(self, now_s: float, now: float) -> Assessment:
         """All that is known at one moment; ``now_s``, ``now``: the observer's monotonic clock and Unix
@@ -140,6 +147,16 @@ class Assessor:
             seen_at=now - (now_s - last.seen_s),
             written_bytes=self._written_bytes,
         )
+
+
+def _is_same_wal(before: WatchLook, now: WatchLook) -> bool:
+    """Whether positions of both looks are of the same WAL, at the same end of it."""
+    old, new = before.checkpoint, now.checkpoint
+    return (
+        before.system_identifier == now.system_identifier
+        and before.is_in_recovery == now.is_in_recovery
+        and (old is None or new is None or old.timeline == new.timeline)
+    )
 
 
 def _idle(looks: tuple[WatchLook, ...]) -> tuple[str, ...]:
