@@ -96,6 +96,7 @@ def test_the_table_speaks_of_settings_that_exist() -> None:
         ("archive_mode", "no", "backup"),
         ("archive_command", "", "pg_wal grows"),
         ("archive_command", "/bin/true", "chain"),
+        ("archive_command", "/usr/bin/true", "chain"),
         ("archive_library", "", "pg_wal grows"),
         ("max_slot_wal_keep_size", "1GB", "invalidated"),
         ("max_slot_wal_keep_size", "-1", "without limit"),
