@@ -143,6 +143,26 @@ def test_a_change_that_fails_now_and_then_does_not_hold(tmp_path: Path) -> None:
     assert found.gate.outcome is Outcome.HOLDS
 
 
+@pytest.mark.parametrize("baseline_rounds", [{1}, {2}, {2, 4, 6}])
+def test_failures_of_the_baseline_hide_no_more_failures_of_the_change(baseline_rounds: set[int]) -> None:
+    """One failed trial of the baseline let a change hold that had failed in most rounds."""
+    plan = make_plan((DEFAULT, Variant("other", {})))
+    plan = replace(plan, rounds=16, gate=Gate(parse_promises(["tps < 0.5x"])))
+    failing = {"other": set(range(2, 17, 2)), "default": baseline_rounds}
+    trials = make_trials(plan, 16, lambda cell: 100.0, noise=0.001)
+    trials = fail(trials, lambda trial: trial.round in failing[trial.variant], "division by zero")
+    found = build_view(replace(durability().run, plan=plan, finished_at=1.8e9), trials)
+    assert found.gate is not None
+    assert found.gate.outcome is Outcome.UNDECIDED
+    said = (
+        f"8 of its 16 trials failed, and {len(baseline_rounds)} of what it is compared with; it failed alone"
+    )
+    alone = len(failing["other"] - baseline_rounds)
+    assert found.gate.judged[0].reason == f"{said} in {alone} rounds: division by zero"
+    with pytest.raises(AnalysisError):
+        conclude(found, Given())
+
+
 def test_a_gate_says_that_nothing_but_chance_can_differ() -> None:
     plan = replace(view(Outcome.HOLDS).run.plan, same=("other",))
     trials = make_trials(plan, 16, lambda cell: 100.0, noise=0.01)

@@ -9,8 +9,8 @@ looks and all comparisons:
 - the whole interval on the allowed side: it holds;
 - the limit within the interval: undecided, and more rounds follow, up to the budget.
 
-Where trials of the changed side failed and none of the other did, nothing holds: the rounds that are left are
-those in which the change happened to work. What they show to be broken stays broken.
+Where the changed side failed alone in more rounds than the other did alone, nothing holds: the rounds that
+are left are those in which the change happened to work. What they show to be broken stays broken.
 
 A metric of which trials have 0 has no ratios: a promise about it is undecided, and no round can change that,
 except that a metric that is 0 in every trial of the new side is above no limit.
@@ -42,6 +42,7 @@ from walproof.analysis.within import PILOT_STARTS
 from walproof.analysis.zeros import Zeros, zeros_of
 from walproof.facts import Cell, Gate, Plan, Promise, Trial, TrialState
 from walproof.facts.gate import Side
+from walproof.sentences import say_count
 
 FALSE_RATE = 0.03
 """Share of gates that keep all limits and may be called broken."""
@@ -299,20 +300,36 @@ def _without_ratio(judged: Judged, zeros: Zeros) -> Judged:
 
 
 def failed_alone(judged: Judged, trials: Sequence[Trial]) -> bool:
-    """Whether trials of what is judged failed and none of what it is compared with: the rounds that are left
-    are those in which the change happened to work. ``trials``: by variant."""
-    failed = {trial.cell for trial in trials if trial.state is TrialState.FAILED}
-    return judged.cell in failed and judged.baseline not in failed
+    """Whether rounds in which what is judged failed alone outnumber those in which what it is compared with
+    did: the rounds that are left are those in which the change happened to work. ``trials``: by variant."""
+    own, other = _rounds_alone(judged, trials)
+    return own > other
+
+
+def _rounds_alone(judged: Judged, trials: Sequence[Trial]) -> tuple[int, int]:
+    """Rounds in which only what is judged failed, and rounds in which only what it is compared with did."""
+    own, other = (
+        {trial.round for trial in trials if trial.cell == cell and trial.state is TrialState.FAILED}
+        for cell in (judged.cell, judged.baseline)
+    )
+    return len(own - other), len(other - own)
 
 
 def _of_failures(judged: Judged, trials: Sequence[Trial]) -> Judged:
-    """Undecided, where it would hold and its side failed alone."""
+    """Undecided, where it would hold and its side failed alone more often."""
     if judged.outcome is not Outcome.HOLDS or not failed_alone(judged, trials):
         return judged
     own = [trial for trial in trials if trial.cell == judged.cell]
     failed = [trial for trial in own if trial.state is TrialState.FAILED]
     first = (failed[0].reason or "no reason stored").splitlines()[0]
-    reason = f"{len(failed)} of its {len(own)} trials failed, and none of what it is compared with: {first}"
+    alone, _ = _rounds_alone(judged, trials)
+    others = sum(trial.state is TrialState.FAILED for trial in trials if trial.cell == judged.baseline)
+    beside = (
+        f"{others} of what it is compared with; it failed alone in {say_count(alone, 'round')}"
+        if others
+        else "none of what it is compared with"
+    )
+    reason = f"{len(failed)} of its {len(own)} trials failed, and {beside}: {first}"
     return replace(judged, outcome=Outcome.UNDECIDED, reason=reason, half_width_then=None)
 
 

@@ -28,7 +28,7 @@ class FailedSide:
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured:
-    """A promise for a comparison that has no usable round, or in which the changed side alone failed."""
+    """A promise for a comparison that has no usable round, or in which the changed side failed alone."""
 
     judged: Judged
     sides: tuple[FailedSide, ...]
@@ -36,8 +36,8 @@ class Unmeasured:
 
 
 def unmeasured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[Unmeasured, ...]:
-    """The undecided promises that failed trials left without a usable round, or of which trials of the
-    changed side failed and none of the other, in their order."""
+    """The undecided promises that failed trials left without a usable round, or of which the changed side
+    failed alone in more rounds than the other, in their order."""
     seen = by_variant(plan, trials)
     lost = []
     for judged in found.judged:
