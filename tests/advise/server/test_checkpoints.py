@@ -257,6 +257,26 @@ def test_a_simulated_size_leaves_room_for_the_advised_completion_target(completi
         assert (free.size_mb, free.needed_mb) == (2048, None)
 
 
+@pytest.mark.parametrize(("size_mb", "room", "advised_mb"), [(32, "64MB", None), (64, "150MB", 50)])
+def test_a_simulated_room_that_nothing_fits_into_changes_no_timeout(
+    size_mb: int, room: str, advised_mb: int | None
+) -> None:
+    """A longer checkpoint_timeout was advised as the way out, and a recording as if there was none."""
+    made = _study(Target(max_wal_size_mb=size_mb, checkpoint_timeout_s=30), has_cycles=True)
+    window = with_settings(
+        healthy(), max_wal_size=f"{size_mb}MB", checkpoint_timeout="30s", max_slot_wal_keep_size="-1"
+    )
+    answer = max_wal_size(
+        ServerCase(window, whatif=made, limits=ServerLimits(wal_disk_bytes=parse_bytes(room)))
+    )
+    assert isinstance(answer, Advice)
+    assert answer.weight is Weight.DANGER
+    assert any("No setting tried keeps within the limits" in sentence for sentence in answer.evidence)
+    wanted = [] if advised_mb is None else [("max_wal_size", f"{advised_mb}MB")]
+    assert [(change.name, change.value) for change in answer.changes] == wanted
+    assert not answer.unknown
+
+
 @pytest.mark.parametrize("size_mb", [64, 4096])
 def test_limits_that_nothing_keeps_are_said(size_mb: int) -> None:
     """The nearest settings were advised as if they kept within the target, or the present ones were fine."""

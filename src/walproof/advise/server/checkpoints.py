@@ -21,6 +21,11 @@ REQUESTED_SHARE = 0.1
 """The share of checkpoints that WAL forces above which max_wal_size decides."""
 _TARGET_MOST = 0.95
 """Above it a checkpoint has next to no time to flush its files (manual, "WAL Configuration")."""
+_SMALLER_COSTS = (
+    "pg_wal takes up to {} and more, and a checkpoint that it begins sooner makes more full-page images."
+)
+_LARGER_COSTS = "pg_wal takes up to {} and more, and a crash recovery reads more WAL."
+_NONE_NEARER = ", and none comes nearer than the present ones"
 _TELLS_SKIPPED = 18
 """The version from which on the server counts which checkpoints were done (num_done)."""
 LEAST_CHECKPOINTS = 10
@@ -39,7 +44,7 @@ def max_wal_size(case: ServerCase) -> Found | None:
     found = choice(case.whatif, case.sized_limits)
     if found is not None:
         return _from_curve(case, case.whatif, found)
-    return _none_better(case) if over_room(case) is None else _from_settings(case)
+    return _none_better(case, case.whatif)
 
 
 def advised_size_mb(case: ServerCase) -> int | None:
@@ -130,10 +135,13 @@ def _sized_words(found: Choice) -> str:
     )
 
 
-def _none_better(case: ServerCase) -> Fine | Unseen:
+def _none_better(case: ServerCase, study: Study) -> Fine | Unseen | Advice:
     size, timeout = case.window.value("max_wal_size"), case.window.value("checkpoint_timeout")
     has_limits = case.limits.recovery_s is not None or case.limits.wal_disk_bytes is not None
-    if case.whatif is not None and not fits(case.whatif.present, case.sized_limits):
+    over = over_room(case)
+    if over is not None:
+        return _too_little_room(case, study, over)
+    if not fits(study.present, case.sized_limits):
         return Unseen(
             "max_wal_size", "no setting tried keeps within the limits, and none comes nearer than the present"
         )
@@ -141,6 +149,23 @@ def _none_better(case: ServerCase) -> Fine | Unseen:
         "max_wal_size",
         f"max_wal_size = {size} and checkpoint_timeout = {timeout}: no other max_wal_size saves "
         f"{say_percent(WORTH)} of the WAL{' within the limits' if has_limits else ''}.",
+    )
+
+
+def _too_little_room(case: ServerCase, study: Study, over: str) -> Advice:
+    """No simulated size fits into the room, and none comes nearer than the present one."""
+    present_mb = study.present.target.max_wal_size_mb or 0
+    fitting_mb = _size_mb(case, present_mb, is_crowded=False, timeout_s=None)
+    changes = settings(fitting_mb if fitting_mb < present_mb else None, None)
+    return Advice(
+        "max_wal_size",
+        Weight.DANGER,
+        f"Set max_wal_size = {changes[0].value}, and look again"
+        if changes
+        else f"Give pg_wal more room than {format_bytes(case.limits.wal_disk_bytes or 0)}",
+        (over, f"No setting tried keeps within the limits{'' if changes else _NONE_NEARER}."),
+        changes,
+        costs=(_SMALLER_COSTS.format(format_bytes(fitting_mb << 20)),) if changes else (),
     )
 
 
@@ -178,12 +203,7 @@ def _from_settings(case: ServerCase) -> Found | None:
     unknown = ["what the WAL would be: with REPLICATION it is recorded and simulated"]
     if size_mb != present_mb:
         costs.append(
-            f"pg_wal takes up to {format_bytes(size_mb << 20)} and more"
-            + (
-                ", and a checkpoint that it begins sooner makes more full-page images."
-                if size_mb < present_mb
-                else ", and a crash recovery reads more WAL."
-            )
+            (_SMALLER_COSTS if size_mb < present_mb else _LARGER_COSTS).format(format_bytes(size_mb << 20))
         )
     if crowded is not None:
         unknown.insert(0, "how many of them max_wal_size requested: the log says it (log_checkpoints)")
