@@ -284,6 +284,9 @@ def test_limits_that_nothing_keeps_are_said(size_mb: int) -> None:
     made = study(made.found, made.question, lambda point: 1.0 + point.distance_most / 1e9)
     window = with_settings(healthy(), max_wal_size=f"{size_mb}MB", checkpoint_timeout="5min")
     answer = max_wal_size(ServerCase(window, whatif=made, limits=ServerLimits(recovery_s=0.001)))
-    said = answer.reason if isinstance(answer, Unseen) else " ".join(getattr(answer, "evidence", ()))
-    assert "No setting tried keeps within the limits".lower() in said.lower()
-    assert isinstance(answer, Unseen if size_mb == 64 else Advice)
+    assert isinstance(answer, Advice)
+    assert any("No setting tried keeps within the limits" in sentence for sentence in answer.evidence)
+    # None comes nearer than the smallest size: it was looked at, and the limit is what has to change.
+    assert bool(answer.changes) is (size_mb > 64)
+    if size_mb == 64:
+        assert answer.title == "Allow more than 1 ms for a crash recovery"

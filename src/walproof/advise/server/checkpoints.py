@@ -135,16 +135,11 @@ def _sized_words(found: Choice) -> str:
     )
 
 
-def _none_better(case: ServerCase, study: Study) -> Fine | Unseen | Advice:
+def _none_better(case: ServerCase, study: Study) -> Fine | Advice:
     size, timeout = case.window.value("max_wal_size"), case.window.value("checkpoint_timeout")
     has_limits = case.limits.recovery_s is not None or case.limits.wal_disk_bytes is not None
-    over = over_room(case)
-    if over is not None:
-        return _too_little_room(case, study, over)
     if not fits(study.present, case.sized_limits):
-        return Unseen(
-            "max_wal_size", "no setting tried keeps within the limits, and none comes nearer than the present"
-        )
+        return _nothing_fits(case, study)
     return Fine(
         "max_wal_size",
         f"max_wal_size = {size} and checkpoint_timeout = {timeout}: no other max_wal_size saves "
@@ -152,18 +147,30 @@ def _none_better(case: ServerCase, study: Study) -> Fine | Unseen | Advice:
     )
 
 
-def _too_little_room(case: ServerCase, study: Study, over: str) -> Advice:
-    """No simulated size fits into the room, and none comes nearer than the present one."""
-    present_mb = study.present.target.max_wal_size_mb or 0
-    fitting_mb = _size_mb(case, present_mb, is_crowded=False, timeout_s=None)
+def _nothing_fits(case: ServerCase, study: Study) -> Advice:
+    """No simulated settings keep within the limits, and none come nearer than the present ones."""
+    over, limits, present = over_room(case), case.sized_limits, study.present
+    present_mb = present.target.max_wal_size_mb or 0
+    fitting_mb = present_mb
+    if over is not None:
+        fitting_mb = _size_mb(case, present_mb, is_crowded=False, timeout_s=None)
     changes = settings(fitting_mb if fitting_mb < present_mb else None, None)
+    wanted, evidence = [], [] if over is None else [over]
+    if limits.wal_disk_bytes is not None and not fits(present, replace(limits, recovery_s=None)):
+        wanted.append(f"more than {format_bytes(limits.wal_disk_bytes)} for pg_wal")
+    if limits.recovery_s is not None and not fits(present, replace(limits, wal_disk_bytes=None)):
+        wanted.append(f"more than {format_duration(limits.recovery_s)} for a crash recovery")
+        if present.recovery_s is not None:
+            evidence.append(
+                "With the present settings the longest crash recovery takes "
+                f"{format_duration(present.recovery_s)}."
+            )
+    evidence.append(f"No setting tried keeps within the limits{'' if changes else _NONE_NEARER}.")
     return Advice(
         "max_wal_size",
-        Weight.DANGER,
-        f"Set max_wal_size = {changes[0].value}, and look again"
-        if changes
-        else f"Give pg_wal more room than {format_bytes(case.limits.wal_disk_bytes or 0)}",
-        (over, f"No setting tried keeps within the limits{'' if changes else _NONE_NEARER}."),
+        Weight.GAIN if over is None else Weight.DANGER,
+        f"Set max_wal_size = {changes[0].value}, and look again" if changes else f"Allow {say_list(wanted)}",
+        tuple(evidence),
         changes,
         costs=(_SMALLER_COSTS.format(format_bytes(fitting_mb << 20)),) if changes else (),
     )
