@@ -277,6 +277,16 @@ def test_a_simulated_room_that_nothing_fits_into_changes_no_timeout(
     assert not answer.unknown
 
 
+@pytest.mark.parametrize("timeout", ["30s", "5min"])
+def test_a_room_too_small_for_any_server_is_said_without_a_curve(timeout: str) -> None:
+    """Two segments are the least; a longer checkpoint_timeout was advised, or all was well."""
+    window = with_settings(healthy(), max_wal_size="32MB", checkpoint_timeout=timeout)
+    answer = _without_wal(window, "40MB")
+    assert isinstance(answer, Advice)
+    assert (answer.weight, answer.changes) == (Weight.DANGER, ())
+    assert answer.title == "Allow more than 40.0 MB for pg_wal"
+
+
 @pytest.mark.parametrize("size_mb", [64, 4096])
 def test_limits_that_nothing_keeps_are_said(size_mb: int) -> None:
     """The nearest settings were advised as if they kept within the target, or the present ones were fine."""

@@ -203,11 +203,16 @@ def _from_settings(case: ServerCase) -> Found | None:
     present_mb = round(size)
     size_mb = _size_mb(case, present_mb, is_crowded=crowded is not None, timeout_s=timeout_s)
     changes = settings(size_mb if size_mb != present_mb else None, timeout_s)
+    if over is not None and size_mb == present_mb:
+        # A longer checkpoint_timeout frees no room.
+        room = format_bytes(case.limits.wal_disk_bytes or 0)
+        return Advice("max_wal_size", Weight.DANGER, f"Allow more than {room} for pg_wal", (over,))
     if not changes:
         return _nothing_to_set(case, is_short=is_short, is_crowded=crowded is not None)
     evidence = [sentence for sentence in (over, crowded) if sentence is not None]
     costs = []
-    unknown = ["what the WAL would be: with REPLICATION it is recorded and simulated"]
+    recorded = "with REPLICATION it is recorded and simulated" if case.is_wal_unread else case.why_no_wal
+    unknown = [f"what the WAL would be: {recorded}"]
     if size_mb != present_mb:
         costs.append(
             (_SMALLER_COSTS if size_mb < present_mb else _LARGER_COSTS).format(format_bytes(size_mb << 20))
