@@ -121,22 +121,24 @@ def test_a_restart_soon_after_the_beginning_is_no_cycle() -> None:
     assert (found.cycles, found.confidence, found.spacing_s) == (0, "low", None)
 
 
-@pytest.mark.parametrize("began", [0, 1])
-def test_a_cycle_that_a_restart_ended_bounds_nothing(began: int) -> None:
-    """With a phase, a checkpoint by size ends the rest of a cycle, so after it a restart ends a short one."""
+@pytest.mark.parametrize(("count", "cold", "began", "cycles"), [(1, 0, 0, 0), (1, 0, 1, 0), (2, 1, 1, 1)])
+def test_a_cycle_that_a_restart_ended_bounds_nothing(count: int, cold: int, began: int, cycles: int) -> None:
+    """Whole is what the settings end, and with one such cycle the checkpoint after it need not be seen. With
+    a phase, a checkpoint by size ends the rest of a cycle, so after it a restart ends a short one."""
     target = replace(PRESENT, max_wal_size_mb=65536, checkpoint_timeout_s=None)
     question = Question(PRESENT, is_present_known=True, asked=(target,))
     known = make(question).found
     outcomes = tuple(
         replace(
-            had, cycles=Cycles(1, GB, 500, GB, 3600, 0), by_size=began * (simulated.phase > 0),
+            had, cycles=Cycles(count, GB, 500, GB, 3600, 0), by_size=began if simulated.phase > 0 else cold,
             distance_most=GB, pg_wal_most=GB,
         )
         if replace(simulated, phase=0.0) == target else had
         for simulated, had in zip(known.targets, known.outcomes, strict=True)
     )  # fmt: skip
     found = study(replace(known, outcomes=outcomes), question).predictions[target]
-    assert (found.cycles, found.confidence, found.spacing_s) == (0, "low", None)
+    assert (found.cycles, found.spacing_s is None) == (cycles, cycles == 0)
+    assert found.confidence == ("medium" if cycles else "low")
     # What the size allows: whole segments to the next redo point, and 0.9 of them to its checkpoint's end.
     assert found.pg_wal_most == int(found.distance_most) == pytest.approx(64 * GB, rel=0.001)
 

@@ -313,8 +313,8 @@ def _predict(
     begun = sum(phase.checkpoints for phase in phases)
     written = sum(phase.images for phase in phases)
     # In less than two cycles the simulation need not have seen a whole one and the checkpoint after it, which
-    # is what a server keeps.
-    has_seen = any(outcome.cycles.count > 1 for outcome in whole)
+    # is what a server keeps. Cycles that a restart ended are shorter.
+    has_seen = any(own > 1 and run.holds_cycles for run, own in zip(phases, ended, strict=True))
     room = 0.0 if has_seen else _room(target, found.segment_size, high * base / (hours or math.inf))
     sample_error = cold.sample_error_bytes / max(1, cold.wal_bytes)
     low, high = low * (1 - MODEL_ERROR), high * (1 + MODEL_ERROR)
