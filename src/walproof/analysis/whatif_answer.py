@@ -1,4 +1,5 @@
-"""The settings that a recorded server should have: those with the least WAL that keep within limits.
+"""The settings that a recorded server should have: those that keep within limits, with the least WAL at the
+present checkpoint_timeout, or at the default in place of a shorter one.
 
 They are first chosen as if there were no limits; limits that these keep within change nothing. Otherwise the
 size is made smaller, as far as the limits ask for it. So a tighter room for pg_wal, or a tighter recovery

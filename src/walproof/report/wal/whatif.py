@@ -121,7 +121,9 @@ def _answer(study: Study, asked: AnsweredLimits | None) -> list[Block]:
     if not asked.answer.is_within:
         text = f"No setting tried keeps within {say_list(wanted)}. The nearest one {text}"
     else:
-        text = f"This keeps within {say_list(wanted)} with the least WAL. It {text}"
+        # With another timeout there may be less.
+        timed = "" if best.target.checkpoint_timeout_s is None else f" at {_timeout_text(best.target)}"
+        text = f"This keeps within {say_list(wanted)} with the least WAL{timed}. It {text}"
     blocks.append(Paragraph(text, terminal=True))
     blocks += [Paragraph(note, terminal=True) for note in asked.notes]
     return blocks
