@@ -2,8 +2,8 @@
 present checkpoint_timeout, or at the default in place of a shorter one.
 
 They are first chosen as if there were no limits; limits that these keep within change nothing. Otherwise the
-size is made smaller, as far as the limits ask for it. So a tighter room for pg_wal, or a tighter recovery
-target, never gives a larger size.
+size is made smaller, as far as the limits ask for it. So without a limit for the rate of WAL, a tighter room
+for pg_wal, or a tighter recovery target, never gives a larger size.
 """
 
 from __future__ import annotations
