@@ -57,6 +57,10 @@ def test_siblings_count_where_a_commit_is_delayed(embedded: Install) -> None:
     study = ad_hoc([{"commit_siblings": "6"}], LOAD)
     delayed = Overrides(base={"commit_delay": "100"})
     assert resolve(study, delayed, folder=Path("/somewhere"), given=(embedded,)).same == ()
+    by_initdb = _compare(
+        (embedded,), {"commit_siblings": "6"}, tables={"initdb": ["-c", "commit_delay=1000"]}
+    )
+    assert by_initdb.same == ()
 
 
 def test_what_the_baseline_has_from_a_file(embedded: Install, tmp_path: Path) -> None:

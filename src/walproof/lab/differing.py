@@ -90,8 +90,9 @@ def _acting(
     found = differing(base, variant, reference, install, initdb)
     if found == ["commit_siblings"]:
         # XLogFlush in xlog.c asks for it only where commit_delay is above 0.
-        delay = _complete(base, variant).get("commit_delay")
-        if delay is None or _same("commit_delay", delay, "0", install):
+        delay = _complete(base, variant).get("commit_delay", _default("commit_delay", install, initdb))
+        # initdb may have set one.
+        if delay is not None and _same("commit_delay", delay, "0", install):
             return []
     return found
 
