@@ -201,9 +201,16 @@ def test_what_is_the_same_as_the_baseline_is_neither_faster_nor_slower() -> None
     ]
     (warning,) = [line for line in found.how_sure if line.startswith("Chance makes differences")]
     assert "twin" in warning
+    assert found.what_would_help
+    assert not any(
+        "twin" in line for line in (*found.what_would_help, *found.how_sure) if line is not warning
+    )
     plan = replace(make_plan((DEFAULT, Variant("twin", {}))), same=("twin",))
     trials = make_trials(plan, 3, lambda cell: 100.0, noise=0.001)
-    (answer,) = build_view(replace(run, plan=plan), trials).answers
+    found = build_view(replace(run, plan=plan), trials)
+    (answer,) = found.answers
+    assert not found.what_would_help
+    assert not any(line.startswith(("Intervals are", "No variant has")) for line in found.how_sure)
     assert answer.sentences == ("Nothing is compared: twin and default have the same settings.",)
 
 

@@ -190,7 +190,12 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
     if analysis.failed:
         verb = "is" if analysis.failed == 1 else "are"
         lines.append(f"{analysis.failed} of {counted(analysis.trials, 'trial')} failed and {verb} left out.")
-    widths = [(effect.half_width, effect) for effect in effects if effect.half_width is not None]
+    # Of what is chance, nobody needs to know how much.
+    widths = [
+        (effect.half_width, effect)
+        for effect in effects
+        if effect.half_width is not None and effect.conclusion is not Conclusion.SAME
+    ]
     if widths:
         width, widest = max(widths, key=lambda pair: pair[0])
         subject = (
@@ -202,7 +207,7 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
             f"({subject}, {widest.workload})."
         )
         lines += say_pooling(effects)
-    elif effects:
+    elif any(effect.conclusion is not Conclusion.SAME for effect in effects):
         lines.append("No variant has two usable rounds, so no ratio has an interval.")
     doubtful = [effect for effect in effects if effect.conclusion is Conclusion.IN_DOUBT]
     if doubtful:
@@ -288,15 +293,22 @@ def _by_budget(plan: Plan, analysis: Analysis) -> str | None:
 
 def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> tuple[str, ...]:
     """More rounds for each half-width, with the time they take; before them, what made trials fail."""
-    if not analysis.precision or not analysis.rounds:
+    effects = (*analysis.effects, *analysis.install_effects)
+    # No round makes chance surer.
+    asked = [
+        precision
+        for effect, precision in zip(effects, analysis.precision, strict=True)
+        if effect.conclusion is not Conclusion.SAME
+    ]
+    if (not asked and not analysis.failed) or not analysis.precision or not analysis.rounds:
         return ()
     round_s = _round_seconds(plan, trials)
     noun = "start" if plan.slices_all else "round"
     lines: list[str] = []
     before: Cell | None = None
     for index, target in enumerate(analysis.precision[0].needed):
-        known = [(n.more, p.cell) for p in analysis.precision if (n := p.needed[index]).more is not None]
-        if not known and any(effect.interval is not None for effect in analysis.effects):
+        known = [(n.more, p.cell) for p in asked if (n := p.needed[index]).more is not None]
+        if asked and not known and any(effect.interval is not None for effect in analysis.effects):
             return (f"More {noun}s: the present ones contradict each other.",)
         if not known and analysis.failed:
             reason = next(trial.reason for trial in trials if trial.state is TrialState.FAILED)

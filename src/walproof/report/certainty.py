@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walproof.advise.wording import say_conclusion
+from walproof.analysis.effect import Conclusion
 from walproof.analysis.summary import Analysis
 from walproof.facts import Cell, Trial, TrialState
 from walproof.facts.metrics import metric
@@ -37,8 +38,10 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
             p_value(effect.p_family),
             say_conclusion(effect),
         )
+        is_chance = effect.conclusion is Conclusion.SAME
         more = [
-            "-" if n.more is None else "reached" if n.more == 0 else f"{n.more}" for n in precision.needed
+            "-" if n.more is None or is_chance else "reached" if n.more == 0 else f"{n.more}"
+            for n in precision.needed
         ]
         known.append((*head, *text_cells(texts)))
         needed_rows.append((*head, *text_cells(more)))
