@@ -17,7 +17,7 @@ from walproof.lab.reading import check_study
 from walproof.lab.study import ad_hoc, resolve
 
 LOAD = {"name": "w", "clients": 4, "duration": 10}
-SAID = "{} is the same as the baseline, default: a difference between them is chance."
+SAID = "{} differs from the baseline, default, in nothing that acts: a difference between them is chance."
 
 
 def _compare(

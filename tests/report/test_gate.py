@@ -168,7 +168,7 @@ def test_a_gate_says_that_nothing_but_chance_can_differ() -> None:
     trials = make_trials(plan, 16, lambda cell: 100.0, noise=0.01)
     found = judge(plan, trials, is_finished=True)
     assert found is not None
-    said = "other and default have the same settings: what differs is chance."
+    said = "other and default differ in nothing that acts: a difference is chance."
     assert say_answer(plan, found)[1:] == (said,)
 
 

@@ -194,7 +194,7 @@ def test_what_is_the_same_as_the_baseline_is_neither_faster_nor_slower() -> None
     page = to_markdown(found)
     assert "lower" not in page
     assert "slower than default" not in page
-    assert "The same settings as default: 0.90" in page
+    assert "Nothing that acts differs from default: 0.90" in page
     assert [(e.conclusion, e.comparisons) for e in found.analysis.effects] == [
         (Conclusion.SAME, 1),
         (Conclusion.NO_DIFFERENCE, 1),
@@ -211,7 +211,7 @@ def test_what_is_the_same_as_the_baseline_is_neither_faster_nor_slower() -> None
     (answer,) = found.answers
     assert not found.what_would_help
     assert not any(line.startswith(("Intervals are", "No variant has")) for line in found.how_sure)
-    assert answer.sentences == ("Nothing is compared: twin and default have the same settings.",)
+    assert answer.sentences == ("Nothing is compared: twin and default differ in nothing that acts.",)
 
 
 def test_published_figures_stand_beside_ours() -> None:

@@ -33,7 +33,7 @@ def throughput(case: Case) -> Finding | None:
     noun = metric(effect.metric).heading
     ratio = say_ratio(effect.ratio, effect.interval)
     if effect.conclusion is Conclusion.SAME:
-        sentence = f"the same settings as {case.plan.baseline}: {ratio} of its {noun} is chance"
+        sentence = f"nothing that acts differs from {case.plan.baseline}: {ratio} of its {noun} is chance"
     elif effect.conclusion is Conclusion.TOO_FEW:
         sentence = f"{ratio} the {noun} of {case.plan.baseline} in the only round, so without an interval"
     elif effect.conclusion is Conclusion.NO_DIFFERENCE and effect.interval:

@@ -63,7 +63,8 @@ def subject(plan: Plan, judged: Judged) -> str:
 def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
     """The gate's outcome in sentences; after them, what is judged and cannot differ."""
     same = {
-        f"{judged.cell.variant} and {judged.baseline.variant} have the same settings: what differs is chance."
+        f"{judged.cell.variant} and {judged.baseline.variant} differ in nothing that acts: "
+        "a difference is chance."
         for judged in found.judged
         if judged.cell.variant in plan.same
         and (judged.cell.install, judged.cell.workload) == (judged.baseline.install, judged.baseline.workload)

@@ -41,7 +41,7 @@ class Conclusion(Enum):
     """The interval holds 1."""
     TOO_FEW = "too few rounds"
     """Fewer than two rounds: no interval."""
-    SAME = "chance: the same settings"
+    SAME = "chance: nothing that acts differs"
     """Nothing differs but chance, which is known without measuring."""
 
 

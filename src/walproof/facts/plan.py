@@ -249,7 +249,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     """Sentences about what was asked and is not measured, or shows nothing."""
     same: tuple[str, ...] = ()
-    """Variants that differ from the baseline in nothing; none in plans of before this was noted."""
+    """Variants that differ from the baseline in nothing that acts; none in plans of before this was noted."""
 
     def __post_init__(self) -> None:
         for variant in self.variants:

@@ -74,8 +74,8 @@ def same_as_baseline(
         return variant.waldir, variant.device, of_kind
 
     return {
-        variant.name: f"{variant.name} is the same as the baseline, {baseline}: a difference between them is "
-        "chance."
+        variant.name: f"{variant.name} differs from the baseline, {baseline}, in nothing that acts: a "
+        "difference between them is chance."
         for variant in variants
         if variant is not reference
         and beside_settings(variant) == beside_settings(reference)

@@ -61,7 +61,7 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
     plan = cells.plan
     same = [effect.variant for effect in effects if effect.conclusion is Conclusion.SAME]
     if len(same) == len(effects):
-        return [f"Nothing is compared: {_names(same)} and {plan.baseline} have the same settings."]
+        return [f"Nothing is compared: {_names(same)} and {plan.baseline} differ in nothing that acts."]
     usable = [e for e in effects if e.ratio is not None and e.conclusion is not Conclusion.SAME]
     if not usable:
         return ["No round has a finished trial of both a variant and the baseline: there is no answer yet."]
@@ -239,7 +239,7 @@ def _chance(effects: Sequence[Effect]) -> list[str]:
     if not seen:
         return []
     return [
-        f"Chance makes differences here that intervals leave out: {_names(seen)}, whose settings are the "
+        f"Chance makes differences here that intervals leave out: {_names(seen)}, whose settings act the "
         "same. Others of that size may be chance, too."
     ]
 

@@ -23,7 +23,7 @@ _WORDS = {
     Conclusion.IN_DOUBT: "in doubt, because of so many comparisons",
     Conclusion.NO_DIFFERENCE: "no measurable difference",
     Conclusion.TOO_FEW: "one round only, so nothing is certain",
-    Conclusion.SAME: "chance, because the settings are the same",
+    Conclusion.SAME: "chance, because nothing that acts differs",
 }
 _NAMED_MOST = 4
 _FAILED_LEAST = 0.001
