@@ -67,7 +67,7 @@ def test_the_helper_without_root(home: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     # Each of them, and none left out: a dot a test.
-    assert done.stdout.splitlines()[0].startswith("." * 6 + " "), done.stdout
+    assert done.stdout.splitlines()[0].startswith("." * 7 + " "), done.stdout
 
 
 def test_a_study_names_what_needs_root(home: Path, open_place: Path) -> None:

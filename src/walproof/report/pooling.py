@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from walproof.analysis.effect import Effect
 from walproof.analysis.inference.spread import Pooling, Spread
 from walproof.facts import Design
-from walproof.report.numbers import number
 
 
 def say_pooling(effects: Sequence[Effect]) -> list[str]:
@@ -39,13 +38,18 @@ def _sentence(known: Sequence[Spread], members: Sequence[Effect]) -> str:
     if spread.pooling is Pooling.ALL:
         return (
             "How much a ratio varies is known from all variants and the baseline together, because their "
-            f"spreads do not contradict it ({number(spread.degrees)} degrees of freedom instead of {alone})"
+            f"spreads do not contradict it ({_degrees(spread)} degrees of freedom instead of {alone})"
         )
     if spread.pooling is Pooling.VARIANTS:
         return (
             "How much a ratio varies is known from all variants together, and of the baseline from its rounds"
-            f" alone, because it varies more ({number(spread.degrees)} degrees of freedom instead of {alone})"
+            f" alone, because it varies more ({_degrees(spread)} degrees of freedom instead of {alone})"
         )
     if len(known) == 1:
-        return f"The one ratio is judged from its rounds alone ({number(spread.degrees)} degrees of freedom)"
+        return f"The one ratio is judged from its rounds alone ({_degrees(spread)} degrees of freedom)"
     return "Variants vary differently, so each ratio is judged from its rounds alone"
+
+
+def _degrees(spread: Spread) -> str:
+    """Three significant digits, no more of a whole number than it has: ``3``, ``36``, ``4.27``, ``1250``."""
+    return f"{spread.degrees:.0f}" if spread.degrees >= 999.5 else f"{spread.degrees:.3g}"
