@@ -212,6 +212,9 @@ def test_programs_that_take_long_end_with_the_workspace(work: Path, program: str
         # It waits for its standard input.
         words = [program, "-", str(workspace.folder / "backup")]
         started = subprocess.Popen(words, executable="/bin/cat", stdin=subprocess.PIPE)
+        # The kernel tells Popen of the new program a moment before it shows its arguments.
+        while not Path(f"/proc/{started.pid}/cmdline").read_bytes():
+            time.sleep(0.01)
     with started:
         assert started.wait(30) != 0
 
