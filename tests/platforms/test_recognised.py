@@ -37,7 +37,7 @@ def test_each_platform_is_recognised(name: str) -> None:
     assert found is not None
     assert found.platform == name
     assert found.lines in PLATFORMS
-    assert set(found.fits.split("|")) <= set(PLATFORMS)
+    assert set(found.fits) <= set(PLATFORMS)
     chosen = choose(None, SEEN[name])
     assert chosen.platform.name == found.lines
     assert chosen.notice.startswith(f"Recognised as {found.title} by ")

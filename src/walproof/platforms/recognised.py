@@ -24,16 +24,16 @@ class Recognised:
 
     platform: str
     title: str
-    marks: str
-    """Patterns, one of which is among the marks of such a server, separated by ``|``."""
+    marks: tuple[str, ...]
+    """Patterns, one of which is among the marks of such a server."""
     by: str
     """The marks in words."""
     lines: str
     """Name of the platform in the registry whose lines serve there."""
-    fits: str
-    """Names in the registry that do not contradict it, separated by ``|``."""
-    is_hosted: str
-    """``yes`` where a provider has the machine, ``no`` where its owner has."""
+    fits: tuple[str, ...]
+    """Names in the registry that do not contradict it."""
+    is_hosted: bool
+    """Whether a provider has the machine."""
     beside: str
     """What else to know, within the sentence."""
     source: str
@@ -64,15 +64,15 @@ class Chosen:
         """
         if wal_access(self.platform.name) is not None:
             return True
-        if self.seen is None or self.seen.is_hosted != "yes":
+        if self.seen is None or not self.seen.is_hosted:
             return False
-        return self.platform.name == Values.name or self.platform.name not in self.seen.fits.split("|")
+        return self.platform.name == Values.name or self.platform.name not in self.seen.fits
 
 
 def recognise(marks: Collection[str]) -> Recognised | None:
     """The first platform of the table with one of its marks; a server of Aurora has those of RDS as well."""
     for row in _rows():
-        if any(fnmatchcase(mark, pattern) for pattern in row.marks.split("|") for mark in marks):
+        if any(fnmatchcase(mark, pattern) for pattern in row.marks for mark in marks):
             return row
     return None
 
@@ -81,7 +81,7 @@ def choose(asked: str | None, marks: Collection[str]) -> Chosen:
     """The platform as asked for, else as recognised, else ALTER SYSTEM. Raises SettingError."""
     seen = recognise(marks)
     if asked is not None:
-        if seen is None or asked in (*seen.fits.split("|"), Values.name):
+        if seen is None or asked in (*seen.fits, Values.name):
             return Chosen(platform(asked), seen)
         return Chosen(
             platform(asked),
@@ -103,4 +103,13 @@ def choose(asked: str | None, marks: Collection[str]) -> Chosen:
 @functools.cache
 def _rows() -> tuple[Recognised, ...]:
     with _TABLE.open(newline="", encoding="utf-8") as file:
-        return tuple(Recognised(**row) for row in csv.DictReader(file))
+        return tuple(_read(row) for row in csv.DictReader(file))
+
+
+def _read(row: dict[str, str]) -> Recognised:
+    """A row, in which ``|`` separates values."""
+    return Recognised(
+        row["platform"], row["title"], tuple(row["marks"].split("|")), row["by"], row["lines"],
+        tuple(row["fits"].split("|")), row["is_hosted"] == "yes", row["beside"], row["source"],
+        row["looked_up"],
+    )  # fmt: skip

@@ -17,11 +17,16 @@ def order(table: str = "t") -> Order:
     return Order("", "/nowhere", "copy", None, 0, 1, False, LoadTarget(table, (), (), ()))
 
 
+def sessions_run(program: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let each session run these lines of sh in place of walproof's client."""
+    file = tmp_path / "client"
+    file.write_text(f"#!/bin/sh\n{program}")
+    file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(file))
+
+
 def test_an_interrupt_before_they_are_ready_ends_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    waiting = tmp_path / "waiting"
-    waiting.write_text("#!/bin/sh\nread order\nread go\n")
-    waiting.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(waiting))
+    sessions_run("read order\nread go\n", monkeypatch, tmp_path)
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -37,10 +42,7 @@ def test_an_interrupt_before_they_are_ready_ends_all(monkeypatch: pytest.MonkeyP
 def test_a_client_that_ends_before_it_has_its_order_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    ending = tmp_path / "ending"
-    ending.write_text("#!/bin/sh\nexit 7\n")
-    ending.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(ending))
+    sessions_run("exit 7\n", monkeypatch, tmp_path)
     longer_than_a_pipe = order("t" * 2**20)
     with pytest.raises(WorkloadError, match="ended with status 7"), LoadSessions([longer_than_a_pipe]):
         pass
@@ -49,10 +51,7 @@ def test_a_client_that_ends_before_it_has_its_order_is_told(
 def test_a_session_that_ends_before_its_middle_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    ending = tmp_path / "ending"
-    ending.write_text("#!/bin/sh\nread order\necho ready\nread go\necho over\n")
-    ending.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(ending))
+    sessions_run("read order\necho ready\nread go\necho over\n", monkeypatch, tmp_path)
     with LoadSessions([order()]) as sessions:
         sessions.go()
         with pytest.raises(WorkloadError, match="a loading session did not reach its middle: it ended"):

@@ -53,7 +53,7 @@ def _undoing(seen: Assessment) -> str:
     known = None if seen.look is None else recognise(seen.look.marks)
     if known is None:
         return f"with: {' '.join(UNDOING)} ({MANAGED[0].upper()}{MANAGED[1:]}.)"
-    if known.is_hosted == "yes":
+    if known.is_hosted:
         return (
             f"once {known.title} (recognised by {known.by}) has an empty synchronous_standby_names, which "
             "ALTER SYSTEM does not set there."

@@ -125,7 +125,7 @@ def _present(look: WatchLook) -> dict[_Key, tuple[str, WatchedStandby]]:
     permanent = {slot.name for slot in look.slots if not slot.is_temporary}
     physical = [standby for standby in look.standbys if not standby.is_logical]
     found: dict[_Key, tuple[str, WatchedStandby]] = {}
-    for shown, standby in zip(numbered(standby_names(look, physical)), physical, strict=True):
+    for shown, standby in zip(standby_names(look, physical), physical, strict=True):
         slot = standby.slot if standby.slot in permanent else None
         key = _Key(slot, None if slot else standby.name)
         if key not in found or standby.state in _STREAMING:
