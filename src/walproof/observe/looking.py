@@ -28,6 +28,7 @@ from walproof.observe import watch_queries as queries
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
 from walproof.observe.marks import read_marks
+from walproof.observe.objects import END
 from walproof.observe.transactions import SynchronousReader, read_prepared
 from walproof.probe.pair_queries import walsender_name
 
@@ -40,7 +41,6 @@ _WATCHED = ("checkpoints", "WAL")
 """Counters that are read."""
 NAMES = "synchronous_standby_names"
 PREPARED_MOST = "max_prepared_transactions"
-END = "the position in the WAL"
 PG_WAL = "the size of pg_wal"
 READY = "segments that wait for the archiver"
 ARRIVAL = "the arrival of WAL"
