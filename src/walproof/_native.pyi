@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, final, type_check_only
 
+from walproof.wal.filter import RawFilter
 from walproof.wal.places.place import FileSource, Source
 from walproof.wal.progress import Observe
 from walproof.wal.whatif import Target
@@ -26,6 +27,7 @@ __all__ = [
     "disk_image",
     "disk_status",
     "disk_unflushed",
+    "rmgr_names",
     "wal_digest",
     "wal_identity",
     "wal_join",
@@ -395,6 +397,9 @@ class WalPart:
     def stats(self) -> _Stats:
         """The totals. Nothing is left of the part. Raises WalError when there is no record in it."""
 
+def rmgr_names() -> list[str]:
+    """PostgreSQL's own resource managers, in the order of their numbers."""
+
 @final
 class WalRecords:
     """Records in order. Each method goes on where the last one ended, and gives nothing at the end."""
@@ -407,16 +412,20 @@ class WalRecords:
         timeline: int | None,
         *,
         allow_gaps: bool,
+        filter: RawFilter | None = None,
+        observe: Observe | None = None,
     ) -> Self:
-        """Raises WalError."""
-    def progress(self) -> tuple[int, int]:
-        """Bytes of WAL that were read so far, and that there are."""
-
+        """``filter``: as ``RecordFilter.raw`` has it. Raises WalError."""
+    def records_read(self) -> int:
+        """How many records were read so far, wanted or not."""
     def rows(self, count: int) -> list[_Record]:
-        """Up to ``count`` more records. Raises WalError after the last record that is in order."""
-    def text(self, count: int, style: Literal["line", "blocks", "json"]) -> str:
-        """Up to ``count`` more records as lines of text: ``line`` and ``blocks`` as pg_waldump without and
-        with --bkp-details, ``json`` an object a line. Raises WalError after the last record in order."""
+        """Up to ``count`` more records, fewer where these take long to find, none at the end. Raises WalError
+        after the last record that is in order."""
+    def text(
+        self, count: int, style: Literal["line", "blocks", "json"], observe: Observe | None = None
+    ) -> tuple[str, int]:
+        """Up to ``count`` more records as lines of text, and how many: ``line`` and ``blocks`` as pg_waldump
+        without and with --bkp-details, ``json`` an object a line. Raises as ``rows`` does."""
 
 class _DiskStatus(TypedDict):
     attached: int

@@ -34,7 +34,7 @@ FORECAST = {"analysis", "facts", "probe", "report", "settings", "wal", "_native"
 # walproof's modules at most. Nothing else is imported. WAL is a segment, STORE a folder with a finished run.
 COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("--version", set(), set(), 13),
-    ("--help", set(), {"settings"}, 42),
+    ("--help", set(), {"settings"}, 44),
     ("wal --help", set(), set(), 20),
     ("wal stats --json WAL", set(), {"report", "wal", "_native"}, 36),
     ("wal stats --csv WAL", set(), {"report", "wal", "_native"}, 36),
@@ -43,7 +43,7 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("web --help", set(), set(), 20),
     ("mcp --help", set(), set(), 20),
     ("wal verify --help", set(), set(), 20),
-    ("wal verify --json WAL", set(), {"report", "wal", "_native"}, 55),
+    ("wal verify --json WAL", set(), {"report", "wal", "_native"}, 56),
     ("wal whatif --help", set(), set(), 20),
     ("wal whatif --json WAL", set(), STUDIES, 104),
     ("recovery --help", set(), set(), 16),

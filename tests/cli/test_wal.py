@@ -9,6 +9,7 @@ import json
 import lzma
 import shutil
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -273,3 +274,66 @@ def test_an_archive_reads_as_the_plain_segments_do(wal: Path, tmp_path: Path) ->
     archived = walproof("wal", "stats", "archive", "--by", "record", "--csv", cwd=tmp_path)
     assert archived.stdout == plain.stdout
     assert (GOLDEN / "18" / "stats.txt").exists()
+
+
+def test_records_that_meet_conditions(recording: Recorded, tmp_path: Path) -> None:
+    """Names are those that the recording has, and that a map has; times are in any zone."""
+    whole = [
+        json.loads(line)
+        for line in walproof("wal", "records", str(recording.wal), "--json", cwd=tmp_path).stdout.splitlines()
+    ]
+
+    def found(*conditions: str, of: Path = recording.folder) -> list[str]:
+        done = walproof("wal", "records", str(of), "--json", *conditions, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line)["lsn"] for line in done.stdout.splitlines()]
+
+    changing = [
+        record["lsn"]
+        for record in whole
+        if any(
+            f"{block['tablespace']}/{block['database']}/{block['relation']}" == recording.place
+            for block in record["blocks"]
+        )
+    ]
+    assert changing
+    assert found("--relation", "public.or\nders\x1b") == changing
+    assert found("-R", recording.place, of=recording.wal) == changing
+    map_ = str(recording.folder / "relations.json")
+    assert found("-R", "or\nders\x1b", "--map", map_, of=recording.wal) == changing
+    heap = [record["lsn"] for record in whole if record["rmgr"] in ("Heap", "XLOG")]
+    assert found("-r", "heap", "-r", "XLOG") == heap
+    images = [record["lsn"] for record in whole if record["image_bytes"]]
+    assert found("--images", "-n", "3") == images[:3]
+    [commit, *_] = [record for record in whole if record["operation"] == "COMMIT"]
+    assert found("--xid", str(commit["xid"]), "-r", "Transaction/COMMIT") == [commit["lsn"]]
+    at = datetime.fromtimestamp(commit["time_unix_us"] / 1e6, timezone(timedelta(hours=3)))
+    until = found("--until", at.isoformat(), "-r", "Transaction/COMMIT")
+    assert until[-1] == commit["lsn"]
+
+
+def test_no_record_meets_the_conditions(recording: Recorded, tmp_path: Path) -> None:
+    done = walproof("wal", "records", str(recording.wal), "-x", "4000000000", cwd=tmp_path)
+    count = stats(recording.wal).totals.records
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"walproof: none of {count:,} records meets the conditions\n"
+    for conditions, words in (
+        (["-R", "orders"], "nothing here knows the name"),
+        (["-r", "Heaps"], 'no resource manager is called "Heaps"'),
+        (["--since", "yesterday"], '"yesterday" is not a time'),
+        (["--map", "none.json"], "could not read relation map"),
+    ):
+        done = walproof("wal", "records", str(recording.wal), *conditions, cwd=tmp_path)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_names_of_another_cluster_are_refused_where_they_were_given(
+    recording: Recorded, tmp_path: Path
+) -> None:
+    names = json.loads((recording.folder / "relations.json").read_text())
+    (tmp_path / "map.json").write_text(json.dumps({**names, "system_identifier": 1}))
+    done = walproof("wal", "records", str(recording.wal), "--map", "map.json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the names are those of another cluster" in done.stderr

@@ -1,10 +1,12 @@
-//! The Python module `walproof._native`: converts types, releases the GIL, maps errors. Decides nothing.
+//! The Python module `walproof._native`: converts types, releases the GIL, maps errors. Decides nothing but which
+//! records are handed over (`filter`).
 
 // The macros of pyo3 expand to unsafe code; this crate has none of its own, and no documented items.
 #![allow(unsafe_code)]
 
 mod disk;
 mod fields;
+mod filter;
 mod parts;
 mod ranges;
 mod reading;
@@ -66,6 +68,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify::wal_text, module)?)?;
     module.add_class::<parts::WalPart>()?;
     module.add_class::<records::WalRecords>()?;
+    module.add_function(wrap_pyfunction!(filter::rmgr_names, module)?)?;
     module.add_class::<strip::WalStripper>()?;
     module.add_class::<told::WalRebuilder>()?;
     module.add_class::<stream::WalLive>()?;

@@ -1,11 +1,15 @@
 //! `WalRecords`: records in order, a bounded number at a time.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use walproof_wal::{Compression, Error, Image, Lsn, Range, Reader, Record, Style, Watch};
+use walproof_wal::{Compression, Error, Image, Lsn, Range, Reader, Record, Segments, Style, Watch};
 
+use crate::filter::{ends_at, Filter, RawFilter};
 use crate::source::{segments, RawSource};
-use crate::watched::watched;
+use crate::watched::{watched, Observe};
 
 /// length, hole offset, hole length, compression, applied
 type ImageRow = (u16, u16, u16, Option<&'static str>, bool);
@@ -15,17 +19,28 @@ type BlockRow = ((u8, u32, u32, u32, u8, u32), u16, bool, Option<ImageRow>);
 /// top-level transaction, origin, blocks
 type RecordRow = ((u64, u64, u64), String, u32, usize, u32, Option<u32>, Option<u16>, Vec<BlockRow>);
 
+/// What was found is handed over this often, however few that is.
+const HANDED_OVER_AFTER: Duration = Duration::from_millis(200);
+/// Records between two looks at the clock.
+const CLOCK_EVERY: u64 = 1024;
+
 /// A reader of WAL; see `_native.pyi`.
 #[pyclass(module = "walproof._native")]
 pub struct WalRecords {
     reader: Reader,
     watch: Watch,
+    /// None wants every record.
+    filter: Option<Filter>,
+    /// The records that were looked at.
+    read: u64,
+    is_over: bool,
 }
 
 #[pymethods]
 impl WalRecords {
     #[new]
-    #[pyo3(signature = (paths, start, end, timeline, *, allow_gaps))]
+    #[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, filter=None, observe=None))]
+    #[allow(clippy::too_many_arguments)] // they are named, and Python's
     fn new(
         py: Python<'_>,
         paths: Vec<RawSource>,
@@ -33,36 +48,60 @@ impl WalRecords {
         end: Option<u64>,
         timeline: Option<u32>,
         allow_gaps: bool,
+        filter: Option<RawFilter>,
+        observe: Observe<'_>,
     ) -> PyResult<WalRecords> {
         let range = Range { start: start.map(Lsn), end: end.map(Lsn), timeline, allow_gaps };
+        let filter = filter.map(Filter::from);
+        let since_us = filter.as_ref().and_then(|filter| filter.since_us);
         let watch = Watch::default();
-        let reader = watched(py, &watch, None, || {
-            let reader = Reader::open(segments(paths, &watch)?, range)?;
+        let (reader, read) = watched(py, &watch, observe.as_ref(), || {
+            let segments = segments(paths, &watch)?;
+            let last = match since_us {
+                Some(since_us) => last_end_before(&segments, range, since_us)?,
+                None => None,
+            };
+            let Some((start, read)) = last else {
+                let reader = Reader::open(segments, range)?;
+                reader.announce(1);
+                return Ok((reader, 0));
+            };
+            let mut reader = Reader::open(segments, Range { start: Some(start), ..range })?;
             reader.announce(1);
-            Ok(reader)
+            reader.next_record()?;
+            Ok((reader, read))
         })?;
-        Ok(WalRecords { reader, watch })
+        Ok(WalRecords { reader, watch, filter, read, is_over: false })
     }
 
-    /// Bytes of WAL that were read so far, and that there are.
-    fn progress(&self) -> (u64, u64) {
-        self.watch.progress()
+    /// How many records were looked at so far.
+    fn records_read(&self) -> u64 {
+        self.read
     }
 
     /// Up to `count` more records.
     fn rows(&mut self, py: Python<'_>, count: usize) -> PyResult<Vec<RecordRow>> {
-        self.collect(py, count, Vec::new(), |rows, record| rows.push(record_row(record)))
+        let (rows, _) =
+            self.collect(py, count, None, Vec::new(), |rows, record| rows.push(record_row(record)))?;
+        Ok(rows)
     }
 
     /// Up to `count` more records as text, in one of the styles `line`, `blocks` and `json`.
-    fn text(&mut self, py: Python<'_>, count: usize, style: &str) -> PyResult<String> {
+    #[pyo3(signature = (count, style, observe=None))]
+    fn text(
+        &mut self,
+        py: Python<'_>,
+        count: usize,
+        style: &str,
+        observe: Observe<'_>,
+    ) -> PyResult<(String, usize)> {
         let style = match style {
             "line" => Style::Line,
             "blocks" => Style::Blocks,
             "json" => Style::Json,
             other => return Err(PyValueError::new_err(format!("no style \"{other}\""))),
         };
-        self.collect(py, count, String::new(), |text, record| {
+        self.collect(py, count, observe.as_ref(), String::new(), |text, record| {
             // A string takes everything that is written to it.
             let _ = record.write_to(text, style);
         })
@@ -70,28 +109,64 @@ impl WalRecords {
 }
 
 impl WalRecords {
-    /// Folds up to `count` records into `into`. What was read before an error is given first, and the error
-    /// the next time: the reader stays where it is.
+    /// Folds up to `count` records that are wanted into `into`, and counts them. What was read before an error is given first,
+    /// and the error the next time: the reader stays where it is.
     fn collect<T: Send>(
         &mut self,
         py: Python<'_>,
         count: usize,
+        observe: Option<&Bound<'_, PyAny>>,
         mut into: T,
         add: impl Fn(&mut T, &Record<'_>) + Send,
-    ) -> PyResult<T> {
-        let reader = &mut self.reader;
-        watched(py, &self.watch, None, move || -> Result<T, Error> {
-            for number in 0..count {
+    ) -> PyResult<(T, usize)> {
+        let WalRecords { reader, watch, filter, read, is_over } = self;
+        watched(py, watch, observe, move || -> Result<(T, usize), Error> {
+            let began = Instant::now();
+            let mut found = 0;
+            while found < count && !*is_over {
+                if found > 0 && *read % CLOCK_EVERY == 0 && began.elapsed() > HANDED_OVER_AFTER {
+                    break;
+                }
                 match reader.next_record() {
-                    Ok(Some(record)) => add(&mut into, &record),
+                    Ok(Some(record)) => {
+                        *read += 1;
+                        *is_over = filter.as_ref().is_some_and(|filter| filter.is_past(&record));
+                        if !*is_over && filter.as_ref().is_none_or(|filter| filter.wants(&record)) {
+                            add(&mut into, &record);
+                            found += 1;
+                        }
+                    }
                     Ok(None) => break,
-                    Err(error) if number == 0 => return Err(error),
+                    Err(error) if found == 0 => return Err(error),
                     Err(_) => break,
                 }
             }
-            Ok(into)
+            Ok((into, found))
         })
     }
+}
+
+/// The record that ended the last transaction before the first one that ended at or after a moment: later records may
+/// have been written after the moment. And how many records there are up to it. None where no transaction ended before
+/// the moment.
+fn last_end_before(
+    segments: &Arc<Segments>,
+    range: Range,
+    since_us: i64,
+) -> Result<Option<(Lsn, u64)>, Error> {
+    let mut reader = Reader::open(Arc::clone(segments), range)?;
+    reader.announce(1);
+    let (mut last, mut seen) = (None, 0);
+    // An error is found again, after the records before it.
+    while let Ok(Some(record)) = reader.next_record() {
+        seen += 1;
+        match ends_at(&record) {
+            Some(end) if end >= since_us => break,
+            Some(_) => last = Some((record.lsn, seen)),
+            None => {}
+        }
+    }
+    Ok(last)
 }
 
 fn record_row(record: &Record<'_>) -> RecordRow {

@@ -106,7 +106,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
     """Tools that read WAL below the roots."""
 
     def stats(asked: AskedStats, call: Call) -> ToolAnswer:
-        from walproof.cli.wal import recorded_names_of
+        from walproof.cli.wal_names import recorded_names_of
         from walproof.report.wal.rows import By, json_text, rows
         from walproof.wal import stats as read_stats
 

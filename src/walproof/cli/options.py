@@ -270,6 +270,13 @@ def complete_setting(incomplete: str) -> list[str]:
     return [f"{given}{comma}{name}=" for name in about() if name.startswith(last)]
 
 
+def complete_rmgr(incomplete: str) -> list[str]:
+    """Resource managers that begin like this."""
+    from walproof._native import rmgr_names
+
+    return [name for name in rmgr_names() if name.lower().startswith(incomplete.lower())]
+
+
 def complete_one_of(*words: str) -> Callable[[str], list[str]]:
     """The words that begin like what is typed."""
 

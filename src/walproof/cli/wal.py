@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from walproof.cli import options
+from walproof.cli import options, wal_names
 from walproof.cli.capture import capture
 from walproof.cli.part import part
+from walproof.cli.records import records
 from walproof.cli.strip import strip
 from walproof.cli.verify import verify
 from walproof.cli.whatif import whatif
 from walproof.errors import WalError
-from walproof.units import Lsn
 
 if TYPE_CHECKING:
-    from walproof.wal import RelationMap
-    from walproof.wal.places.opened import Path as WalPath
+    pass
 
 app = typer.Typer(
     help="Read WAL of PostgreSQL 13 to 19: totals, records, archives.",
@@ -28,14 +26,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Paths = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PATH...",
-        help="pg_wal or archive folders, segments; plain or gzip, lz4, zstd, xz, lzma, bzip2, brotli; "
-        "s3://, gs://, az:// as well.",
-    ),
-]
 PathsOrParts = Annotated[
     list[str],
     typer.Argument(
@@ -43,12 +33,6 @@ PathsOrParts = Annotated[
         help="pg_wal or archive folders, segments, plain or compressed, s3://, gs://, az:// as well; or "
         "parts in the order of their WAL.",
     ),
-]
-Start = Annotated[
-    str | None, typer.Option("--start", "-s", metavar="LSN", help="First record at or after this LSN.")
-]
-End = Annotated[
-    str | None, typer.Option("--end", "-e", metavar="LSN", help="Records that end at or before this LSN.")
 ]
 
 
@@ -64,18 +48,11 @@ def stats(
             autocompletion=options.complete_one_of("rmgr", "record", "relation", "fork", "index", "minute"),
         ),
     ] = "rmgr",
-    start: Start = None,
-    end: End = None,
+    start: wal_names.Start = None,
+    end: wal_names.End = None,
     timeline: options.Timeline = None,
-    resolve: Annotated[
-        str | None, typer.Option("--resolve", metavar="DSN", help="Server to ask for names of relations.")
-    ] = None,
-    map_: Annotated[
-        Path | None,
-        typer.Option(
-            "--map", metavar="FILE", help='Names saved by "walproof wal map". A recording brings its own.'
-        ),
-    ] = None,
+    resolve: wal_names.Resolve = None,
+    map_: wal_names.MapFile = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to print.")] = 40,
     json: options.Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print all rows, as CSV.")] = False,
@@ -105,7 +82,7 @@ def stats(
     if json and csv:
         raise WalError("--json and --csv exclude each other")
     criterion = By(by)
-    names = _names(resolve, map_)
+    names = wal_names.given_names(resolve, map_)
     if are_parts(paths):
         if (start, end, timeline, allow_gaps, partial) != (None, None, None, False, False):
             raise WalError(
@@ -121,13 +98,20 @@ def stats(
             )
         from walproof.cli.many import archive_stats
 
-        wal = archive_stats(paths, _lsn(start), _lsn(end), timeline, address=ray, insecure=insecure)
+        wal = archive_stats(
+            paths,
+            wal_names.parse_lsn(start),
+            wal_names.parse_lsn(end),
+            timeline,
+            address=ray,
+            insecure=insecure,
+        )
     else:
         with PassProgress("reading WAL") as progress:
             wal = read_stats(
                 *paths,
-                start=_lsn(start),
-                end=_lsn(end),
+                start=wal_names.parse_lsn(start),
+                end=wal_names.parse_lsn(end),
                 timeline=timeline,
                 allow_gaps=allow_gaps,
                 partial=partial,
@@ -135,9 +119,9 @@ def stats(
                 observe=progress.observe,
             )
     if names is None:
-        names = recorded_names_of(paths, wal.system_identifier, _warn)
+        names = wal_names.recorded_names_of(paths, wal.system_identifier, wal_names.warn)
     else:
-        _require_same_system(names, wal.system_identifier)
+        wal_names.require_same_system(names, wal.system_identifier)
     found = rows(wal, criterion, names)
     if html is not None:
         from walproof.cli.files import write_file
@@ -163,50 +147,7 @@ def stats(
         raise wal.error
 
 
-@app.command("records")
-@options.with_places
-def records(
-    paths: Paths,
-    start: Start = None,
-    end: End = None,
-    timeline: options.Timeline = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Records to print.")] = None,
-    blocks: Annotated[
-        bool, typer.Option("--blocks", "-b", help="Show block references with details of their images.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
-    allow_gaps: options.AllowGaps = False,
-) -> None:
-    """Print records, one per line, in pg_waldump's format or as JSON.
-
-    Records of a recording show the names of their relations.
-    """
-    from walproof.cli.passes import PassProgress
-    from walproof.wal import lines
-    from walproof.wal.recording import recorded_names
-
-    if blocks and json:
-        raise WalError("--blocks and --json exclude each other", hint="--json has the block references.")
-    style: Literal["line", "blocks", "json"] = "json" if json else "blocks" if blocks else "line"
-    put = None
-    if any(map(recorded_names, paths)):
-        from walproof.report.wal.records import RecordNames
-        from walproof.wal.whatif import system_identifier
-
-        whose = system_identifier(*paths, start=_lsn(start), timeline=timeline)
-        if (names := recorded_names_of(paths, whose, _warn)) is not None:
-            put = RecordNames(names).put_into
-    with PassProgress("reading WAL") as progress:
-        for text in lines(
-            *paths, style=style, start=_lsn(start), end=_lsn(end), timeline=timeline, allow_gaps=allow_gaps,
-            limit=limit,
-            # Lines on a terminal are progress enough, and a bar would stand among them.
-            observe=None if sys.stdout.isatty() else progress.observe,
-        ):  # fmt: skip
-            sys.stdout.write(text if put is None else put(text, style))
-    sys.stdout.flush()
-
-
+app.command("records")(records)
 app.command("part")(part)
 app.command("capture")(capture)
 app.command("whatif")(whatif)
@@ -224,64 +165,4 @@ def map_(
 
     wal map DSN > map.json
     """
-    sys.stdout.write(_ask(dsn).to_json())
-
-
-def _names(dsn: str | None, file: Path | None) -> RelationMap | None:
-    """The names that the user asked for."""
-    if dsn is not None and file is not None:
-        raise WalError("--resolve and --map exclude each other")
-    if dsn is not None:
-        return _ask(dsn)
-    if file is not None:
-        from walproof.wal.relations import read_map
-
-        return read_map(file)
-    return None
-
-
-def recorded_names_of(
-    paths: Sequence[WalPath], system_identifier: int, warn: Callable[[str], None]
-) -> RelationMap | None:
-    """The names that a recording among the paths, or around them, has brought along.
-
-    Names that cannot be used are not an error: ``warn`` is told why, in a sentence.
-    """
-    from walproof.wal.recording import recorded_names
-    from walproof.wal.relations import read_map
-
-    for recorded in filter(None, map(recorded_names, paths)):
-        try:
-            names = read_map(recorded)
-            _require_same_system(names, system_identifier)
-        except WalError as error:
-            # Nobody asked for them: the WAL is read all the same.
-            warn(f"{error.message}: relations have no names")
-        else:
-            return names
-    return None
-
-
-def _warn(sentence: str) -> None:
-    sys.stderr.write(f"walproof: warning: {sentence}\n")
-
-
-def _require_same_system(names: RelationMap, system_identifier: int) -> None:
-    if names.system_identifier != system_identifier:
-        raise WalError(
-            "the names are those of another cluster",
-            detail=f"System identifier {names.system_identifier}, the WAL has {system_identifier}.",
-        )
-
-
-def _ask(dsn: str) -> RelationMap:
-    from walproof.probe.relations import read_relations
-
-    names = read_relations(dsn)
-    for reason in names.left_out:
-        sys.stderr.write(f"left out: database {reason}\n")
-    return names
-
-
-def _lsn(text: str | None) -> Lsn | None:
-    return None if text is None else Lsn.parse(text)
+    sys.stdout.write(wal_names.ask_for_names(dsn).to_json())

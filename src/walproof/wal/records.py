@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars
 
     from walproof._native import _Record as RecordRow
+    from walproof.wal.filter import RecordFilter
 
 _BATCH = 4096
 """How many records are in memory at a time."""
@@ -83,11 +84,12 @@ def records(
     end: Lsn | None = None,
     timeline: int | None = None,
     allow_gaps: bool = False,
+    only: RecordFilter | None = None,
 ) -> Iterator[Record]:
-    """Yield records in order, with a bounded number of them in memory. Arguments are as for ``stats``. Raises
-    WalError during iteration, after the last sound record."""
+    """Yield records in order, with a bounded number of them in memory. Arguments are as for ``stats``;
+    ``only`` is what records have to meet. Raises WalError during iteration, after the last sound record."""
     with reading(paths) as wal:
-        reader = _reader(wal, start, end, timeline, allow_gaps)
+        reader = _reader(wal, start, end, timeline, allow_gaps, only)
         while rows := wal.call(reader.rows, _BATCH):
             yield from map(_record, rows)
 
@@ -100,23 +102,26 @@ def lines(
     timeline: int | None = None,
     allow_gaps: bool = False,
     limit: int | None = None,
+    only: RecordFilter | None = None,
     observe: Observe | None = None,
-) -> Iterator[str]:
+) -> Generator[str, None, int]:
     """Text of many records at a time: ``line`` and ``blocks`` are as pg_waldump prints them without and with
-    --bkp-details (but without the inside of operations); ``json`` is an object on each line. ``observe`` is
-    told how far it has come. Raises WalError during iteration, after the last sound record."""
+    --bkp-details (but without the inside of operations); ``json`` is an object on each line. ``only`` is what
+    they have to meet, and ``limit`` how many there are at most. ``observe`` is told how far it has come.
+
+    Returns how many records were read. Raises WalError during iteration, after the last sound record.
+    """
     with reading(paths) as wal:
-        reader = _reader(wal, start, end, timeline, allow_gaps)
+        reader = _reader(wal, start, end, timeline, allow_gaps, only, observe)
         left = limit
         while left is None or left > 0:
             count = _BATCH if left is None else min(_BATCH, left)
-            text = wal.call(reader.text, count, style)
-            if not text:
-                return
-            if observe is not None:
-                observe(*reader.progress())
+            text, found = wal.call(reader.text, count, style, observe)
+            if not found:
+                break
             yield text
-            left = None if left is None else left - count
+            left = None if left is None else left - found
+        return reader.records_read()
 
 
 def frame(
@@ -125,9 +130,10 @@ def frame(
     end: Lsn | None = None,
     timeline: int | None = None,
     allow_gaps: bool = False,
+    only: RecordFilter | None = None,
 ) -> polars.DataFrame:
     """A frame with a row for each block reference, and one for each record without any; ``.to_arrow()`` gives
-    a table.
+    a table. ``only`` is what records have to meet.
 
     Columns: ``lsn``, ``prev`` (u64), ``rmgr``, ``operation`` (categorical), ``xid``, ``total_length``,
     ``main_data_length`` (u32), ``toplevel_xid``, ``origin``; and, null without a block: ``block_id``,
@@ -153,7 +159,7 @@ def frame(
     }  # fmt: skip
     parts = [pl.DataFrame(schema=schema)]
     with reading(paths) as wal:
-        reader = _reader(wal, start, end, timeline, allow_gaps)
+        reader = _reader(wal, start, end, timeline, allow_gaps, only)
         while rows := wal.call(reader.rows, _FRAME_BATCH):
             cells = [cell for row in rows for cell in _cells(row)]
             parts.append(pl.DataFrame(cells, schema=schema, orient="row"))
@@ -188,9 +194,18 @@ def _cells(row: RecordRow) -> Iterator[tuple[object, ...]]:
 
 
 def _reader(
-    wal: OpenPlaces, start: Lsn | None, end: Lsn | None, timeline: int | None, allow_gaps: bool
+    wal: OpenPlaces,
+    start: Lsn | None,
+    end: Lsn | None,
+    timeline: int | None,
+    allow_gaps: bool,
+    only: RecordFilter | None,
+    observe: Observe | None = None,
 ) -> WalRecords:
-    return wal.call(WalRecords, wal.sources, start, end, timeline, allow_gaps=allow_gaps)
+    return wal.call(
+        WalRecords, wal.sources, start, end, timeline,
+        allow_gaps=allow_gaps, filter=None if only is None else only.raw(), observe=observe,
+    )  # fmt: skip
 
 
 def _fork(number: int) -> str:

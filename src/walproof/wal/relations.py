@@ -7,6 +7,7 @@ server was asked (``walproof wal map``); ``walproof.probe.relations`` asks.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -95,3 +96,46 @@ def read_map(path: Path | Place) -> RelationMap:
 def _require_format(number: object) -> None:
     if number != _FORMAT:
         raise ValueError(f"format {number}, expected {_FORMAT}")
+
+
+def find_relations(wanted: Sequence[str], names: RelationMap | None) -> tuple[tuple[int, int, int], ...]:
+    """The places of relations that are given as ``1663/5/16384`` (pg_waldump's way), or by names of a map:
+    ``public.orders``, ``orders``, and ``shop: public.orders`` where several databases have one.
+
+    Raises WalError for a name that is not in the map.
+    """
+    found: dict[tuple[int, int, int], None] = {}
+    for text in wanted:
+        parts = text.split("/")
+        if len(parts) == 3 and all(part.isdecimal() and int(part) < 2**32 for part in parts):
+            found[int(parts[0]), int(parts[1]), int(parts[2])] = None
+        elif names is None:
+            raise WalError(
+                f'nothing here knows the name of relation "{text}"',
+                hint="Give names with --resolve or --map (a recording brings its own), or the numbers of the "
+                "path: 1663/5/16384 for tablespace 1663, database 5, pg_relation_filenode 16384.",
+            )
+        else:
+            found |= dict.fromkeys(_named(text, names))
+    return tuple(found)
+
+
+def _named(text: str, names: RelationMap) -> list[tuple[int, int, int]]:
+    places = [
+        (relation.tablespace, relation.database, relation.relation)
+        for relation in names.relations
+        if text in (relation.name, relation.name.partition(".")[2], relation.label)
+        or text == f"{relation.database_name}: {relation.name}"
+    ]
+    if not places:
+        # Most commands never look for a name.
+        from difflib import get_close_matches
+
+        close = get_close_matches(
+            text, sorted({relation.name for relation in names.relations}), n=3, cutoff=0.5
+        )
+        raise WalError(
+            f'the names have no relation "{text}"',
+            hint=f"Is it {' or '.join(close)}?" if close else "Names are written as in public.orders.",
+        )
+    return places

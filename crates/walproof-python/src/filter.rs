@@ -1,0 +1,80 @@
+//! Which records are wanted: those that meet every condition that was given.
+
+use pyo3::prelude::*;
+use walproof_wal::{BlockRef, Record, RelFileLocator, RmgrId, TransactionEnd};
+
+/// Names of resource managers and operations, transactions, relations as tablespace, database and file number; fork,
+/// block; whether only with images; first and last moment in microseconds since 1970.
+pub type RawFilter =
+    (Vec<String>, Vec<u32>, Vec<(u32, u32, u32)>, Option<u8>, Option<u32>, bool, (Option<i64>, Option<i64>));
+
+/// The conditions. A list is met by any of its members, and by every record when it is empty.
+pub struct Filter {
+    operations: Vec<String>,
+    xids: Vec<u32>,
+    relations: Vec<RelFileLocator>,
+    fork: Option<u8>,
+    block: Option<u32>,
+    only_images: bool,
+    /// No record before the last end of a transaction before this moment.
+    pub since_us: Option<i64>,
+    until_us: Option<i64>,
+}
+
+impl From<RawFilter> for Filter {
+    fn from(raw: RawFilter) -> Filter {
+        let (operations, xids, relations, fork, block, only_images, (since_us, until_us)) = raw;
+        let relations = relations
+            .into_iter()
+            .map(|(tablespace, database, relation)| RelFileLocator { tablespace, database, relation })
+            .collect();
+        Filter { operations, xids, relations, fork, block, only_images, since_us, until_us }
+    }
+}
+
+impl Filter {
+    /// Whether a record is wanted, times apart.
+    pub fn wants(&self, record: &Record<'_>) -> bool {
+        (self.xids.is_empty() || self.xids.contains(&record.header.xid))
+            && (!self.only_images || record.blocks.iter().any(|block| block.image.is_some()))
+            && (!self.is_about_blocks() || record.blocks.iter().any(|block| self.wants_block(block)))
+            && (self.operations.is_empty() || self.wants_operation(record))
+    }
+
+    /// Whether the record is the end of a transaction after the last moment: no later record is wanted.
+    pub fn is_past(&self, record: &Record<'_>) -> bool {
+        self.until_us.is_some_and(|until| ends_at(record).is_some_and(|end| end > until))
+    }
+
+    fn is_about_blocks(&self) -> bool {
+        !self.relations.is_empty() || self.fork.is_some() || self.block.is_some()
+    }
+
+    /// One and the same block has to meet all conditions about blocks.
+    fn wants_block(&self, block: &BlockRef) -> bool {
+        (self.relations.is_empty() || self.relations.contains(&block.relation))
+            && self.fork.is_none_or(|fork| fork == block.fork)
+            && self.block.is_none_or(|number| number == block.block)
+    }
+
+    /// `Heap` wants all of its operations, `Heap/INSERT` also `INSERT+INIT`. Case does not count, as in pg_waldump.
+    fn wants_operation(&self, record: &Record<'_>) -> bool {
+        let name = record.operation().to_string();
+        let (whole, plain) = (name.as_str(), name.split_once('+').map_or(name.as_str(), |(plain, _)| plain));
+        let rmgr = record.header.rmgr.to_string();
+        self.operations
+            .iter()
+            .any(|wanted| [whole, plain, &rmgr].iter().any(|is| is.eq_ignore_ascii_case(wanted)))
+    }
+}
+
+/// When a transaction ended, in microseconds since 1970, if the record is its end.
+pub fn ends_at(record: &Record<'_>) -> Option<i64> {
+    TransactionEnd::from_record(record).map(|end| end.time_unix_us)
+}
+
+/// The names of PostgreSQL's own resource managers, in the order of their numbers.
+#[pyfunction]
+pub fn rmgr_names() -> Vec<String> {
+    (0..22).map(|number| RmgrId(number).to_string()).collect()
+}
