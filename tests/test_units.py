@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +109,9 @@ def test_a_moment_is_a_time_or_how_long_ago() -> None:
     assert parse_moment("2026-11-24T03:00:00+00:00", 0.0) == 1795489200.0
     assert parse_moment("2026-11-24 03:00+02:00", 0.0) == 1795489200.0 - 7200
     assert parse_moment("26h", 1e6) == 1e6 - 26 * 3600
+    noon = datetime(2026, 11, 24, 12).timestamp()
+    assert parse_moment("11:30", noon) == noon - 1800
+    assert parse_moment("12:30:30", noon) == noon + 1830 - 86400, "the last time that it was half past twelve"
     for text in ("noon", "0001-01-01", "2026-13-01", ""):
         with pytest.raises(UnitError, match="is not a time"):
             parse_moment(text, 0.0)

@@ -35,6 +35,7 @@ __all__ = [
     "wal_looks",
     "wal_probe",
     "wal_recovery",
+    "wal_span",
     "wal_stats",
     "wal_strip",
     "wal_text",
@@ -397,6 +398,19 @@ class WalPart:
     def stats(self) -> _Stats:
         """The totals. Nothing is left of the part. Raises WalError when there is no record in it."""
 
+def wal_span(
+    paths: Sequence[Source],
+    since_us: int | None,
+    until_us: int | None,
+    timeline: int | None,
+    *,
+    observe: Observe | None = None,
+) -> tuple[int | None, int | None, bool, tuple[int, int] | None]:
+    """Where the last transaction ended before the first moment, and where the first one ends after the
+    second; None where that is outside of the WAL. Whether all transactions ended before the one or after the
+    other; if so, when the first and the last did, None where there is none. Moments are in microseconds since
+    1970. Raises WalError."""
+
 def rmgr_names() -> list[str]:
     """PostgreSQL's own resource managers, in the order of their numbers."""
 
@@ -413,7 +427,6 @@ class WalRecords:
         *,
         allow_gaps: bool,
         filter: RawFilter | None = None,
-        observe: Observe | None = None,
     ) -> Self:
         """``filter``: as ``RecordFilter.raw`` has it. Raises WalError."""
     def records_read(self) -> int:

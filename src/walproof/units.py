@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
+from datetime import time as clock
 
 from walproof.errors import UnitError
 
@@ -50,15 +51,19 @@ def parse_duration_s(text: str | float) -> float:
 
 
 def parse_moment(text: str, now_s: float) -> float:
-    """Unix time of ``2026-11-22 03:00`` by the local clock, or with its offset, or of ``26h``: that long
-    before ``now_s``. Raises UnitError.
+    """Unix time of ``2026-11-22 03:00`` by the local clock, or with its offset; of ``03:00``, the last time
+    that it was before ``now_s``; or of ``26h``: that long before ``now_s``. Raises UnitError.
     """
+    with suppress(ValueError):
+        at, now = clock.fromisoformat(text if ":" in text else ""), datetime.fromtimestamp(now_s)
+        today = datetime.combine(now, at)
+        return (today if today.timestamp() <= now_s else today - timedelta(days=1)).timestamp()
     with suppress(ValueError, OverflowError):
         return datetime.fromisoformat(text).timestamp()
     with suppress(UnitError):
         return now_s - parse_duration_s(text)
     raise UnitError(
-        f'"{text}" is not a time', hint="Such as 2026-11-22 03:00, by the local clock, or 26h (ago)."
+        f'"{text}" is not a time', hint="Such as 03:00 or 2026-11-22 03:00, by the local clock, or 26h (ago)."
     )
 
 

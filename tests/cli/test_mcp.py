@@ -169,6 +169,11 @@ def test_recordings_are_asked_what_the_commands_ask(places: Path, tmp_path: Path
         assert len(first["result"]["rows"]) == 2
         assert "a larger limit" in first["notes"][0]
 
+        times = {"since": "2026-11-21T00:39:30Z", "until": "2026-11-21T00:39:31Z"}
+        stats = await answer(client, "wal_stats", paths=["shop"], **times)
+        known = command("wal", "stats", wal, "--since", times["since"], "--until", times["until"])
+        assert (stats["start"], stats["end"]) == (known["start"], known["end"])
+
         sets = [{"max_wal_size": "4GB", "full_page_writes": True}]
         limits = {"wal_disk": "2GB", "recovery_target": "5min"}
         predicted = await answer(
@@ -275,6 +280,7 @@ def test_mistakes_and_ways_out_are_refused(places: Path, tmp_path: Path) -> None
         assert "may be read" in await said("verify_archive", paths=["shop"], backups=["/"])
         assert "may be read" in await said("wal_stats", paths=["s3://bucket/wal"])
         assert "invalid" in await said("wal_stats", paths=["shop"], start="nonsense")
+        assert "is not a time" in await said("predict_settings", paths=["shop"], until="nonsense")
         far = await said("forecast_recovery", paths=["shop"], distance="500MB")
         assert "hint: Record longer." in far
         nearer = await said("forecast_recovery", paths=["shop"], distance="1200kB")

@@ -9,7 +9,7 @@ import json
 import lzma
 import shutil
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -337,3 +337,31 @@ def test_names_of_another_cluster_are_refused_where_they_were_given(
     done = walproof("wal", "records", str(recording.wal), "--map", "map.json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "the names are those of another cluster" in done.stderr
+
+
+def test_a_part_of_the_wal_by_its_times(wal: Path, tmp_path: Path) -> None:
+    """The same as between the locations that the times lead to."""
+    whole = walproof("wal", "records", str(wal), "--json", "-r", "Transaction/COMMIT", cwd=tmp_path).stdout
+    commits = [json.loads(line) for line in whole.splitlines()]
+    first, last = commits[len(commits) // 3], commits[len(commits) // 3 * 2]
+
+    def moment(commit: dict[str, int]) -> str:
+        return datetime.fromtimestamp(commit["time_unix_us"] / 1e6, UTC).isoformat()
+
+    times = ("--since", moment(first), "--until", moment(last))
+    found = json.loads(walproof("wal", "stats", str(wal), "--json", *times, cwd=tmp_path).stdout)
+    assert found["commits"] == len(commits) // 3 + 1
+    places = ("--start", found["start"], "--end", found["end"])
+    assert json.loads(walproof("wal", "stats", str(wal), "--json", *places, cwd=tmp_path).stdout) == found
+    printed = walproof("wal", "records", str(wal), *times, cwd=tmp_path)
+    assert printed.stdout == walproof("wal", "records", str(wal), *places, cwd=tmp_path).stdout
+    predicted = json.loads(walproof("wal", "whatif", str(wal), "--json", *times, cwd=tmp_path).stdout)
+    assert (predicted["start"], predicted["end"]) == (found["start"], found["end"])
+    for conditions, words in (
+        (["--since", "26h"], "no transaction ended since"),
+        (["--since", "26h", "--start", "0/0"], "--start and --since exclude each other"),
+        (["--until", "yesterday"], '"yesterday" is not a time'),
+    ):
+        done = walproof("wal", "stats", str(wal), *conditions, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words in done.stderr

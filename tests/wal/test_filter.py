@@ -1,4 +1,4 @@
-"""Conditions on records: pg_waldump prints the same ones; times are those of ends of transactions."""
+"""Conditions on records: pg_waldump prints the same ones."""
 
 from __future__ import annotations
 
@@ -121,36 +121,6 @@ def test_pg_waldump_prints_the_same_ones(tmp_path: Path) -> None:
         assert expected, options
 
 
-def ends(folder: Path) -> list[tuple[Lsn, float]]:
-    """Where transactions ended, and when."""
-    told = (json.loads(line) for text in lines(folder, style="json") for line in text.splitlines())
-    return [
-        (Lsn.parse(record["lsn"]), record["time_unix_us"] / 1e6)
-        for record in told
-        if "time_unix_us" in record
-    ]
-
-
-def test_times_choose_what_may_have_been_written_between_them(tmp_path: Path) -> None:
-    unpack(18, tmp_path)
-    whole = list(records(tmp_path))
-    found = ends(tmp_path)
-    (before, _), (first, first_at) = found[len(found) // 3 :][:2]
-    (last, last_at), (after, _) = found[len(found) // 3 * 2 :][:2]
-    assert first_at < last_at
-    only = RecordFilter(since_s=first_at, until_s=last_at)
-    chosen = list(records(tmp_path, only=only))
-    assert chosen == [record for record in whole if before < record.lsn < after]
-    assert {first, last} <= {record.lsn for record in chosen}
-    assert list(records(tmp_path, only=RecordFilter(since_s=0))) == whole
-    assert list(records(tmp_path, only=RecordFilter(until_s=found[-1][1] + 1))) == whole
-    later = list(records(tmp_path, only=RecordFilter(since_s=found[-1][1] + 1)))
-    assert later == [record for record in whole if record.lsn > found[-1][0]], "nobody knows when these were"
-    assert list(records(tmp_path, only=RecordFilter(until_s=0))) == [
-        record for record in whole if record.lsn < found[0][0]
-    ]
-
-
 def test_a_limit_counts_what_is_wanted(tmp_path: Path) -> None:
     unpack(18, tmp_path)
     only = RecordFilter(operations=("Transaction",))
@@ -170,9 +140,7 @@ def test_records_before_damage_come_first(tmp_path: Path) -> None:
     segment.write_bytes(data)
     seen: list[Record] = []
     with pytest.raises(WalError, match=f"checksum in record at {damaged.lsn}"):
-        seen.extend(
-            records(tmp_path, start=start, end=end, only=RecordFilter(operations=("Heap",), since_s=1))
-        )
+        seen.extend(records(tmp_path, start=start, end=end, only=RecordFilter(operations=("Heap",))))
     assert seen == [record for record in whole[:300] if record.rmgr == "Heap"]
 
 

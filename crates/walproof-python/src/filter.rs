@@ -1,12 +1,11 @@
 //! Which records are wanted: those that meet every condition that was given.
 
 use pyo3::prelude::*;
-use walproof_wal::{BlockRef, Record, RelFileLocator, RmgrId, TransactionEnd};
+use walproof_wal::{BlockRef, Record, RelFileLocator, RmgrId};
 
 /// Names of resource managers and operations, transactions, relations as tablespace, database and file number; fork,
-/// block; whether only with images; first and last moment in microseconds since 1970.
-pub type RawFilter =
-    (Vec<String>, Vec<u32>, Vec<(u32, u32, u32)>, Option<u8>, Option<u32>, bool, (Option<i64>, Option<i64>));
+/// block; whether only with images.
+pub type RawFilter = (Vec<String>, Vec<u32>, Vec<(u32, u32, u32)>, Option<u8>, Option<u32>, bool);
 
 /// The conditions. A list is met by any of its members, and by every record when it is empty.
 pub struct Filter {
@@ -16,34 +15,26 @@ pub struct Filter {
     fork: Option<u8>,
     block: Option<u32>,
     only_images: bool,
-    /// No record before the last end of a transaction before this moment.
-    pub since_us: Option<i64>,
-    until_us: Option<i64>,
 }
 
 impl From<RawFilter> for Filter {
     fn from(raw: RawFilter) -> Filter {
-        let (operations, xids, relations, fork, block, only_images, (since_us, until_us)) = raw;
+        let (operations, xids, relations, fork, block, only_images) = raw;
         let relations = relations
             .into_iter()
             .map(|(tablespace, database, relation)| RelFileLocator { tablespace, database, relation })
             .collect();
-        Filter { operations, xids, relations, fork, block, only_images, since_us, until_us }
+        Filter { operations, xids, relations, fork, block, only_images }
     }
 }
 
 impl Filter {
-    /// Whether a record is wanted, times apart.
+    /// Whether a record is wanted.
     pub fn wants(&self, record: &Record<'_>) -> bool {
         (self.xids.is_empty() || self.xids.contains(&record.header.xid))
             && (!self.only_images || record.blocks.iter().any(|block| block.image.is_some()))
             && (!self.is_about_blocks() || record.blocks.iter().any(|block| self.wants_block(block)))
             && (self.operations.is_empty() || self.wants_operation(record))
-    }
-
-    /// Whether the record is the end of a transaction after the last moment: no later record is wanted.
-    pub fn is_past(&self, record: &Record<'_>) -> bool {
-        self.until_us.is_some_and(|until| ends_at(record).is_some_and(|end| end > until))
     }
 
     fn is_about_blocks(&self) -> bool {
@@ -66,11 +57,6 @@ impl Filter {
             .iter()
             .any(|wanted| [whole, plain, &rmgr].iter().any(|is| is.eq_ignore_ascii_case(wanted)))
     }
-}
-
-/// When a transaction ended, in microseconds since 1970, if the record is its end.
-pub fn ends_at(record: &Record<'_>) -> Option<i64> {
-    TransactionEnd::from_record(record).map(|end| end.time_unix_us)
 }
 
 /// The names of PostgreSQL's own resource managers, in the order of their numbers.

@@ -1,5 +1,5 @@
 //! The Python module `walproof._native`: converts types, releases the GIL, maps errors. Decides nothing but which
-//! records are handed over (`filter`).
+//! records are handed over (`filter`), and where a time is (`span`).
 
 // The macros of pyo3 expand to unsafe code; this crate has none of its own, and no documented items.
 #![allow(unsafe_code)]
@@ -14,6 +14,7 @@ mod records;
 mod recovery;
 mod rolling;
 mod source;
+mod span;
 mod stats;
 mod stream;
 mod strip;
@@ -68,6 +69,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify::wal_text, module)?)?;
     module.add_class::<parts::WalPart>()?;
     module.add_class::<records::WalRecords>()?;
+    module.add_function(wrap_pyfunction!(span::wal_span, module)?)?;
     module.add_function(wrap_pyfunction!(filter::rmgr_names, module)?)?;
     module.add_class::<strip::WalStripper>()?;
     module.add_class::<told::WalRebuilder>()?;

@@ -1,13 +1,12 @@
 //! `WalRecords`: records in order, a bounded number at a time.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use walproof_wal::{Compression, Error, Image, Lsn, Range, Reader, Record, Segments, Style, Watch};
+use walproof_wal::{Compression, Error, Image, Lsn, Range, Reader, Record, Style, Watch};
 
-use crate::filter::{ends_at, Filter, RawFilter};
+use crate::filter::{Filter, RawFilter};
 use crate::source::{segments, RawSource};
 use crate::watched::{watched, Observe};
 
@@ -33,13 +32,12 @@ pub struct WalRecords {
     filter: Option<Filter>,
     /// The records that were looked at.
     read: u64,
-    is_over: bool,
 }
 
 #[pymethods]
 impl WalRecords {
     #[new]
-    #[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, filter=None, observe=None))]
+    #[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, filter=None))]
     #[allow(clippy::too_many_arguments)] // they are named, and Python's
     fn new(
         py: Python<'_>,
@@ -49,29 +47,15 @@ impl WalRecords {
         timeline: Option<u32>,
         allow_gaps: bool,
         filter: Option<RawFilter>,
-        observe: Observe<'_>,
     ) -> PyResult<WalRecords> {
         let range = Range { start: start.map(Lsn), end: end.map(Lsn), timeline, allow_gaps };
-        let filter = filter.map(Filter::from);
-        let since_us = filter.as_ref().and_then(|filter| filter.since_us);
         let watch = Watch::default();
-        let (reader, read) = watched(py, &watch, observe.as_ref(), || {
-            let segments = segments(paths, &watch)?;
-            let last = match since_us {
-                Some(since_us) => last_end_before(&segments, range, since_us)?,
-                None => None,
-            };
-            let Some((start, read)) = last else {
-                let reader = Reader::open(segments, range)?;
-                reader.announce(1);
-                return Ok((reader, 0));
-            };
-            let mut reader = Reader::open(segments, Range { start: Some(start), ..range })?;
+        let reader = watched(py, &watch, None, || {
+            let reader = Reader::open(segments(paths, &watch)?, range)?;
             reader.announce(1);
-            reader.next_record()?;
-            Ok((reader, read))
+            Ok(reader)
         })?;
-        Ok(WalRecords { reader, watch, filter, read, is_over: false })
+        Ok(WalRecords { reader, watch, filter: filter.map(Filter::from), read: 0 })
     }
 
     /// How many records were looked at so far.
@@ -119,19 +103,18 @@ impl WalRecords {
         mut into: T,
         add: impl Fn(&mut T, &Record<'_>) + Send,
     ) -> PyResult<(T, usize)> {
-        let WalRecords { reader, watch, filter, read, is_over } = self;
+        let WalRecords { reader, watch, filter, read } = self;
         watched(py, watch, observe, move || -> Result<(T, usize), Error> {
             let began = Instant::now();
             let mut found = 0;
-            while found < count && !*is_over {
+            while found < count {
                 if found > 0 && *read % CLOCK_EVERY == 0 && began.elapsed() > HANDED_OVER_AFTER {
                     break;
                 }
                 match reader.next_record() {
                     Ok(Some(record)) => {
                         *read += 1;
-                        *is_over = filter.as_ref().is_some_and(|filter| filter.is_past(&record));
-                        if !*is_over && filter.as_ref().is_none_or(|filter| filter.wants(&record)) {
+                        if filter.as_ref().is_none_or(|filter| filter.wants(&record)) {
                             add(&mut into, &record);
                             found += 1;
                         }
@@ -144,29 +127,6 @@ impl WalRecords {
             Ok((into, found))
         })
     }
-}
-
-/// The record that ended the last transaction before the first one that ended at or after a moment: later records may
-/// have been written after the moment. And how many records there are up to it. None where no transaction ended before
-/// the moment.
-fn last_end_before(
-    segments: &Arc<Segments>,
-    range: Range,
-    since_us: i64,
-) -> Result<Option<(Lsn, u64)>, Error> {
-    let mut reader = Reader::open(Arc::clone(segments), range)?;
-    reader.announce(1);
-    let (mut last, mut seen) = (None, 0);
-    // An error is found again, after the records before it.
-    while let Ok(Some(record)) = reader.next_record() {
-        seen += 1;
-        match ends_at(&record) {
-            Some(end) if end >= since_us => break,
-            Some(_) => last = Some((record.lsn, seen)),
-            None => {}
-        }
-    }
-    Ok(last)
 }
 
 fn record_row(record: &Record<'_>) -> RecordRow {

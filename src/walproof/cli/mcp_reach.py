@@ -47,6 +47,14 @@ Paths = Annotated[
 ]
 Start = Annotated[str | None, Field(description="First location to read, an LSN such as 0/3A000028.")]
 End = Annotated[str | None, Field(description="Location to read up to, an LSN.")]
+Since = Annotated[
+    str | None,
+    Field(
+        description="Read from this time on, in place of start: 2026-11-22T14:30+00:00, 14:30 by the local "
+        "clock of the machine where walproof mcp runs, or 26h for 26 hours ago."
+    ),
+]
+Until = Annotated[str | None, Field(description="Read up to this time, in place of end.")]
 RecoveryTarget = Annotated[
     str | None, Field(description="Longest crash recovery that is acceptable, such as 60s or 5min.")
 ]

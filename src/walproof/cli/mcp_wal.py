@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,14 +15,21 @@ from walproof.cli.mcp_reach import (
     Paths,
     Reach,
     RecoveryTarget,
+    Since,
     Start,
+    Until,
     WalDisk,
     flags,
     lsn,
     positive,
     settings_text,
 )
+from walproof.cli.span import chosen_span
 from walproof.mcp.tool import Call, Tool, ToolAnswer, ToolArguments
+
+if TYPE_CHECKING:
+    from walproof.units import Lsn
+    from walproof.wal.places.opened import Path
 
 Value = str | int | float | bool
 SharedBuffers = Annotated[
@@ -39,6 +48,8 @@ class AskedStats(ToolArguments):
     ] = "rmgr"  # fmt: skip
     start: Start = None
     end: End = None
+    since: Since = None
+    until: Until = None
     limit: int = Field(
         default=20, ge=1, le=1000, description="Most rows to return, those with the most bytes first."
     )
@@ -66,6 +77,8 @@ class AskedWhatif(ToolArguments):
     shared_buffers: SharedBuffers = None
     start: Start = None
     end: End = None
+    since: Since = None
+    until: Until = None
     every_prediction: bool = Field(
         default=False,
         description="Predict all other combinations of max_wal_size and checkpoint_timeout, too.",
@@ -112,9 +125,8 @@ def wal_tools(reach: Reach) -> list[Tool]:
 
         notes: list[str] = []
         with reach.places(asked.paths, call) as places:
-            wal = read_stats(
-                *places, start=lsn(asked.start), end=lsn(asked.end), partial=True, observe=call.observe
-            )
+            start, end = _span(asked, places, call)
+            wal = read_stats(*places, start=start, end=end, partial=True, observe=call.observe)
             names = recorded_names_of(places, wal.system_identifier, notes.append)
         by = By(asked.by)
         found = rows(wal, by, names)
@@ -125,7 +137,9 @@ def wal_tools(reach: Reach) -> list[Tool]:
         if len(found) > asked.limit:
             notes.append(f"{asked.limit} of {len(found)} rows; a larger limit shows more.")
         command = ("walproof", "wal", "stats", *map(str, places), "--by", asked.by)
-        span = flags(("--start", asked.start), ("--end", asked.end))
+        span = flags(
+            ("--start", asked.start), ("--end", asked.end), ("--since", asked.since), ("--until", asked.until)
+        )
         return ToolAnswer(data, tuple(notes), (*command, *span))
 
     def whatif(asked: AskedWhatif, call: Call) -> ToolAnswer:
@@ -141,11 +155,10 @@ def wal_tools(reach: Reach) -> list[Tool]:
             recovery_s=options.duration_s(asked.recovery_target),
             buffers=None if buffers is None else options.buffers("shared_buffers", buffers),
             calibration=reach.calibration,
-            start=lsn(asked.start),
-            end=lsn(asked.end),
         )
         with reach.places(asked.paths, call) as places:
-            found, answer = predict_whatif(places, order, call.observe)
+            start, end = _span(asked, places, call)
+            found, answer = predict_whatif(places, replace(order, start=start, end=end), call.observe)
         data: dict[str, Any] = json.loads(whatif_json(found, answer))
         notes = []
         if not asked.every_prediction:
@@ -173,7 +186,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
             ("--present", settings_text(_texts(asked.present)) or None), ("--wal-disk", asked.wal_disk),
             ("--wal-per-hour", asked.wal_per_hour), ("--recovery-target", asked.recovery_target),
             ("--shared-buffers", buffers), ("--calibration", reach.calibration), ("--start", asked.start),
-            ("--end", asked.end),
+            ("--end", asked.end), ("--since", asked.since), ("--until", asked.until),
         )  # fmt: skip
         return ToolAnswer(data, tuple(notes), ("walproof", "wal", "whatif", *words))
 
@@ -253,6 +266,15 @@ def wal_tools(reach: Reach) -> list[Tool]:
             AskedArchive, archive,
         ),
     ]  # fmt: skip
+
+
+def _span(
+    asked: AskedStats | AskedWhatif, places: Sequence[Path], call: Call
+) -> tuple[Lsn | None, Lsn | None]:
+    """First and last location that is asked for."""
+    return chosen_span(
+        places, asked.start, asked.end, asked.since, asked.until, timeline=None, observe=call.observe
+    )
 
 
 def _texts(settings: dict[str, Value]) -> dict[str, str]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from walproof.cli import options, wal_names
+from walproof.cli.span import Since, Until, chosen_span
 from walproof.errors import WalError
 from walproof.sentences import say_count
-from walproof.units import parse_moment
 
 if TYPE_CHECKING:
     from walproof.wal import RelationMap
@@ -61,13 +60,8 @@ def records(
     images: Annotated[
         bool, typer.Option("--images", "-w", help="Only records with full-page images.")
     ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="TIME", help="From this time: 2026-11-22 14:30, or 26h (ago)."),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Up to the first commit after this time.")
-    ] = None,
+    since: Since = None,
+    until: Until = None,
     start: wal_names.Start = None,
     end: wal_names.End = None,
     timeline: options.Timeline = None,
@@ -99,8 +93,6 @@ def records(
         fork=fork,
         block=block,
         only_images=images,
-        since_s=None if since is None else parse_moment(since, time.time()),
-        until_s=None if until is None else parse_moment(until, time.time()),
     )
     put = None
     if names is not None:
@@ -109,8 +101,9 @@ def records(
         put = RecordNames(names).put_into
     with PassProgress("reading WAL") as progress:
         printed = False
+        first, last = chosen_span(paths, start, end, since, until, timeline, progress.observe)
         found = lines(
-            *paths, style=style, start=wal_names.parse_lsn(start), end=wal_names.parse_lsn(end),
+            *paths, style=style, start=first, end=last,
             timeline=timeline, allow_gaps=allow_gaps, limit=limit, only=only,
             observe=progress.observe,
         )  # fmt: skip

@@ -12,6 +12,7 @@ from walproof.cli import options, wal_names
 from walproof.cli.capture import capture
 from walproof.cli.part import part
 from walproof.cli.records import records
+from walproof.cli.span import Since, Until, chosen_span
 from walproof.cli.strip import strip
 from walproof.cli.verify import verify
 from walproof.cli.whatif import whatif
@@ -48,6 +49,8 @@ def stats(
             autocompletion=options.complete_one_of("rmgr", "record", "relation", "fork", "index", "minute"),
         ),
     ] = "rmgr",
+    since: Since = None,
+    until: Until = None,
     start: wal_names.Start = None,
     end: wal_names.End = None,
     timeline: options.Timeline = None,
@@ -84,10 +87,10 @@ def stats(
     criterion = By(by)
     names = wal_names.given_names(resolve, map_)
     if are_parts(paths):
-        if (start, end, timeline, allow_gaps, partial) != (None, None, None, False, False):
+        if (since, until, start, end, timeline, allow_gaps, partial) != (*(None,) * 5, False, False):
             raise WalError(
                 "parts are joined as they are",
-                hint='--start, --end and --timeline are for "walproof wal part"; parts have no gaps.',
+                hint='--since, --start and --timeline are for "walproof wal part"; parts have no gaps.',
             )
         wal = load_parts(paths).stats()
     elif ray is not None:
@@ -98,20 +101,22 @@ def stats(
             )
         from walproof.cli.many import archive_stats
 
+        first, last = chosen_span(paths, start, end, since, until, timeline)
         wal = archive_stats(
             paths,
-            wal_names.parse_lsn(start),
-            wal_names.parse_lsn(end),
+            first,
+            last,
             timeline,
             address=ray,
             insecure=insecure,
         )
     else:
         with PassProgress("reading WAL") as progress:
+            first, last = chosen_span(paths, start, end, since, until, timeline, progress.observe)
             wal = read_stats(
                 *paths,
-                start=wal_names.parse_lsn(start),
-                end=wal_names.parse_lsn(end),
+                start=first,
+                end=last,
                 timeline=timeline,
                 allow_gaps=allow_gaps,
                 partial=partial,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walproof.cli import options
+from walproof.cli.span import Since, Until, chosen_span
 from walproof.cli.status import ExitStatus
 from walproof.cli.streams import reader_may_leave
 from walproof.errors import SettingError, WalError
@@ -69,6 +70,8 @@ def whatif(
         Path | None,
         typer.Option("--calibration", metavar="FILE", help="For --recovery-target. Default: this machine's."),
     ] = None,
+    since: Since = None,
+    until: Until = None,
     start: Annotated[str | None, typer.Option("--start", "-s", metavar="LSN", help="First record.")] = None,
     end: Annotated[
         str | None, typer.Option("--end", "-e", metavar="LSN", help="End of the last record.")
@@ -114,8 +117,6 @@ def whatif(
         recovery_s=options.duration_s(recovery_target),
         buffers=None if shared_buffers is None else options.buffers("--shared-buffers", shared_buffers),
         calibration=calibration,
-        start=None if start is None else Lsn.parse(start),
-        end=None if end is None else Lsn.parse(end),
         timeline=timeline,
         pages=pages,
         allow_gaps=allow_gaps,
@@ -132,6 +133,8 @@ def whatif(
 
             simulator = stack.enter_context(on_cluster(ray, insecure=insecure))
         progress = stack.enter_context(PassProgress("simulating"))
+        first, last = chosen_span(paths, start, end, since, until, timeline, progress.observe)
+        order = replace(order, start=first, end=last)
         found, answer = predict_whatif(paths, order, progress.observe, simulator)
     view = whatif_view(found, answer)
     if html is not None:

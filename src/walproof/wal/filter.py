@@ -8,20 +8,13 @@ from walproof._native import rmgr_names
 from walproof.errors import WalError
 from walproof.wal.totals import FORKS
 
-RawFilter = tuple[
-    list[str], list[int], list[tuple[int, int, int]], int | None, int | None, bool,
-    tuple[int | None, int | None],
-]  # fmt: skip
+RawFilter = tuple[list[str], list[int], list[tuple[int, int, int]], int | None, int | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
     """Conditions, all of which a record has to meet. Of a tuple any member will do, and an empty one is met
     by every record. One and the same block has to meet all conditions about blocks.
-
-    Only ends of transactions have a time, so ``since_s`` and ``until_s`` choose the records that may have
-    been written between them: from where the last transaction ended before ``since_s`` to where the first
-    one ended after ``until_s``.
     """
 
     operations: tuple[str, ...] = ()
@@ -33,9 +26,6 @@ class RecordFilter:
     block: int | None = None
     only_images: bool = False
     """Records with a full-page image at least."""
-    since_s: float | None = None
-    until_s: float | None = None
-    """Unix times."""
 
     def __post_init__(self) -> None:
         """Raises WalError for names that no record has."""
@@ -54,12 +44,6 @@ class RecordFilter:
     def raw(self) -> RawFilter:
         """As ``WalRecords`` takes it."""
         fork = None if self.fork is None else FORKS.index(self.fork)
-        times = (_microseconds(self.since_s), _microseconds(self.until_s))
         return (
             list(self.operations), list(self.xids), list(self.relations), fork, self.block, self.only_images,
-            times,
         )  # fmt: skip
-
-
-def _microseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1_000_000)

@@ -112,7 +112,7 @@ def lines(
     Returns how many records were read. Raises WalError during iteration, after the last sound record.
     """
     with reading(paths) as wal:
-        reader = _reader(wal, start, end, timeline, allow_gaps, only, observe)
+        reader = _reader(wal, start, end, timeline, allow_gaps, only)
         left = limit
         while left is None or left > 0:
             count = _BATCH if left is None else min(_BATCH, left)
@@ -200,11 +200,10 @@ def _reader(
     timeline: int | None,
     allow_gaps: bool,
     only: RecordFilter | None,
-    observe: Observe | None = None,
 ) -> WalRecords:
     return wal.call(
         WalRecords, wal.sources, start, end, timeline,
-        allow_gaps=allow_gaps, filter=None if only is None else only.raw(), observe=observe,
+        allow_gaps=allow_gaps, filter=None if only is None else only.raw(),
     )  # fmt: skip
 
 
