@@ -39,7 +39,7 @@ lint: $(READY) ## formatters, linters and type checkers, warnings as errors; stu
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) check --locked --quiet --manifest-path crates/walproof-fuzz/fuzz/Cargo.toml --target-dir target
 
-check-long: $(READY) ## long checks: property tests with many new examples, live tests on every version, decoder against pg_waldump, 100 power cuts of four versions, random kills, disturbances and file operations with ten seeds, faults of a watched server and a day of it, the simulated disk with a piece missing
+check-long: $(READY) ## long checks: property tests with many new examples, live tests on every version, decoder against pg_waldump, 100 power cuts of four versions, random kills, disturbances, file operations and changed JSON with ten seeds, faults of a watched server and a day of it, the simulated disk with a piece missing
 	PROPTEST_CASES=5000 $(CARGO) test --workspace --locked --quiet
 	PYTHONPATH=. $(BIN)/python bench/wal_equality.py
 	WALPROOF_TEST_VERSIONS=all $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m live
@@ -48,6 +48,7 @@ check-long: $(READY) ## long checks: property tests with many new examples, live
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/live/test_interruption.py -k random || exit 1; \
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/live/long_disturbances.py || exit 1; \
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/disk/test_against_plain_disk.py || exit 1; \
+	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/cli/test_hostile_files.py tests/wal/verify/test_hostile.py || exit 1; \
 	done
 	PYTHONPATH=. $(BIN)/python bench/watch/faults.py --times 5
 	PYTHONPATH=. $(BIN)/python bench/watch/day.py

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -61,8 +62,9 @@ def check(
     text_of: Callable[[Any], str] = json.dumps,
 ) -> None:
     """Each command on the file as it was, then one after the other on changed ones: a result or an error, and
-    never a defect of ours. Some have to be refused, or else the changes say nothing."""
-    chance = random.Random(path.name)
+    never a defect of ours. Some have to be refused, or else the changes say nothing. The changes are the same
+    each time, and others for each WALPROOF_TEST_SEED (`make check-long`)."""
+    chance = random.Random(f"{path.name}{os.environ.get('WALPROOF_TEST_SEED', '')}")
     statuses = []
     whole = [text_of(data)] * len(commands)
     texts = [text_of(changed(data, chance)) for _ in range(count)]

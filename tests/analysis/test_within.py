@@ -63,6 +63,31 @@ def test_a_failed_trial_is_made_up_for() -> None:
     assert whole >= 3
 
 
+def test_a_variant_that_is_the_baseline_takes_no_rounds() -> None:
+    """However unsure its ratio is: it is chance, and nobody waits for it."""
+
+    twin = Variant("twin", {})
+    plan = replace(make_plan((DEFAULT, FSYNC_OFF, twin)), same=("twin",))
+    steady = make_trials(plan, 8, truth, noise=0.001)
+    trials = [
+        replace(
+            trial, metrics={**trial.metrics, "tps": trial.metrics["tps"] * (0.4 if trial.round % 2 else 1.0)}
+        )
+        if trial.variant == "twin"
+        else trial
+        for trial in steady
+    ]
+    rule = Within(plan, 0.05, "tps")
+    assert stop(rule, trials, 8) == PILOT_ROUNDS
+    assert stop(Within(replace(plan, same=()), 0.05, "tps"), trials, 8) > PILOT_ROUNDS
+    assert not rule.due(until(trials, PILOT_ROUNDS))
+    found = outlook(plan, until(trials, PILOT_ROUNDS), "tps")
+    assert found is not None
+    assert found.widest.variant == "fsync=off"
+    alone = replace(make_plan((DEFAULT, twin)), same=("twin",))
+    assert stop(Within(alone, 0.05, "tps"), make_trials(alone, 8, truth, noise=0.5), 8) == PILOT_ROUNDS
+
+
 def test_installs_are_effects() -> None:
     plan = make_plan((DEFAULT,), installs=(INSTALL, OLDER))
     assert Within(plan, 0.05, "tps")(make_trials(plan, 3, lambda cell: 100.0, noise=0.001))
