@@ -93,8 +93,8 @@ impl WalRecords {
 }
 
 impl WalRecords {
-    /// Folds up to `count` records that are wanted into `into`, and counts them. What was read before an error is given first,
-    /// and the error the next time: the reader stays where it is.
+    /// Folds up to `count` records that are wanted into `into`, and counts them. What was read before an error is
+    /// given first, and the error the next time: the reader stays where it is.
     fn collect<T: Send>(
         &mut self,
         py: Python<'_>,
