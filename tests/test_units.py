@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -112,6 +112,9 @@ def test_a_moment_is_a_time_or_how_long_ago() -> None:
     noon = datetime(2026, 11, 24, 12).timestamp()
     assert parse_moment("11:30", noon) == noon - 1800
     assert parse_moment("12:30:30", noon) == noon + 1830 - 86400, "the last time that it was half past twelve"
+    half_past_midnight = datetime(2026, 11, 28, 0, 30, tzinfo=UTC).timestamp()
+    assert parse_moment("23:00-05:00", half_past_midnight) == half_past_midnight - 20.5 * 3600
+    assert parse_moment("01:00+10:00", half_past_midnight) == half_past_midnight - 9.5 * 3600
     for text in ("noon", "0001-01-01", "2026-13-01", ""):
         with pytest.raises(UnitError, match="is not a time"):
             parse_moment(text, 0.0)

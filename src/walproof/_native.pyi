@@ -27,7 +27,7 @@ __all__ = [
     "disk_image",
     "disk_status",
     "disk_unflushed",
-    "rmgr_names",
+    "operation_names",
     "wal_digest",
     "wal_identity",
     "wal_join",
@@ -405,14 +405,15 @@ def wal_span(
     timeline: int | None,
     *,
     observe: Observe | None = None,
-) -> tuple[int | None, int | None, bool, tuple[int, int] | None]:
-    """Where the last transaction ended before the first moment, and where the first one ends after the
-    second; None where that is outside of the WAL. Whether all transactions ended before the one or after the
-    other; if so, when the first and the last did, None where there is none. Moments are in microseconds since
-    1970. Raises WalError."""
+) -> tuple[tuple[int | None, int | None], bool, list[int] | None]:
+    """From where the last transaction ended before the first moment to where the first one ends after the
+    second; None where that is outside of the WAL. Whether a record is in between. And, if no transaction
+    ended there, when the first and the last one did in this WAL, nothing where none did. Moments are in
+    microseconds since 1970. Raises WalError."""
 
-def rmgr_names() -> list[str]:
-    """PostgreSQL's own resource managers, in the order of their numbers."""
+def operation_names() -> list[str]:
+    """PostgreSQL's own resource managers, each followed by its operations in all versions: ``Heap``,
+    ``Heap/INSERT``, ..."""
 
 @final
 class WalRecords:

@@ -54,9 +54,9 @@ def parse_moment(text: str, now_s: float) -> float:
     """Unix time of ``2026-11-22 03:00`` by the local clock, or with its offset; of ``03:00``, the last time
     that it was before ``now_s``; or of ``26h``: that long before ``now_s``. Raises UnitError.
     """
-    with suppress(ValueError):
-        at, now = clock.fromisoformat(text if ":" in text else ""), datetime.fromtimestamp(now_s)
-        today = datetime.combine(now, at)
+    if is_time_of_day(text):
+        at = clock.fromisoformat(text)
+        today = datetime.combine(datetime.fromtimestamp(now_s, at.tzinfo), at)
         return (today if today.timestamp() <= now_s else today - timedelta(days=1)).timestamp()
     with suppress(ValueError, OverflowError):
         return datetime.fromisoformat(text).timestamp()
@@ -65,6 +65,13 @@ def parse_moment(text: str, now_s: float) -> float:
     raise UnitError(
         f'"{text}" is not a time', hint="Such as 03:00 or 2026-11-22 03:00, by the local clock, or 26h (ago)."
     )
+
+
+def is_time_of_day(text: str) -> bool:
+    """Whether it is ``03:00``, without a day."""
+    with suppress(ValueError):
+        return ":" in text and clock.fromisoformat(text) is not None
+    return False
 
 
 def _quantity(text: str, units: dict[str, float] | dict[str, int], noun: str, default: str) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.unpack import VERSIONS, unpack
-from tests.wal.server import BINDIRS
+from tests.wal.server import BINDIRS, SERVERS, Server
 from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal import BlockRef, Record, lines, read_map, records
@@ -121,6 +121,57 @@ def test_pg_waldump_prints_the_same_ones(tmp_path: Path) -> None:
         assert expected, options
 
 
+@pytest.mark.live
+@pytest.mark.parametrize("version", SERVERS)
+def test_the_end_of_a_transaction_is_found_by_its_parts(version: str) -> None:
+    """Of a subtransaction, and of one that was prepared and is committed by another session, in which case it
+    stands after lists of files, statistics and messages."""
+    with Server(SERVERS[version]) as server:
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE kept (id int)")
+            tables = [f"CREATE TABLE gone{number} (id int PRIMARY KEY)" for number in range(3)]
+            for statement in tables:
+                connection.execute(statement)
+        start = server.insert_lsn()
+        top, sub = write(server, "COMMIT")
+        prepared, below = write(server, "DROP TABLE gone0, gone1; PREPARE TRANSACTION 'later'")
+        with server.connect() as connection:
+            connection.execute("COMMIT PREPARED 'later'")
+        aborted, within = write(server, "DROP TABLE gone2; PREPARE TRANSACTION 'never'")
+        with server.connect() as connection:
+            connection.execute("ROLLBACK PREPARED 'never'")
+        end = server.insert_lsn()
+
+        def ends_of(xid: int) -> list[str]:
+            only = RecordFilter(operations=("Transaction",), xids=(xid,))
+            found = records(server.wal, start=start, end=end, only=only)
+            return [
+                f"{record.operation} {record.xid}"
+                for record in found
+                if record.operation not in ("ASSIGNMENT", "INVALIDATION")
+            ]
+
+        assert ends_of(top) == ends_of(sub) == [f"COMMIT {top}"]
+        assert ends_of(prepared) == [f"PREPARE {prepared}", "COMMIT_PREPARED 0"]
+        assert ends_of(below) == ["COMMIT_PREPARED 0"]
+        assert ends_of(aborted) == [f"PREPARE {aborted}", "ABORT_PREPARED 0"]
+        assert ends_of(within) == ["ABORT_PREPARED 0"]
+        rows = records(server.wal, start=start, end=end, only=RecordFilter(operations=("Heap",), xids=(sub,)))
+        assert "INSERT" in {record.operation.partition("+")[0] for record in rows}
+
+
+def write(server: Server, end: str) -> tuple[int, int]:
+    """A transaction that inserts a row after a savepoint; its number and the subtransaction's."""
+    with server.connect() as connection:
+        connection.execute("BEGIN; SELECT txid_current(); SAVEPOINT point; INSERT INTO kept VALUES (1)")
+        row = connection.execute(
+            "SELECT txid_current(), xmin::text FROM kept ORDER BY xmin::text::bigint DESC"
+        )
+        top, sub = row.fetchone() or (0, 0)
+        connection.execute(end)
+    return int(str(top)), int(str(sub))
+
+
 def test_a_limit_counts_what_is_wanted(tmp_path: Path) -> None:
     unpack(18, tmp_path)
     only = RecordFilter(operations=("Transaction",))
@@ -150,11 +201,17 @@ def test_names_that_no_record_has_are_refused() -> None:
     assert "XLOG, Transaction" in (caught.value.hint or "")
     with pytest.raises(WalError, match='no fork is called "mian"'):
         RecordFilter(fork="mian")
-    RecordFilter(operations=("custom128", "Custom255/UNKNOWN (0)"))
+    with pytest.raises(WalError, match="no operation is called") as caught:
+        RecordFilter(operations=("Heap/DELET",))
+    assert "Heap/INSERT, Heap/DELETE, Heap/UPDATE" in (caught.value.hint or "")
+    for operation in ("Heap/", "custom5", "custom999", "Transaction/COMMIT PREPARED"):
+        with pytest.raises(WalError, match="is called"):
+            RecordFilter(operations=(operation,))
+    RecordFilter(operations=("custom128", "Custom255/UNKNOWN (0)", "heap/hot_update", "Heap/UNKNOWN (90)"))
 
 
-def relation(database: str, name: str, number: int) -> Relation:
-    return Relation(1663, 5, number, database, name, "table", None, None)
+def relation(database: str, name: str, number: int, owner: str | None = None) -> Relation:
+    return Relation(1663, 5, number, database, name, "table", None, owner)
 
 
 def test_relations_are_found_by_names_and_numbers() -> None:
@@ -163,6 +220,7 @@ def test_relations_are_found_by_names_and_numbers() -> None:
         (
             relation("shop", "public.orders", 10), relation("test", "public.orders", 11),
             relation("shop", "old.orders", 12), relation("shop", "public.customers", 13),
+            relation("shop", "public.sales_1", 14, "sales"), relation("shop", "old.x", 15, "old.parts"),
         ),
     )  # fmt: skip
 
@@ -173,6 +231,8 @@ def test_relations_are_found_by_names_and_numbers() -> None:
     assert numbers("public.orders") == [10, 11]
     assert numbers("shop: public.orders", "public.customers") == [10, 13]
     assert numbers("1663/5/99", "orders", "1663/5/10") == [99, 10, 11, 12]
+    assert numbers("public.sales", "old.parts") == [14, 15], "partitions stand for their table"
+    assert numbers("sales_1") == numbers("sales") == [14]
     assert find_relations(["1664/0/1262"], None) == ((1664, 0, 1262),)
     with pytest.raises(WalError, match=r'no relation "public\.order"') as caught:
         numbers("public.order")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.golden.unpack import VERSIONS, unpack
+from tests.wal.damage import crc32c
+from tests.wal.test_names import segment_of
 from walproof.errors import WalError
 from walproof.units import Lsn
-from walproof.wal import lines, records, stats
+from walproof.wal import lines, records
 from walproof.wal.span import Span, find_span
 
 
@@ -40,7 +44,7 @@ def ends(folder: Path, start: Lsn | None = None) -> list[Ended]:
 
 
 def expected(found: Sequence[Ended], since_us: int, until_us: int) -> Span:
-    """By reading everything."""
+    """By reading everything; in golden WAL ends are in order of their times."""
     first = next(number for number, ended in enumerate(found) if ended.at_us >= since_us)
     after = next((ended.lsn for ended in found if ended.at_us > until_us), None)
     return Span(found[first - 1].end if first else None, after)
@@ -102,28 +106,76 @@ def test_a_segment_that_is_missing_or_damaged_does_not_hide_later_ones(tmp_path:
 
 def test_a_time_that_the_wal_does_not_cover(tmp_path: Path) -> None:
     unpack(17, tmp_path)
-    wal = stats(tmp_path)
-    assert wal.first_commit_at is not None
-    for since_s, until_s, words in (
-        (wal.first_commit_at + 86400, None, "no transaction ended since 20"),
-        (None, wal.first_commit_at - 86400, "no transaction ended until 20"),
-        (wal.first_commit_at + 86400, wal.first_commit_at + 90000, " and until 20"),
-        (wal.first_commit_at - 90000, wal.first_commit_at - 86400, " and until 20"),
-        (wal.first_commit_at + 0.3, wal.first_commit_at - 90000, "no transaction ended since"),
-    ):
-        with pytest.raises(WalError, match=words) as caught:
-            find_span(tmp_path, since_s=since_s, until_s=until_s)
-        assert (caught.value.detail or "").startswith("The first one ended at 20")
-    assert find_span(tmp_path, until_s=wal.first_commit_at + 86400) == Span(None, None)
-    assert find_span(tmp_path, since_s=wal.first_commit_at - 86400) == Span(None, None)
+    whole = ends(tmp_path)
+    first_s = whole[0].at_us / 1e6
+    assert find_span(tmp_path, until_s=whole[-1].at_us / 1e6 + 86400) == Span(None, None)
+    assert find_span(tmp_path, since_s=first_s - 86400) == Span(None, None)
+
+    # What follows the last end may be from any later time, and what precedes the first one from any earlier.
+    last = next(n for n, (one, other) in enumerate(pairwise(whole)) if n > 50 and other.lsn > one.end)
+    end_at(tmp_path, whole[last + 1].lsn)
+    span = find_span(tmp_path, since_s=whole[last].at_us / 1e6 + 86400)
+    assert (span.start, span.end) == (whole[last].end, None)
+    assert list(records(tmp_path, start=span.start))
+    assert (span.doubt or "").startswith("No transaction ended since 20")
+    assert "the first one in this WAL ended at 20" in (span.doubt or "")
+    assert next(records(tmp_path)).lsn < whole[0].lsn
+    span = find_span(tmp_path, until_s=first_s - 86400)
+    assert (span.start, span.end) == (None, whole[0].lsn)
+    assert " until 20" in (span.doubt or "")
+
+
+def test_a_time_of_which_there_is_no_record(tmp_path: Path) -> None:
+    unpack(17, tmp_path)
+    last = ends(tmp_path)[60]
+    end_at(tmp_path, last.end)
+    with pytest.raises(WalError, match="no WAL here was written since 20") as caught:
+        find_span(tmp_path, since_s=last.at_us / 1e6 + 60)
+    assert "the last one at 20" in (caught.value.detail or "")
+    assert "--by minute" in (caught.value.hint or "")
+
+
+def end_at(folder: Path, end: Lsn) -> None:
+    """Zeros from there on, as in WAL that nobody has written yet."""
+    for segment in folder.iterdir():
+        if len(segment.name) == 24:
+            data = segment.read_bytes()
+            kept = min(max(end - (int(segment.name[-8:], 16) << 20), 0), len(data))
+            segment.write_bytes(data[:kept] + bytes(len(data) - kept))
 
 
 def test_wal_without_any_time(tmp_path: Path) -> None:
     """A segment in which no transaction ended: one record, XLOG/NOOP."""
-    from tests.wal.test_names import segment_of
-
     (tmp_path / "000000010000000000000001").write_bytes(segment_of(0xD118, [(0, 0x20)]))
-    with pytest.raises(WalError, match="no transaction ended since") as caught:
-        find_span(tmp_path, since_s=1.0)
-    assert caught.value.detail == "No record of it has a time."
+    span = find_span(tmp_path, since_s=1.0)
+    assert (span.start, span.end) == (None, None)
+    assert span.doubt == "No transaction ended in this WAL, so that nothing tells its time."
     assert find_span(tmp_path, until_s=1.0) == Span(None, None)
+
+
+def test_ends_that_are_out_of_order(tmp_path: Path) -> None:
+    """A session may write its end after others that took their time later: none within the times is lost."""
+    unpack(18, tmp_path)
+    found = ends(tmp_path)
+    middle = len(found) // 2
+    late, early = found[middle], found[middle + 1]
+    segment_size = 1 << 20
+    for ended, at_us in ((late, early.at_us), (early, late.at_us)):
+        segment = next(tmp_path.glob(f"*{ended.lsn // segment_size:08X}"))
+        replace_time(segment, ended.lsn % segment_size, ended.at_us, at_us)
+    swapped = ends(tmp_path)
+    assert [ended.at_us for ended in swapped[middle:][:2]] == [early.at_us, late.at_us]
+    span = asked(tmp_path, late.at_us, late.at_us)
+    assert (span.start, span.end) == (found[middle - 1].end, found[middle + 2].lsn)
+
+
+def replace_time(segment: Path, offset: int, old_us: int, new_us: int) -> None:
+    """Another time in the record of a transaction's end there, which is in one page, with its checksum."""
+    data = bytearray(segment.read_bytes())
+    (length,) = struct.unpack_from("<I", data, offset)
+    epoch_us = 946_684_800 * 1_000_000
+    record = bytes(data[offset : offset + length])
+    record = record.replace(struct.pack("<q", old_us - epoch_us), struct.pack("<q", new_us - epoch_us))
+    record = record[:20] + crc32c(record[24:] + record[:20]).to_bytes(4, "little") + record[24:]
+    data[offset : offset + length] = record
+    segment.write_bytes(data)

@@ -1,7 +1,9 @@
 //! Which records are wanted: those that meet every condition that was given.
 
 use pyo3::prelude::*;
-use walproof_wal::{BlockRef, Record, RelFileLocator, RmgrId};
+use walproof_wal::{BlockRef, Operation, PgVersion, Record, RelFileLocator, RmgrId};
+
+use crate::ended::ended_with;
 
 /// Names of resource managers and operations, transactions, relations as tablespace, database and file number; fork,
 /// block; whether only with images.
@@ -31,10 +33,18 @@ impl From<RawFilter> for Filter {
 impl Filter {
     /// Whether a record is wanted.
     pub fn wants(&self, record: &Record<'_>) -> bool {
-        (self.xids.is_empty() || self.xids.contains(&record.header.xid))
+        (self.xids.is_empty() || self.wants_transaction(record))
             && (!self.only_images || record.blocks.iter().any(|block| block.image.is_some()))
             && (!self.is_about_blocks() || record.blocks.iter().any(|block| self.wants_block(block)))
             && (self.operations.is_empty() || self.wants_operation(record))
+    }
+
+    /// A subtransaction's records are found by its own number, the end of its transaction by either; where the record
+    /// names its top-level transaction (`wal_level = logical`), by that, too.
+    fn wants_transaction(&self, record: &Record<'_>) -> bool {
+        self.xids.contains(&record.header.xid)
+            || record.toplevel_xid.is_some_and(|xid| self.xids.contains(&xid))
+            || ended_with(record).iter().any(|xid| self.xids.contains(xid))
     }
 
     fn is_about_blocks(&self) -> bool {
@@ -59,8 +69,22 @@ impl Filter {
     }
 }
 
-/// The names of PostgreSQL's own resource managers, in the order of their numbers.
+/// The names of all operations of all versions, `Heap/INSERT+INIT`, by resource manager; a manager without names of
+/// operations has its own.
 #[pyfunction]
-pub fn rmgr_names() -> Vec<String> {
-    (0..22).map(|number| RmgrId(number).to_string()).collect()
+pub fn operation_names() -> Vec<String> {
+    let mut names = Vec::new();
+    for number in 0..22 {
+        let rmgr = RmgrId(number);
+        names.push(rmgr.to_string());
+        for code in 0..16 {
+            for version in PgVersion::ALL {
+                let operation = Operation { version, rmgr, info: code << 4 };
+                if operation.name().is_some() && !names.contains(&operation.to_string()) {
+                    names.push(operation.to_string());
+                }
+            }
+        }
+    }
+    names
 }

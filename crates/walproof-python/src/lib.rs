@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 mod disk;
+mod ended;
 mod fields;
 mod filter;
 mod parts;
@@ -70,7 +71,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<parts::WalPart>()?;
     module.add_class::<records::WalRecords>()?;
     module.add_function(wrap_pyfunction!(span::wal_span, module)?)?;
-    module.add_function(wrap_pyfunction!(filter::rmgr_names, module)?)?;
+    module.add_function(wrap_pyfunction!(filter::operation_names, module)?)?;
     module.add_class::<strip::WalStripper>()?;
     module.add_class::<told::WalRebuilder>()?;
     module.add_class::<stream::WalLive>()?;

@@ -1,7 +1,7 @@
 //! `wal_span`: where in the WAL a time begins and ends.
 //!
-//! Only ends of transactions have a time. These rise with the WAL, but for clocks that are set back, so that a few
-//! segments tell where to look.
+//! It goes by the ends of transactions. Their times rise with the WAL, so that a few segments tell where to look: but
+//! for clocks that are set back, and for sessions that wait between taking the time and writing the record.
 
 use std::sync::Arc;
 
@@ -11,11 +11,15 @@ use walproof_wal::{Error, Lsn, Range, Reader, Segments, TransactionEnd, Watch};
 use crate::source::{segments, RawSource};
 use crate::watched::{watched, Observe};
 
-/// First and last end of a transaction, in microseconds since 1970; None where no record has a time.
-type Covered = Option<(i64, i64)>;
+/// How much later a transaction's end may stand in the WAL than one with a later time.
+const DISORDER_US: i64 = 1_000_000;
 
-/// Where the last transaction ended before `since_us`, and where the first one ends after `until_us`: None where that
-/// is outside of the WAL. Whether all ended before the one or after the other; if so, the time that the WAL covers.
+/// Where it begins and ends, whether a record is in it; and, if no transaction ended in it, when the first and the last
+/// one did in all of the WAL, in microseconds since 1970 (nothing where none did).
+type Span = ((Option<u64>, Option<u64>), bool, Option<Vec<i64>>);
+
+/// From where the last transaction ended before `since_us` to where the first one ends after `until_us`; None where
+/// that is outside of the WAL.
 #[pyfunction]
 #[pyo3(signature = (paths, since_us, until_us, timeline, *, observe=None))]
 pub fn wal_span(
@@ -25,30 +29,47 @@ pub fn wal_span(
     until_us: Option<i64>,
     timeline: Option<u32>,
     observe: Observe<'_>,
-) -> PyResult<(Option<u64>, Option<u64>, bool, Covered)> {
+) -> PyResult<Span> {
     let watch = Watch::default();
     watched(py, &watch, observe.as_ref(), || {
         let times = Times::of(segments(paths, &watch)?, timeline)?;
-        let since = since_us.map(|since| times.first(|end| end >= since)).transpose()?;
-        let until = until_us.map(|until| times.first(|end| end > until)).transpose()?;
-        let is_after = since.as_ref().is_some_and(|place| place.at.is_none());
-        let is_before = until.as_ref().is_some_and(|place| place.after.is_none() && place.at.is_some());
-        let covered = if is_after || is_before { times.covered()? } else { None };
-        let (start, end) = (since.and_then(|place| place.after), until.and_then(|place| place.at));
-        Ok((start.map(|lsn| lsn.0), end.map(|lsn| lsn.0), is_after || is_before, covered))
+        let since = since_us.map(|since| times.begin(since)).transpose()?.unwrap_or_default();
+        let until = until_us.map(|until| times.end(until)).transpose()?.unwrap_or_default();
+        let is_after = since_us.is_some() && since.at.is_none();
+        let is_before = until_us.is_some() && until.after.is_none() && until.at.is_some();
+        let has_records = match (since.after, until.at) {
+            (Some(start), _) if is_after => since.reached > start,
+            (_, Some(end)) if is_before => until.first.is_some_and(|first| first < end),
+            (Some(start), Some(end)) => start < end,
+            _ => true,
+        };
+        let covered = if is_after || is_before { Some(times.covered()?) } else { None };
+        Ok(((since.after.map(|lsn| lsn.0), until.at.map(|lsn| lsn.0)), has_records, covered))
     })
 }
 
 /// Numbers of segments.
 type Indexes = std::ops::Range<usize>;
 
-/// A place among the ends of transactions.
+/// A place between two ends of transactions.
 #[derive(Default)]
-struct Gap {
+struct Between {
     /// Where the record of the last end before it ends.
     after: Option<Lsn>,
     /// Where the record of the first end after it begins.
     at: Option<Lsn>,
+    /// Where the first record begins that was read.
+    first: Option<Lsn>,
+    /// Where the last record ends that was read.
+    reached: Lsn,
+}
+
+/// A record that was read.
+struct Seen {
+    from: Lsn,
+    to: Lsn,
+    /// When a transaction ended with it, in microseconds since 1970.
+    ended_us: Option<i64>,
 }
 
 /// The times of some WAL.
@@ -68,68 +89,74 @@ impl Times {
         Ok(Times { segments, timeline, starts })
     }
 
-    /// The first end of a transaction that is late enough, and the last one before it. `is_late` holds for all later
-    /// times as well.
-    fn first(&self, is_late: impl Fn(i64) -> bool) -> Result<Gap, Error> {
-        // The first segment from which on no end is too early.
+    /// Where the first transaction ends at or after a time.
+    fn begin(&self, since_us: i64) -> Result<Between, Error> {
+        let mut place = Between::default();
+        self.read(self.before(|end| end >= since_us.saturating_sub(DISORDER_US))?, None, |seen| {
+            place.note(seen, |end| end >= since_us);
+            place.at.is_some()
+        })?;
+        Ok(place)
+    }
+
+    /// Where the first transaction ends after a time, and none that ended before it follows.
+    fn end(&self, until_us: i64) -> Result<Between, Error> {
+        let mut place = Between::default();
+        self.read(self.before(|end| end > until_us)?, None, |seen| {
+            place.note(seen, |end| end > until_us);
+            seen.ended_us.is_some_and(|end| end > until_us.saturating_add(DISORDER_US))
+        })?;
+        Ok(place)
+    }
+
+    /// The segments from the last one on that begins before the first late end; `is_late` holds for all later times.
+    fn before(&self, is_late: impl Fn(i64) -> bool) -> Result<Indexes, Error> {
         let (mut low, mut high) = (0, self.starts.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.first_end_from(middle..high)? {
+            match self.first_end(middle..high)? {
                 Some((found, end)) if !is_late(end) => low = found + 1,
+                // Those from `high` on are late.
                 _ => high = middle,
             }
         }
-        let mut gap = Gap::default();
-        self.ends_from(low.saturating_sub(1)..self.starts.len(), |end, from, to| {
-            if is_late(end) {
-                gap.at = Some(from);
-            } else {
-                gap.after = Some(to);
-            }
-            gap.at.is_some()
-        })?;
-        Ok(gap)
+        Ok(low.saturating_sub(1)..self.starts.len())
     }
 
-    /// The first of these segments after whose start a transaction ended, and when it did.
-    fn first_end_from(&self, range: Indexes) -> Result<Option<(usize, i64)>, Error> {
-        let mut found = None;
-        let index = self.ends_from(range, |end, _, _| {
-            found = Some(end);
-            true
+    /// The first end of a transaction in these segments, and in which it is.
+    fn first_end(&self, indexes: Indexes) -> Result<Option<(usize, i64)>, Error> {
+        let (limit, mut found) = (self.starts.get(indexes.end).copied(), None);
+        let index = self.read(indexes, limit, |seen| {
+            found = seen.ended_us;
+            found.is_some()
         })?;
         Ok(index.zip(found))
     }
 
-    /// From the first to the last end of a transaction.
-    fn covered(&self) -> Result<Covered, Error> {
+    /// When the first and the last transaction ended; nothing if none did.
+    fn covered(&self) -> Result<Vec<i64>, Error> {
         let whole = 0..self.starts.len();
-        let first = self.first_end_from(whole.clone())?;
+        let first = self.first_end(whole.clone())?;
         let mut last = None;
         for index in whole.rev() {
-            let next = self.starts.get(index + 1);
-            self.ends_from(index..index + 1, |end, from, _| {
-                let is_further = next.is_some_and(|&next| from >= next);
-                if !is_further {
-                    last = Some(end);
-                }
-                is_further
+            self.read(index..index + 1, self.starts.get(index + 1).copied(), |seen| {
+                last = seen.ended_us.or(last);
+                false
             })?;
             if last.is_some() {
                 break;
             }
         }
-        Ok(first.map(|(_, end)| end).zip(last))
+        Ok(first.map(|(_, end)| end).into_iter().chain(last).collect())
     }
 
-    /// Hands over ends of transactions from the first of these segments on, with where their records begin and end,
-    /// until one is the last that is wanted; the segment from whose start that was found. What stops a reader otherwise
-    /// is the end of the WAL, or a gap or damage, after which it goes on with the next segment.
-    fn ends_from(
+    /// Hands over the records of these segments that begin before the limit, until one is the last that is wanted; the
+    /// segment from whose start that was found. After a gap or damage it goes on with the next segment.
+    fn read(
         &self,
         indexes: Indexes,
-        mut is_last: impl FnMut(i64, Lsn, Lsn) -> bool,
+        limit: Option<Lsn>,
+        mut is_last: impl FnMut(&Seen) -> bool,
     ) -> Result<Option<usize>, Error> {
         let mut reached = Lsn(0);
         for index in indexes {
@@ -140,22 +167,25 @@ impl Times {
             let mut reader = match Reader::open(Arc::clone(&self.segments), range) {
                 Ok(reader) => reader,
                 Err(error) => {
-                    unless_interrupted(error)?;
+                    unless_damage(error)?;
                     continue;
                 }
             };
             loop {
                 match reader.next_record() {
                     Ok(Some(record)) => {
+                        if limit.is_some_and(|limit| record.lsn >= limit) {
+                            return Ok(None);
+                        }
                         reached = record.end;
-                        let end = TransactionEnd::from_record(&record);
-                        if end.is_some_and(|end| is_last(end.time_unix_us, record.lsn, record.end)) {
+                        let ended_us = TransactionEnd::from_record(&record).map(|end| end.time_unix_us);
+                        if is_last(&Seen { from: record.lsn, to: record.end, ended_us }) {
                             return Ok(Some(index));
                         }
                     }
                     Ok(None) => break,
                     Err(error) => {
-                        unless_interrupted(error)?;
+                        unless_damage(error)?;
                         break;
                     }
                 }
@@ -165,10 +195,23 @@ impl Times {
     }
 }
 
-/// Damage is told by who reads the span.
-fn unless_interrupted(error: Error) -> Result<(), Error> {
+impl Between {
+    /// Takes the next record.
+    fn note(&mut self, seen: &Seen, is_late: impl Fn(i64) -> bool) {
+        self.first.get_or_insert(seen.from);
+        self.reached = seen.to;
+        match seen.ended_us {
+            Some(end) if is_late(end) => _ = self.at.get_or_insert(seen.from),
+            Some(_) => (self.after, self.at) = (Some(seen.to), None),
+            None => {}
+        }
+    }
+}
+
+/// Missing and damaged WAL is told by who reads the span.
+fn unless_damage(error: Error) -> Result<(), Error> {
     match error {
-        Error::Interrupted => Err(error),
-        _ => Ok(()),
+        Error::NoRecord { .. } | Error::MissingSegment { .. } | Error::Invalid { .. } => Ok(()),
+        _ => Err(error),
     }
 }

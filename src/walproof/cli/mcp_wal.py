@@ -24,7 +24,7 @@ from walproof.cli.mcp_reach import (
     positive,
     settings_text,
 )
-from walproof.cli.span import chosen_span
+from walproof.cli.span import ask_span
 from walproof.mcp.tool import Call, Tool, ToolAnswer, ToolArguments
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
 
         notes: list[str] = []
         with reach.places(asked.paths, call) as places:
-            start, end = _span(asked, places, call)
+            start, end = _span(asked, places, call, notes)
             wal = read_stats(*places, start=start, end=end, partial=True, observe=call.observe)
             names = recorded_names_of(places, wal.system_identifier, notes.append)
         by = By(asked.by)
@@ -137,9 +137,8 @@ def wal_tools(reach: Reach) -> list[Tool]:
         if len(found) > asked.limit:
             notes.append(f"{asked.limit} of {len(found)} rows; a larger limit shows more.")
         command = ("walproof", "wal", "stats", *map(str, places), "--by", asked.by)
-        span = flags(
-            ("--start", asked.start), ("--end", asked.end), ("--since", asked.since), ("--until", asked.until)
-        )
+        # Locations also where times were asked for: 26h ago is another time when somebody runs the command.
+        span = flags(("--start", start), ("--end", end))
         return ToolAnswer(data, tuple(notes), (*command, *span))
 
     def whatif(asked: AskedWhatif, call: Call) -> ToolAnswer:
@@ -156,11 +155,11 @@ def wal_tools(reach: Reach) -> list[Tool]:
             buffers=None if buffers is None else options.buffers("shared_buffers", buffers),
             calibration=reach.calibration,
         )
+        notes: list[str] = []
         with reach.places(asked.paths, call) as places:
-            start, end = _span(asked, places, call)
+            start, end = _span(asked, places, call, notes)
             found, answer = predict_whatif(places, replace(order, start=start, end=end), call.observe)
         data: dict[str, Any] = json.loads(whatif_json(found, answer))
-        notes = []
         if not asked.every_prediction:
             question = found.question
             telling = {*question.asked, *question.others(), question.present}
@@ -185,8 +184,8 @@ def wal_tools(reach: Reach) -> list[Tool]:
         words += flags(
             ("--present", settings_text(_texts(asked.present)) or None), ("--wal-disk", asked.wal_disk),
             ("--wal-per-hour", asked.wal_per_hour), ("--recovery-target", asked.recovery_target),
-            ("--shared-buffers", buffers), ("--calibration", reach.calibration), ("--start", asked.start),
-            ("--end", asked.end), ("--since", asked.since), ("--until", asked.until),
+            ("--shared-buffers", buffers), ("--calibration", reach.calibration), ("--start", start),
+            ("--end", end),
         )  # fmt: skip
         return ToolAnswer(data, tuple(notes), ("walproof", "wal", "whatif", *words))
 
@@ -269,12 +268,11 @@ def wal_tools(reach: Reach) -> list[Tool]:
 
 
 def _span(
-    asked: AskedStats | AskedWhatif, places: Sequence[Path], call: Call
+    asked: AskedStats | AskedWhatif, places: Sequence[Path], call: Call, notes: list[str]
 ) -> tuple[Lsn | None, Lsn | None]:
-    """First and last location that is asked for."""
-    return chosen_span(
-        places, asked.start, asked.end, asked.since, asked.until, timeline=None, observe=call.observe
-    )
+    """First and last location that is asked for; doubts about them go into the notes."""
+    span = ask_span(asked.start, asked.end, asked.since, asked.until)
+    return span.find(places, None, notes.append, call.observe)
 
 
 def _texts(settings: dict[str, Value]) -> dict[str, str]:

@@ -270,11 +270,15 @@ def complete_setting(incomplete: str) -> list[str]:
     return [f"{given}{comma}{name}=" for name in about() if name.startswith(last)]
 
 
-def complete_rmgr(incomplete: str) -> list[str]:
-    """Resource managers that begin like this."""
-    from walproof._native import rmgr_names
+def complete_operation(incomplete: str) -> list[str]:
+    """Resource managers that begin like this; once one is given, its operations."""
+    from walproof._native import operation_names
 
-    return [name for name in rmgr_names() if name.lower().startswith(incomplete.lower())]
+    return [
+        name
+        for name in operation_names()
+        if name.lower().startswith(incomplete.lower()) and ("/" in name) == ("/" in incomplete)
+    ]
 
 
 def complete_one_of(*words: str) -> Callable[[str], list[str]]:

@@ -30,7 +30,6 @@ class PassProgress:
         self._clock = clock
         self._began = clock()
         self._done = 0
-        self._is_over = False
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
@@ -40,27 +39,29 @@ class PassProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
+        if self._bar is not None:
+            self._bar.stop()
 
     @property
     def observe(self) -> Observe | None:
         """None if nobody would see it."""
         return self._show if sys.stderr.isatty() else None
 
-    def end(self) -> None:
-        """Take the bar away, for good: results follow where it stands."""
-        self._is_over = True
+    def give_way(self) -> None:
+        """Take the bar away: a result follows where it stands. It is back after a second without one."""
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
+        self._began = self._clock()
 
     def _show(self, done: int, total: int) -> None:
         if self._bar is None:
-            if self._is_over or self._clock() - self._began < _SHOWN_AFTER_S:
+            if self._clock() - self._began < _SHOWN_AFTER_S:
                 return
             self._start()
         assert self._bar is not None
         assert self._task is not None
-        if self._is_over or not total:
+        if not total:
             return  # files are being listed
         if done < self._done:
             # Another pass, whose time has nothing to do with that of the one before.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from walproof.cli import options, wal_names
-from walproof.cli.span import Since, Until, chosen_span
+from walproof.cli.span import Since, Until, ask_span
 from walproof.errors import WalError
 from walproof.sentences import say_count
 
@@ -27,7 +28,7 @@ def records(
             "-r",
             metavar="NAME",
             help='Only this resource manager, "Heap", or operation, "Heap/DELETE". Repeatable.',
-            autocompletion=options.complete_rmgr,
+            autocompletion=options.complete_operation,
         ),
     ] = None,
     relation: Annotated[
@@ -36,7 +37,8 @@ def records(
             "--relation",
             "-R",
             metavar="NAME",
-            help="Only records that change this table or index: public.orders, or 1663/5/16384. Repeatable.",
+            help="Only records that refer to this table or index: public.orders, or 1663/5/16384. "
+            "Repeatable.",
         ),
     ] = None,
     fork: Annotated[
@@ -45,17 +47,19 @@ def records(
             "--fork",
             "-F",
             metavar="FORK",
-            help="Only records that change this fork: main, fsm, vm, init.",
+            help="Only records that refer to this fork: main, fsm, vm, init.",
             autocompletion=options.complete_one_of("main", "fsm", "vm", "init"),
         ),
     ] = None,
     block: Annotated[
         int | None,
-        typer.Option("--block", "-B", min=0, max=2**32 - 2, help="Only records that change this block."),
+        typer.Option("--block", "-B", min=0, max=2**32 - 2, help="Only records that refer to this block."),
     ] = None,
     xid: Annotated[
         list[int] | None,
-        typer.Option("--xid", "-x", min=0, max=2**32 - 1, help="Only this transaction. Repeatable."),
+        typer.Option(
+            "--xid", "-x", min=0, max=2**32 - 1, help="Only this transaction, or subtransaction. Repeatable."
+        ),
     ] = None,
     images: Annotated[
         bool, typer.Option("--images", "-w", help="Only records with full-page images.")
@@ -85,42 +89,40 @@ def records(
     if blocks and json:
         raise WalError("--blocks and --json exclude each other", hint="--json has the block references.")
     style: Literal["line", "blocks", "json"] = "json" if json else "blocks" if blocks else "line"
-    names = _names(paths, start, timeline, resolve, map_)
+    asked = ask_span(start, end, since, until)
     only = RecordFilter(
-        operations=tuple(rmgr or ()),
-        xids=tuple(xid or ()),
-        relations=_places(relation or [], names),
-        fork=fork,
-        block=block,
-        only_images=images,
+        operations=tuple(rmgr or ()), xids=tuple(xid or ()), fork=fork, block=block, only_images=images
     )
+    names = _names(paths, start, timeline, resolve, map_)
     put = None
     if names is not None:
         from walproof.report.wal.records import RecordNames
 
         put = RecordNames(names).put_into
+    if relation:
+        from walproof.wal.relations import find_relations
+
+        only = replace(only, relations=find_relations(relation, names))
     with PassProgress("reading WAL") as progress:
-        printed = False
-        first, last = chosen_span(paths, start, end, since, until, timeline, progress.observe)
+        first, last = asked.find(paths, timeline, wal_names.warn, progress.observe)
         found = lines(
-            *paths, style=style, start=first, end=last,
-            timeline=timeline, allow_gaps=allow_gaps, limit=limit, only=only,
-            observe=progress.observe,
+            *paths, style=style, start=first, end=last, timeline=timeline, allow_gaps=allow_gaps,
+            limit=limit, only=only, observe=progress.observe,
         )  # fmt: skip
+        printed = False
         while True:
             try:
                 text = next(found)
             except StopIteration as over:
                 read: int = over.value
                 break
-            if not printed and sys.stdout.isatty():
-                # Lines on a terminal are progress enough, and a bar would stand among them.
-                progress.end()
             printed = True
+            if sys.stdout.isatty():
+                progress.give_way()
             sys.stdout.write(text if put is None else put(text, style))
             sys.stdout.flush()
-    if not printed:
-        sys.stderr.write(f"walproof: none of {say_count(read, 'record')} meets the conditions\n")
+    if not printed and only != RecordFilter():
+        sys.stderr.write(f"walproof: no record meets the conditions, of {say_count(read, 'record')} read\n")
 
 
 def _names(
@@ -139,11 +141,3 @@ def _names(
         return wal_names.recorded_names_of(paths, whose, wal_names.warn)
     wal_names.require_same_system(given, whose)
     return given
-
-
-def _places(relations: list[str], names: RelationMap | None) -> tuple[tuple[int, int, int], ...]:
-    if not relations:
-        return ()
-    from walproof.wal.relations import find_relations
-
-    return find_relations(relations, names)

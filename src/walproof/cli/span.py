@@ -1,15 +1,16 @@
-"""``--since`` and ``--until``: parts of the WAL that are named by times."""
+"""``--start``, ``--end``, ``--since`` and ``--until``: a span of the WAL, by locations or by times."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from walproof.errors import WalError
-from walproof.units import Lsn, parse_moment
+from walproof.errors import UnitError, WalError
+from walproof.units import Lsn, is_time_of_day, parse_moment
 
 if TYPE_CHECKING:
     from walproof.wal.places.opened import Path
@@ -18,45 +19,72 @@ if TYPE_CHECKING:
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since",
-        metavar="TIME",
-        help="From this time: 14:30, 2026-11-22 14:30, or 26h (ago). In place of --start.",
+        "--since", metavar="TIME", help="From this time, not --start: 14:30, 2026-11-22 14:30, 26h (ago)."
     ),
 ]
 Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Up to this time. In place of --end.")
+    str | None, typer.Option("--until", metavar="TIME", help="Up to this time, in place of --end.")
 ]
+_LOCATION_OR_TIME = "--start and --end take locations, --since and --until times: give one for each end."
 
 
-def chosen_span(
-    paths: Sequence[Path],
-    start: str | None,
-    end: str | None,
-    since: str | None,
-    until: str | None,
-    timeline: int | None = None,
-    observe: Observe | None = None,
-) -> tuple[Lsn | None, Lsn | None]:
-    """First and last location of what the options name. Raises UnitError and WalError."""
+@dataclass(frozen=True, slots=True)
+class AskedSpan:
+    """What was asked for; nothing was read yet."""
+
+    start: Lsn | None
+    end: Lsn | None
+    since_s: float | None
+    until_s: float | None
+    """Unix times."""
+
+    def find(
+        self,
+        paths: Sequence[Path],
+        timeline: int | None,
+        warn: Callable[[str], None],
+        observe: Observe | None = None,
+    ) -> tuple[Lsn | None, Lsn | None]:
+        """Its first and its last location. Raises WalError; doubts about it are a warning."""
+        if self.since_s is None and self.until_s is None:
+            return self.start, self.end
+        from walproof.wal.span import find_span
+
+        span = find_span(
+            *paths, since_s=self.since_s, until_s=self.until_s, timeline=timeline, observe=observe
+        )
+        if span.doubt is not None:
+            warn(span.doubt)
+        start = span.start if self.start is None else self.start
+        end = span.end if self.end is None else self.end
+        if start is not None and end is not None and start >= end:
+            raise WalError(f"no WAL is between {start} and {end}, where the location and the time lead")
+        return start, end
+
+
+def ask_span(start: str | None, end: str | None, since: str | None, until: str | None) -> AskedSpan:
+    """The options' values. Raises UnitError, and WalError where they contradict each other."""
     for location, moment, words in (
         (start, since, "--start and --since"), (end, until, "--end and --until"),
     ):  # fmt: skip
         if location is not None and moment is not None:
-            raise WalError(
-                f"{words} exclude each other", hint="A location needs no time, nor a time a location."
-            )
-    first = None if start is None else Lsn.parse(start)
-    last = None if end is None else Lsn.parse(end)
-    if since is None and until is None:
-        return first, last
-    from walproof.wal.span import find_span
-
+            raise WalError(f"{words} exclude each other", hint=_LOCATION_OR_TIME)
     now_s = time.time()
-    span = find_span(
-        *paths,
-        since_s=None if since is None else parse_moment(since, now_s),
-        until_s=None if until is None else parse_moment(until, now_s),
-        timeline=timeline,
-        observe=observe,
+    since_s = None if since is None else _moment(since, now_s)
+    until_s = None if until is None else _moment(until, now_s)
+    if until is not None and since_s is not None and is_time_of_day(until):
+        # The next time: 23:50 to 00:10, or to 14:35 when that is in two minutes.
+        until_s = parse_moment(until, since_s + 86400)
+    if since_s is not None and until_s is not None and until_s < since_s:
+        from walproof.wal.span import say_moment
+
+        raise WalError(f"--until {say_moment(until_s)} is before --since {say_moment(since_s)}")
+    return AskedSpan(
+        None if start is None else Lsn.parse(start), None if end is None else Lsn.parse(end), since_s, until_s
     )
-    return (span.start if start is None else first), (span.end if end is None else last)
+
+
+def _moment(text: str, now_s: float) -> float:
+    if "/" in text:
+        raise UnitError(f'"{text}" is a location, not a time', hint=_LOCATION_OR_TIME)
+    return parse_moment(text, now_s)

@@ -35,8 +35,8 @@ def verify(
         typer.Option(
             "--since",
             metavar="LSN|SEGMENT|TIME",
-            help="Look only at segments from this place on (TIME: 2026-11-22 03:00, or 26h for 26 hours "
-            "ago).",
+            help="Look only at segments from this place on (TIME: 03:00, 2026-11-22 03:00, or 26h for 26 "
+            "hours ago).",
         ),
     ] = None,
     backups: Annotated[
@@ -126,5 +126,5 @@ def parse_since(text: str | None) -> Since | None:
     except UnitError:
         raise UnitError(
             f'"{text}" is not an LSN, a segment or a time',
-            hint="Such as 0/3A000000, 00000001000000000000003A, 2026-11-22T03:00 or 26h (ago).",
+            hint="Such as 0/3A000000, 00000001000000000000003A, 2026-11-22T03:00, 03:00 or 26h (ago).",
         ) from None

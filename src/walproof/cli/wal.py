@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,14 +12,11 @@ from walproof.cli import options, wal_names
 from walproof.cli.capture import capture
 from walproof.cli.part import part
 from walproof.cli.records import records
-from walproof.cli.span import Since, Until, chosen_span
+from walproof.cli.span import Since, Until, ask_span
 from walproof.cli.strip import strip
 from walproof.cli.verify import verify
 from walproof.cli.whatif import whatif
 from walproof.errors import WalError
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(
     help="Read WAL of PostgreSQL 13 to 19: totals, records, archives.",
@@ -85,12 +82,13 @@ def stats(
     if json and csv:
         raise WalError("--json and --csv exclude each other")
     criterion = By(by)
+    asked = ask_span(start, end, since, until)
     names = wal_names.given_names(resolve, map_)
     if are_parts(paths):
         if (since, until, start, end, timeline, allow_gaps, partial) != (*(None,) * 5, False, False):
             raise WalError(
                 "parts are joined as they are",
-                hint='--since, --start and --timeline are for "walproof wal part"; parts have no gaps.',
+                hint='"walproof wal part" has --start, --end and --timeline; they have no times and no gaps.',
             )
         wal = load_parts(paths).stats()
     elif ray is not None:
@@ -101,18 +99,12 @@ def stats(
             )
         from walproof.cli.many import archive_stats
 
-        first, last = chosen_span(paths, start, end, since, until, timeline)
-        wal = archive_stats(
-            paths,
-            first,
-            last,
-            timeline,
-            address=ray,
-            insecure=insecure,
-        )
+        with PassProgress("looking for the time") as progress:
+            first, last = asked.find(paths, timeline, wal_names.warn, progress.observe)
+        wal = archive_stats(paths, first, last, timeline, address=ray, insecure=insecure)
     else:
         with PassProgress("reading WAL") as progress:
-            first, last = chosen_span(paths, start, end, since, until, timeline, progress.observe)
+            first, last = asked.find(paths, timeline, wal_names.warn, progress.observe)
             wal = read_stats(
                 *paths,
                 start=first,

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
-from walproof.cli.span import Since, Until, chosen_span
+from walproof.cli.span import Since, Until, ask_span
 from walproof.cli.status import ExitStatus
 from walproof.cli.streams import reader_may_leave
+from walproof.cli.wal_names import warn
 from walproof.errors import SettingError, WalError
 from walproof.units import Lsn
 
@@ -107,6 +108,7 @@ def whatif(
     from walproof.report.wal.whatif_json import whatif_json
     from walproof.wal.whatif import simulate_here
 
+    asked = ask_span(start, end, since, until)
     order = WhatifOrder(
         sets=options.parse_sets(set_ or []),
         present=options.parse_sets([present] if present is not None else []),
@@ -133,7 +135,7 @@ def whatif(
 
             simulator = stack.enter_context(on_cluster(ray, insecure=insecure))
         progress = stack.enter_context(PassProgress("simulating"))
-        first, last = chosen_span(paths, start, end, since, until, timeline, progress.observe)
+        first, last = asked.find(paths, timeline, warn, progress.observe)
         order = replace(order, start=first, end=last)
         found, answer = predict_whatif(paths, order, progress.observe, simulator)
     view = whatif_view(found, answer)

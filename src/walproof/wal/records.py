@@ -116,7 +116,7 @@ def lines(
         left = limit
         while left is None or left > 0:
             count = _BATCH if left is None else min(_BATCH, left)
-            text, found = wal.call(reader.text, count, style, observe)
+            text, found = wal.call(reader.text, count, style, wal.observed(observe))
             if not found:
                 break
             yield text

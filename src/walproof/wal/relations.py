@@ -100,7 +100,8 @@ def _require_format(number: object) -> None:
 
 def find_relations(wanted: Sequence[str], names: RelationMap | None) -> tuple[tuple[int, int, int], ...]:
     """The places of relations that are given as ``1663/5/16384`` (pg_waldump's way), or by names of a map:
-    ``public.orders``, ``orders``, and ``shop: public.orders`` where several databases have one.
+    ``public.orders``, ``orders``, and ``shop: public.orders`` where several databases have one. A partitioned
+    table is its partitions; indexes and TOAST tables are relations of their own.
 
     Raises WalError for a name that is not in the map.
     """
@@ -121,11 +122,14 @@ def find_relations(wanted: Sequence[str], names: RelationMap | None) -> tuple[tu
 
 
 def _named(text: str, names: RelationMap) -> list[tuple[int, int, int]]:
+    plain = text.removeprefix("public.")
     places = [
         (relation.tablespace, relation.database, relation.relation)
         for relation in names.relations
         if text in (relation.name, relation.name.partition(".")[2], relation.label)
         or text == f"{relation.database_name}: {relation.name}"
+        # A partitioned table has no files but those of its partitions.
+        or (relation.kind == "table" and relation.owner is not None and relation.owner in (text, plain))
     ]
     if not places:
         # Most commands never look for a name.

@@ -1,0 +1,60 @@
+"""``--since`` and ``--until``: what the words of an option mean, before anything is read."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+import pytest
+
+from walproof.cli.span import AskedSpan, ask_span
+from walproof.errors import UnitError, WalError
+from walproof.units import Lsn
+
+NOON = datetime(2026, 11, 24, 12).timestamp()
+MINUTE = 60.0
+
+
+@pytest.fixture(autouse=True)
+def noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOON)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "begins", "ends"),
+    [
+        ("11:30", "11:40", -30, -20),
+        ("11:55", "12:05", -5, 5),
+        ("23:50", "00:10", -12 * 60 - 10, -12 * 60 + 10),
+        ("12:10", "12:05", -24 * 60 + 10, 5),
+        ("2026-11-23 11:30", "11:40", -24 * 60 - 30, -24 * 60 - 20),
+        ("2026-11-23 11:30", "2026-11-23 11:40", -24 * 60 - 30, -24 * 60 - 20),
+        ("2h", "90min", -120, -90),
+    ],
+)
+def test_a_time_of_day_is_the_last_one_and_after_another_the_next(
+    since: str, until: str, begins: float, ends: float
+) -> None:
+    asked = ask_span(None, None, since, until)
+    assert (asked.since_s, asked.until_s) == (NOON + begins * MINUTE, NOON + ends * MINUTE)
+
+
+def test_locations_and_times_together() -> None:
+    assert ask_span("0/10", None, None, None) == AskedSpan(Lsn(16), None, None, None)
+    assert ask_span("0/10", None, None, "1h") == AskedSpan(Lsn(16), None, None, NOON - 3600)
+    assert ask_span(None, None, None, None).find([], None, pytest.fail) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("0/10", None, "1h", None), "--start and --since exclude each other"),
+        ((None, "0/10", None, "1h"), "--end and --until exclude each other"),
+        ((None, None, "1h", "2h"), "--until 2026-11-24 10:00:00"),
+        ((None, None, "0/3A000028", None), '"0/3A000028" is a location, not a time'),
+        ((None, None, "yesterday", None), '"yesterday" is not a time'),
+    ],
+)
+def test_what_contradicts_itself(words: tuple[str | None, ...], message: str) -> None:
+    with pytest.raises((UnitError, WalError), match=message):
+        ask_span(*words)
