@@ -47,7 +47,9 @@ def test_a_strace_that_hangs_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, does: str, first: str, has_ended: bool
 ) -> None:
     monkeypatch.setattr(run, "_STRACE_PATIENCE_S", 60.0 if has_ended else 1.0)
-    words: list[Any] = [sys.executable, "-c", f"import signal, sys, time; {does}"]
+    # Where the tests themselves run in the background, SIGINT is ignored.
+    heeds = "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    words: list[Any] = [sys.executable, "-c", f"{heeds}; {does}"]
     tracer = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
         assert run._first_line(tracer) == first
