@@ -405,11 +405,11 @@ def wal_span(
     timeline: int | None,
     *,
     observe: Observe | None = None,
-) -> tuple[tuple[int | None, int | None], bool, list[int] | None]:
-    """From where the last transaction ended before the first moment to where the first one ends after the
-    second; None where that is outside of the WAL. Whether a record is in between. And, if no transaction
-    ended there, when the first and the last one did in this WAL, nothing where none did. Moments are in
-    microseconds since 1970. Raises WalError."""
+) -> tuple[tuple[int | None, int | None], tuple[bool, bool], tuple[int | None, int | None], int | None]:
+    """From where the last transaction ended before the first moment to the end of the last one up to the
+    second, or up to the next one if none ended in between; None where that is outside of the WAL. Whether a
+    record is in between, and the end of a transaction; when the last one ended before it and the first one
+    after it; where the record of that one begins. Moments are in microseconds since 1970. Raises WalError."""
 
 def operation_names() -> list[str]:
     """PostgreSQL's own resource managers, each followed by its operations in all versions: ``Heap``,

@@ -46,8 +46,12 @@ def ends(folder: Path, start: Lsn | None = None) -> list[Ended]:
 def expected(found: Sequence[Ended], since_us: int, until_us: int) -> Span:
     """By reading everything; in golden WAL ends are in order of their times."""
     first = next(number for number, ended in enumerate(found) if ended.at_us >= since_us)
-    after = next((ended.lsn for ended in found if ended.at_us > until_us), None)
-    return Span(found[first - 1].end if first else None, after)
+    later = [number for number, ended in enumerate(found) if ended.at_us > until_us]
+    start = found[first - 1].end if first else None
+    if not later:
+        return Span(start, None)
+    # As far as the last one that ended in time; if none did, up to the next one.
+    return Span(start, found[later[0] - 1].end if later[0] > first else found[later[0]].lsn)
 
 
 def asked(folder: Path, since_us: int, until_us: int) -> Span:
@@ -68,7 +72,10 @@ def test_it_is_where_reading_everything_finds_it(version: int, tmp_path: Path) -
         wanted = expected(found, since, until)
         if wanted.start is not None and wanted.end is not None and wanted.end <= wanted.start:
             continue
-        assert asked(tmp_path, since, until) == wanted, (since, until)
+        span = asked(tmp_path, since, until)
+        assert (span.start, span.end) == (wanted.start, wanted.end), (since, until)
+        has_end = any(since <= moment <= until for moment in moments)
+        assert (span.doubt or "").startswith("No transaction ended since 20") is not has_end
     assert asked(tmp_path, moments[0], moments[-1]) == Span(None, None)
     assert find_span(tmp_path) == Span(None, None)
 
@@ -79,9 +86,8 @@ def test_records_of_a_span_are_those_between(tmp_path: Path) -> None:
     first, last = found[len(found) // 3], found[len(found) // 2]
     span = asked(tmp_path, first.at_us, last.at_us)
     chosen = [record.lsn for record in records(tmp_path, start=span.start, end=span.end)]
-    after = found[len(found) // 2 + 1].lsn
     assert chosen == [
-        record.lsn for record in records(tmp_path) if found[len(found) // 3 - 1].lsn < record.lsn < after
+        record.lsn for record in records(tmp_path) if found[len(found) // 3 - 1].lsn < record.lsn <= last.lsn
     ]
     assert {first.lsn, last.lsn} <= set(chosen)
 
@@ -101,7 +107,7 @@ def test_a_segment_that_is_missing_or_damaged_does_not_hide_later_ones(tmp_path:
     segments[1].unlink()
     before = [ended for ended in whole if ended.end <= first]
     assert asked(tmp_path, since, until) == wanted
-    assert asked(tmp_path, before[5].at_us, before[7].at_us) == Span(before[4].end, before[8].lsn)
+    assert asked(tmp_path, before[5].at_us, before[7].at_us) == Span(before[4].end, before[7].end)
 
 
 def test_a_time_that_the_wal_does_not_cover(tmp_path: Path) -> None:
@@ -118,11 +124,12 @@ def test_a_time_that_the_wal_does_not_cover(tmp_path: Path) -> None:
     assert (span.start, span.end) == (whole[last].end, None)
     assert list(records(tmp_path, start=span.start))
     assert (span.doubt or "").startswith("No transaction ended since 20")
-    assert "the first one in this WAL ended at 20" in (span.doubt or "")
+    assert "the last one before ended at 20" in (span.doubt or "")
     assert next(records(tmp_path)).lsn < whole[0].lsn
     span = find_span(tmp_path, until_s=first_s - 86400)
     assert (span.start, span.end) == (None, whole[0].lsn)
     assert " until 20" in (span.doubt or "")
+    assert "the first one after ended at 20" in (span.doubt or "")
 
 
 def test_a_time_of_which_there_is_no_record(tmp_path: Path) -> None:
@@ -131,7 +138,7 @@ def test_a_time_of_which_there_is_no_record(tmp_path: Path) -> None:
     end_at(tmp_path, last.end)
     with pytest.raises(WalError, match="no WAL here was written since 20") as caught:
         find_span(tmp_path, since_s=last.at_us / 1e6 + 60)
-    assert "the last one at 20" in (caught.value.detail or "")
+    assert "the last one before ended at 20" in (caught.value.detail or "")
     assert "--by minute" in (caught.value.hint or "")
 
 
@@ -150,7 +157,25 @@ def test_wal_without_any_time(tmp_path: Path) -> None:
     span = find_span(tmp_path, since_s=1.0)
     assert (span.start, span.end) == (None, None)
     assert span.doubt == "No transaction ended in this WAL, so that nothing tells its time."
-    assert find_span(tmp_path, until_s=1.0) == Span(None, None)
+    assert find_span(tmp_path, until_s=1.0) == span
+
+
+def test_what_was_written_before_the_next_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be of the time that was asked for; little of it is no matter."""
+    unpack(18, tmp_path)
+    found = ends(tmp_path)
+    most = max(range(20, len(found) - 1), key=lambda number: found[number + 1].lsn - found[number].end)
+    last, after = found[most], found[most + 1]
+    assert asked(tmp_path, last.at_us, last.at_us).doubt is None
+    monkeypatch.setattr("walproof.wal.span._LEFT_LEAST", 1000)
+    span = asked(tmp_path, last.at_us, last.at_us)
+    assert span.end == last.end
+    assert (span.doubt or "").startswith("Another ")
+    assert f"--end {after.lsn} has it" in (span.doubt or "")
+    monkeypatch.setattr("walproof.wal.span._LEFT_SHARE", 2.0)
+    assert asked(tmp_path, found[10].at_us, last.at_us).doubt is None
 
 
 def test_ends_that_are_out_of_order(tmp_path: Path) -> None:
@@ -166,7 +191,7 @@ def test_ends_that_are_out_of_order(tmp_path: Path) -> None:
     swapped = ends(tmp_path)
     assert [ended.at_us for ended in swapped[middle:][:2]] == [early.at_us, late.at_us]
     span = asked(tmp_path, late.at_us, late.at_us)
-    assert (span.start, span.end) == (found[middle - 1].end, found[middle + 2].lsn)
+    assert (span.start, span.end) == (found[middle - 1].end, found[middle + 1].end)
 
 
 def replace_time(segment: Path, offset: int, old_us: int, new_us: int) -> None:

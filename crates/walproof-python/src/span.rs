@@ -14,12 +14,12 @@ use crate::watched::{watched, Observe};
 /// How much later a transaction's end may stand in the WAL than one with a later time.
 const DISORDER_US: i64 = 1_000_000;
 
-/// Where it begins and ends, whether a record is in it; and, if no transaction ended in it, when the first and the last
-/// one did in all of the WAL, in microseconds since 1970 (nothing where none did).
-type Span = ((Option<u64>, Option<u64>), bool, Option<Vec<i64>>);
+/// Where it begins and ends; whether a record is in it, and the end of a transaction; when the last one ended before it
+/// and the first one after it, in microseconds since 1970; where that one's record begins.
+type Span = ((Option<u64>, Option<u64>), (bool, bool), (Option<i64>, Option<i64>), Option<u64>);
 
-/// From where the last transaction ended before `since_us` to where the first one ends after `until_us`; None where
-/// that is outside of the WAL.
+/// From where the last transaction ended before `since_us` to the end of the last one up to `until_us`; None where that
+/// is outside of the WAL. If none ended in between, up to the next one.
 #[pyfunction]
 #[pyo3(signature = (paths, since_us, until_us, timeline, *, observe=None))]
 pub fn wal_span(
@@ -33,18 +33,25 @@ pub fn wal_span(
     let watch = Watch::default();
     watched(py, &watch, observe.as_ref(), || {
         let times = Times::of(segments(paths, &watch)?, timeline)?;
-        let since = since_us.map(|since| times.begin(since)).transpose()?.unwrap_or_default();
-        let until = until_us.map(|until| times.end(until)).transpose()?.unwrap_or_default();
-        let is_after = since_us.is_some() && since.at.is_none();
-        let is_before = until_us.is_some() && until.after.is_none() && until.at.is_some();
-        let has_records = match (since.after, until.at) {
-            (Some(start), _) if is_after => since.reached > start,
-            (_, Some(end)) if is_before => until.first.is_some_and(|first| first < end),
-            (Some(start), Some(end)) => start < end,
-            _ => true,
+        let since = since_us.map(|since| times.begin(since)).transpose()?;
+        let until = until_us.map(|until| times.end(until)).transpose()?;
+        let has_end = match (&since, &until) {
+            (Some(since), Some(until)) => since.at.zip(until.after).is_some_and(|(at, after)| at < after),
+            (Some(since), None) => since.at.is_some(),
+            (None, Some(until)) => until.after.is_some(),
+            (None, None) => true,
         };
-        let covered = if is_after || is_before { Some(times.covered()?) } else { None };
-        Ok(((since.after.map(|lsn| lsn.0), until.at.map(|lsn| lsn.0)), has_records, covered))
+        let (since, until) = (since.unwrap_or_default(), until.unwrap_or_default());
+        let start = since.after;
+        let end = if has_end { until.at.and(until.after) } else { until.at };
+        let has_records = match (start, end) {
+            (Some(start), Some(end)) => start < end,
+            (Some(start), None) => since.reached > start,
+            (None, Some(end)) => until.first.is_some_and(|first| first < end),
+            (None, None) => true,
+        };
+        let places = (start.map(|lsn| lsn.0), end.map(|lsn| lsn.0));
+        Ok((places, (has_records, has_end), (since.after_us, until.at_us), until.at.map(|lsn| lsn.0)))
     })
 }
 
@@ -56,8 +63,12 @@ type Indexes = std::ops::Range<usize>;
 struct Between {
     /// Where the record of the last end before it ends.
     after: Option<Lsn>,
+    /// When that was.
+    after_us: Option<i64>,
     /// Where the record of the first end after it begins.
     at: Option<Lsn>,
+    /// When that was.
+    at_us: Option<i64>,
     /// Where the first record begins that was read.
     first: Option<Lsn>,
     /// Where the last record ends that was read.
@@ -133,23 +144,6 @@ impl Times {
         Ok(index.zip(found))
     }
 
-    /// When the first and the last transaction ended; nothing if none did.
-    fn covered(&self) -> Result<Vec<i64>, Error> {
-        let whole = 0..self.starts.len();
-        let first = self.first_end(whole.clone())?;
-        let mut last = None;
-        for index in whole.rev() {
-            self.read(index..index + 1, self.starts.get(index + 1).copied(), |seen| {
-                last = seen.ended_us.or(last);
-                false
-            })?;
-            if last.is_some() {
-                break;
-            }
-        }
-        Ok(first.map(|(_, end)| end).into_iter().chain(last).collect())
-    }
-
     /// Hands over the records of these segments that begin before the limit, until one is the last that is wanted; the
     /// segment from whose start that was found. After a gap or damage it goes on with the next segment.
     fn read(
@@ -201,8 +195,14 @@ impl Between {
         self.first.get_or_insert(seen.from);
         self.reached = seen.to;
         match seen.ended_us {
-            Some(end) if is_late(end) => _ = self.at.get_or_insert(seen.from),
-            Some(_) => (self.after, self.at) = (Some(seen.to), None),
+            Some(end) if is_late(end) => {
+                self.at.get_or_insert(seen.from);
+                self.at_us.get_or_insert(end);
+            }
+            Some(end) => {
+                (self.after, self.after_us) = (Some(seen.to), Some(end));
+                (self.at, self.at_us) = (None, None);
+            }
             None => {}
         }
     }
