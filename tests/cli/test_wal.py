@@ -17,7 +17,7 @@ import pytest
 from tests.cli.command import walproof
 from tests.golden.unpack import GOLDEN, unpack
 from tests.schemas import assert_valid
-from walproof.wal import stats
+from walproof.wal import records, stats
 
 
 @pytest.fixture(scope="module")
@@ -310,6 +310,14 @@ def test_records_that_meet_conditions(recording: Recorded, tmp_path: Path) -> No
     at = datetime.fromtimestamp(commit["time_unix_us"] / 1e6, timezone(timedelta(hours=3)))
     until = found("--until", at.isoformat(), "-r", "Transaction/COMMIT")
     assert until[-1] == commit["lsn"]
+
+
+def test_one_of_each_is_not_said_as_several(wal: Path, tmp_path: Path) -> None:
+    found = next(record for record in records(wal) if record.rmgr == "Heap" and record.image_bytes)
+    span = ("--start", str(found.lsn), "--end", str(found.end))
+    said = walproof("wal", "stats", str(wal), *span, cwd=tmp_path).stdout
+    assert "Total: 1 record, " in said
+    assert "1 full-page image takes" in said
 
 
 def test_no_record_meets_the_conditions(recording: Recorded, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from walproof.report.figures.wal_parts import WalPart, WalPartsData
 from walproof.report.figures.wal_rate import WalMinute, WalRateData
 from walproof.report.numbers import UNKNOWN, counted, number, percent
 from walproof.report.wal.rows import By, Row, commit_hours, rows
+from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration, format_utc
 from walproof.wal import Checkpoint, CheckpointKind, Finish, RelationMap, WalStats
 
@@ -127,7 +128,7 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
     )
     totals = wal.totals
     note = (
-        f"Total: {totals.records:,} records, {format_bytes(totals.record_bytes)} without images, "
+        f"Total: {say_count(totals.records, 'record')}, {format_bytes(totals.record_bytes)} without images, "
         f"{format_bytes(totals.image_bytes)} of images, {format_bytes(totals.combined_bytes)} together."
     )
     if len(found) > len(shown):
@@ -214,9 +215,10 @@ def _images(wal: WalStats) -> list[Block]:
     if not images.count:
         return [Paragraph("No full-page images.", terminal=True)]
     share = images.bytes / max(1, wal.totals.combined_bytes)
+    verb = "takes" if images.count == 1 else "take"
     text = (
-        f"{images.count:,} full-page images take {format_bytes(images.bytes)}, {percent(share)} of the "
-        f"bytes in records; {format_bytes(images.bytes / images.count)} each."
+        f"{say_count(images.count, 'full-page image')} {verb} {format_bytes(images.bytes)}, "
+        f"{percent(share)} of the bytes in records; {format_bytes(images.bytes / images.count)} each."
     )
     compressed = [(name, method) for name, method in images.compressed.items() if method.count]
     for name, method in compressed:
@@ -276,8 +278,8 @@ def _rate(wal: WalStats) -> list[Block]:
         return [Paragraph("No commit in this WAL has a time.", terminal=True)]
     seconds = wal.last_commit_at - wal.first_commit_at
     text = (
-        f"{wal.commits:,} commits and {wal.aborts:,} aborts between {format_utc(wal.first_commit_at)} and "
-        f"{format_utc(wal.last_commit_at)} ({format_duration(seconds)})"
+        f"{say_count(wal.commits, 'commit')} and {say_count(wal.aborts, 'abort')} between "
+        f"{format_utc(wal.first_commit_at)} and {format_utc(wal.last_commit_at)} ({format_duration(seconds)})"
     )
     read = wal.end - wal.start - sum(gap.end - gap.start for gap in wal.gaps)
     if commit_hours(wal) is not None:
@@ -368,7 +370,7 @@ def _end(wal: WalStats) -> list[Block]:
 
 def _caption(wal: WalStats) -> str:
     return (
-        f"PostgreSQL {wal.version}, {wal.start} to {wal.end}, {wal.totals.records:,} records, "
+        f"PostgreSQL {wal.version}, {wal.start} to {wal.end}, {say_count(wal.totals.records, 'record')}, "
         f"system identifier {wal.system_identifier}"
     )
 
