@@ -25,6 +25,8 @@ from walproof.facts.store import Store
         ("advise --platform patr", "patroni"),
         ("tune --platform patr", "patroni"),
         ("wal stats --by rel", "relation"),
+        ("wal records --rmgr He", "Heap2"),
+        ("wal records --rmgr Heap/DEL", "Heap/DELETE"),
         ("compare --set wal_comp", "wal_compression="),
         ("wal whatif --set max_wal_size=4GB,wal_comp", "max_wal_size=4GB,wal_compression="),
     ],

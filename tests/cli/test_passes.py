@@ -186,6 +186,24 @@ def test_the_bar_waits_a_second_and_begins_anew_with_a_pass(monkeypatch: pytest.
     assert PassProgress("simulating").observe is None
 
 
+def test_the_bar_gives_way_to_results_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, now = _Terminal(), [100.0]
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with PassProgress("reading WAL", lambda: now[0]) as progress:
+        assert progress.observe is not None
+        now[0] += 1.1
+        progress.observe(1 << 20, 64 << 20)
+        assert progress._bar is not None
+        progress.give_way()
+        progress.observe(2 << 20, 64 << 20)
+        assert progress._bar is None
+        now[0] += 1.1
+        progress.observe(3 << 20, 64 << 20)
+        assert progress._bar is not None
+        assert progress._bar.tasks[0].fields["said"].startswith("3.00 MB of 64.0 MB")
+
+
 def test_every_pass_tells_its_progress(tmp_path: Path) -> None:
     """At its end at the latest: bytes read, and bytes of the segments at hand."""
     folder = tmp_path / "wal"

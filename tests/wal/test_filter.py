@@ -180,21 +180,6 @@ def test_a_limit_counts_what_is_wanted(tmp_path: Path) -> None:
     assert len(whole) > 100
 
 
-def test_records_before_damage_come_first(tmp_path: Path) -> None:
-    facts = unpack(16, tmp_path)
-    start, end = Lsn.parse(facts["start"]), Lsn.parse(facts["end"])
-    whole = list(records(tmp_path, start=start, end=end))
-    damaged = whole[300]
-    segment = min(tmp_path.iterdir())
-    data = bytearray(segment.read_bytes())
-    data[damaged.lsn % (1024 * 1024) + 20] ^= 1
-    segment.write_bytes(data)
-    seen: list[Record] = []
-    with pytest.raises(WalError, match=f"checksum in record at {damaged.lsn}"):
-        seen.extend(records(tmp_path, start=start, end=end, only=RecordFilter(operations=("Heap",))))
-    assert seen == [record for record in whole[:300] if record.rmgr == "Heap"]
-
-
 def test_names_that_no_record_has_are_refused() -> None:
     with pytest.raises(WalError, match='no resource manager is called "Heaps"') as caught:
         RecordFilter(operations=("Heap", "Heaps/INSERT"))

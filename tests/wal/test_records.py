@@ -13,6 +13,7 @@ from tests.golden.unpack import VERSIONS, unpack
 from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal import Record, frame, lines, records, stats
+from walproof.wal.filter import RecordFilter
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -52,7 +53,8 @@ def test_lines_are_bounded_and_go_on(tmp_path: Path) -> None:
     assert len(list(lines(tmp_path, limit=5000))) == 1 + (len(whole) > 4096)
 
 
-def test_records_before_damage_come_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("only", [None, RecordFilter(operations=("Heap",))], ids=["all", "some"])
+def test_records_before_damage_come_first(only: RecordFilter | None, tmp_path: Path) -> None:
     facts = unpack(16, tmp_path)
     whole = list(records(tmp_path, start=Lsn.parse(facts["start"]), end=Lsn.parse(facts["end"])))
     damaged = whole[300]
@@ -62,5 +64,5 @@ def test_records_before_damage_come_first(tmp_path: Path) -> None:
     segment.write_bytes(data)
     seen: list[Record] = []
     with pytest.raises(WalError, match=f"checksum in record at {damaged.lsn}"):
-        seen.extend(records(tmp_path, start=whole[0].lsn, end=Lsn.parse(facts["end"])))
-    assert seen == whole[:300]
+        seen.extend(records(tmp_path, start=whole[0].lsn, end=Lsn.parse(facts["end"]), only=only))
+    assert seen == [record for record in whole[:300] if only is None or record.rmgr == "Heap"]

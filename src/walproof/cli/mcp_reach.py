@@ -19,7 +19,6 @@ from walproof.errors import SettingError
 from walproof.mcp.roots import Roots
 from walproof.mcp.tool import Call
 from walproof.settings.conninfo import concealed, seems_conninfo, without_conninfos
-from walproof.units import Lsn
 from walproof.wal.places.opened import open_places
 from walproof.wal.places.place import Place
 
@@ -116,11 +115,6 @@ def named_servers(texts: Sequence[str]) -> dict[str, str]:
             )
         found[name] = text
     return found
-
-
-def lsn(text: str | None) -> Lsn | None:
-    """An optional location. Raises UnitError."""
-    return None if text is None else Lsn.parse(text)
 
 
 def positive(name: str, text: str | None) -> int | None:

@@ -20,7 +20,6 @@ from walproof.cli.mcp_reach import (
     Until,
     WalDisk,
     flags,
-    lsn,
     positive,
     settings_text,
 )
@@ -194,14 +193,15 @@ def wal_tools(reach: Reach) -> list[Tool]:
         from walproof.report.wal.recovery_json import recovery_json
 
         latency_s = options.duration_s(asked.read_latency)
+        span = ask_span(asked.start, asked.end, None, None)
         order = RecoveryOrder(
             buffers=[options.buffers("shared_buffers", size) for size in asked.shared_buffers],
             distance=positive("distance", asked.distance),
             iops=asked.iops,
             read_latency_us=None if latency_s is None else latency_s * 1e6,
             calibration=reach.calibration,
-            start=lsn(asked.start),
-            end=lsn(asked.end),
+            start=span.start,
+            end=span.end,
         )
         with reach.places(asked.paths, call) as places:
             redo = redo_point(places, order, call.observe)

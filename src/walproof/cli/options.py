@@ -277,7 +277,7 @@ def complete_operation(incomplete: str) -> list[str]:
     return [
         name
         for name in operation_names()
-        if name.lower().startswith(incomplete.lower()) and ("/" in name) == ("/" in incomplete)
+        if name.startswith(incomplete) and ("/" in name) == ("/" in incomplete)
     ]
 
 

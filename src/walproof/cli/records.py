@@ -15,6 +15,7 @@ from walproof.errors import WalError
 from walproof.sentences import say_count
 
 if TYPE_CHECKING:
+    from walproof.units import Lsn
     from walproof.wal import RelationMap
 
 
@@ -93,7 +94,7 @@ def records(
     only = RecordFilter(
         operations=tuple(rmgr or ()), xids=tuple(xid or ()), fork=fork, block=block, only_images=images
     )
-    names = _names(paths, start, timeline, resolve, map_)
+    names = _names(paths, asked.start, timeline, resolve, map_)
     put = None
     if names is not None:
         from walproof.report.wal.records import RecordNames
@@ -126,7 +127,7 @@ def records(
 
 
 def _names(
-    paths: list[str], start: str | None, timeline: int | None, resolve: str | None, map_: Path | None
+    paths: list[str], start: Lsn | None, timeline: int | None, resolve: str | None, map_: Path | None
 ) -> RelationMap | None:
     """The names that were given, or that a recording has brought along."""
     from walproof.wal.recording import recorded_names
@@ -136,8 +137,5 @@ def _names(
         return None
     from walproof.wal.whatif import system_identifier
 
-    whose = system_identifier(*paths, start=wal_names.parse_lsn(start), timeline=timeline)
-    if given is None:
-        return wal_names.recorded_names_of(paths, whose, wal_names.warn)
-    wal_names.require_same_system(given, whose)
-    return given
+    whose = system_identifier(*paths, start=start, timeline=timeline)
+    return wal_names.names_of(given, paths, whose)

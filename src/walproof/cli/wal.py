@@ -85,10 +85,10 @@ def stats(
     asked = ask_span(start, end, since, until)
     names = wal_names.given_names(resolve, map_)
     if are_parts(paths):
-        if (since, until, start, end, timeline, allow_gaps, partial) != (*(None,) * 5, False, False):
+        if any((since, until, start, end, timeline, allow_gaps, partial)):
             raise WalError(
                 "parts are joined as they are",
-                hint='"walproof wal part" has --start, --end and --timeline; they have no times and no gaps.',
+                hint='"walproof wal part" has --start, --end, --timeline; parts have no times and no gaps.',
             )
         wal = load_parts(paths).stats()
     elif ray is not None:
@@ -115,10 +115,7 @@ def stats(
                 threads=threads,
                 observe=progress.observe,
             )
-    if names is None:
-        names = wal_names.recorded_names_of(paths, wal.system_identifier, wal_names.warn)
-    else:
-        wal_names.require_same_system(names, wal.system_identifier)
+    names = wal_names.names_of(names, paths, wal.system_identifier)
     found = rows(wal, criterion, names)
     if html is not None:
         from walproof.cli.files import write_file

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.errors import WalError
-from walproof.units import Lsn
 
 if TYPE_CHECKING:
     from walproof.wal import RelationMap
@@ -52,6 +51,17 @@ def given_names(dsn: str | None, file: Path | None) -> RelationMap | None:
 
         return read_map(file)
     return None
+
+
+def names_of(
+    given: RelationMap | None, paths: Sequence[WalPath], system_identifier: int
+) -> RelationMap | None:
+    """Those that the user gave, else those of a recording. Raises WalError where the former are another
+    cluster's."""
+    if given is None:
+        return recorded_names_of(paths, system_identifier, warn)
+    require_same_system(given, system_identifier)
+    return given
 
 
 def recorded_names_of(
@@ -98,8 +108,3 @@ def ask_for_names(dsn: str) -> RelationMap:
     for reason in names.left_out:
         sys.stderr.write(f"left out: database {reason}\n")
     return names
-
-
-def parse_lsn(text: str | None) -> Lsn | None:
-    """The location that an option names, if it was given. Raises UnitError."""
-    return None if text is None else Lsn.parse(text)
