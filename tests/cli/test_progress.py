@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.analysis.facts import make_plan, make_trials
+from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan, make_trials
+from tests.analysis.slices import toggled_plan
 from tests.report.facts import make_run
 from walproof.cli.progress import TerminalProgress
-from walproof.facts import Plan
+from walproof.facts import Design, Plan
 from walproof.units import format_duration
 
 PLAN = replace(make_plan(), rounds=50)
@@ -78,3 +79,18 @@ def test_the_last_trial_has_no_time_left(capsys: pytest.CaptureFixture[str]) -> 
     lines = ended(replace(PLAN, rounds=2), 2, capsys)
     assert lines[-1].startswith(f"[{2 * len(PLAN.round_cells(1))}/")
     assert "left" not in lines[-1]
+
+
+def test_a_start_that_several_cells_share_has_the_names_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    def name(plan: Plan) -> str:
+        (cell,) = plan.round_cells(1)
+        return TerminalProgress(plan)._name(cell)
+
+    assert name(toggled_plan("default", "fsync=off")) == "default and fsync=off"
+    assert name(toggled_plan("default", *(f"commit_delay={delay}" for delay in range(5)))) == "6 variants"
+    long = "synchronous_commit=remote_apply of a plan of one"
+    assert name(toggled_plan(long)) == long
+    alone = replace(DEFAULT, design=Design.SLICED)
+    plan = make_plan(variants=[alone], installs=[INSTALL, OLDER])
+    plan = replace(plan, slicing=toggled_plan(DEFAULT.name).toggling)
+    assert name(plan) == f"18.3 and 15.9 | {DEFAULT.name}"

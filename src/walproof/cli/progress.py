@@ -13,7 +13,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from walproof.facts import Cell, Plan, Request, Run, Trial, TrialState
 from walproof.report.kinds.registry import report_kind
 from walproof.report.requests import say_request
+from walproof.sentences import say_count, say_list
 from walproof.units import format_duration
+
+_NAMES_MOST = 40
+"""Characters of names that a line has room for; where they need more, it says how many they are."""
 
 
 class TerminalProgress:
@@ -185,10 +189,17 @@ class TerminalProgress:
         return "" if is_last or left_s <= 0 else words.format(format_duration(left_s))
 
     def _name(self, cell: Cell) -> str:
-        install, workload, variant = cell
-        parts = [install] if len(self._plan.installs) > 1 else []
-        parts += [workload] if len(self._plan.workloads) > 1 else []
-        return " | ".join([*parts, variant])
+        """The parts of a cell that differ in this run; of a start that several cells share, those of all."""
+        cells = list(self._plan.shared_cells(cell).values()) or [cell]
+        installs, workloads, variants = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
+        parts = [_say_names(installs, "install")] if len(self._plan.installs) > 1 else []
+        parts += [_say_names(workloads, "load")] if len(self._plan.workloads) > 1 else []
+        return " | ".join([*parts, _say_names(variants, "variant")])
 
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False)
+
+
+def _say_names(names: Sequence[str], noun: str) -> str:
+    words = say_list(names)
+    return words if len(names) == 1 or len(words) <= _NAMES_MOST else say_count(len(names), noun)
