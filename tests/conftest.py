@@ -2,8 +2,9 @@
 
 ``install`` runs a test on every PostgreSQL that the machine has (``tests.versions``), one per major version,
 unless a mark says otherwise: ``@pytest.mark.pg(">= 16")``; ``ends=True`` keeps the oldest and the newest of
-them, for what the versions between do not differ in (``make check-long`` runs it on all). There is always the
-embedded one, so no live test is ever skipped for want of a server.
+them, for what the versions between do not differ in, and ``newest=True`` the newest alone, for what takes long
+and whose SQL other tests try on the oldest (``make check-long`` runs both on all). There is always the embedded
+one, so no live test is ever skipped for want of a server.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for install in versions.installs(programs)
         if all(_meets(condition, install.version_num // 10000) for condition in conditions)
     ]
-    if any(mark.kwargs.get("ends") for mark in marks):
+    if any(mark.kwargs.get("newest") for mark in marks):
+        chosen = versions.newest(chosen)
+    elif any(mark.kwargs.get("ends") for mark in marks):
         chosen = versions.ends(chosen)
     metafunc.parametrize("install", chosen, ids=[install.version for install in chosen], indirect=True)
 

@@ -99,5 +99,6 @@ def test_of_several_versions_the_oldest_and_the_newest_stay(monkeypatch: pytest.
     monkeypatch.setattr(versions, "EVERY", False)
     assert [versions.ends(ALL[:count]) for count in (0, 1, 2)] == [[], ["13.7"], ["13.7", "15.18"]]
     assert versions.ends(ALL) == ["13.7", "18.4"]
+    assert [versions.newest(found) for found in ([], ALL)] == [[], ["18.4"]]
     monkeypatch.setattr(versions, "EVERY", True)
-    assert versions.ends(ALL) == ALL
+    assert versions.ends(ALL) == versions.newest(ALL) == ALL

@@ -67,6 +67,11 @@ def ends(found: Sequence[_Found]) -> list[_Found]:
     return list(found) if EVERY else list(found[:1]) + list(found[1:][-1:])
 
 
+def newest(found: Sequence[_Found]) -> list[_Found]:
+    """The last; all where WALPROOF_TEST_VERSIONS=all (``make check-long``)."""
+    return list(found) if EVERY else list(found[-1:])
+
+
 def note(version: str) -> None:
     """The test that runs uses this version."""
     _noted.add(version)

@@ -91,7 +91,7 @@ def test_a_character_that_a_locale_lacks_is_no_error(tmp_path: Path, encoding: s
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("reader", ["full", "gone"])
+@pytest.mark.parametrize("reader", [pytest.param("full", marks=pytest.mark.long), "gone"])
 def test_a_study_goes_on_without_its_progress(tmp_path: Path, reader: str) -> None:
     """Also where a terminal is gone: its messages are lost as these are."""
     words = "compare --set fsync=off --scale 1 --design fresh --rounds 2 --duration 1s --pg embedded"

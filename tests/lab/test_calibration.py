@@ -112,7 +112,7 @@ def test_the_command_prints_what_it_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A small calibration in place of the whole one, which takes two minutes."""
-    monkeypatch.setattr(lab, "calibrate", partial(calibrate, share=0.1, segment_mb=1))
+    monkeypatch.setattr(lab, "calibrate", partial(calibrate, share=0.03, segment_mb=1))
     monkeypatch.setattr(lab, "CHECKPOINTS_AFTER", ())
     path = tmp_path / "costs.json"
     calibrate_command(pg="embedded", on=cache_folder("work"), to=path, add=False, json=True)

@@ -130,7 +130,7 @@ def test_an_index_only_scan_finds_rows_that_are_gone(
     assert by_index == (2010 if _is_wrong(install, case, has_checksums) else ROWS[case])
 
 
-@pytest.mark.parametrize("case", ["delete", "truncate"])
+@pytest.mark.parametrize("case", ["delete", pytest.param("truncate", marks=pytest.mark.long)])
 def test_a_vacuum_that_skips_no_page_mends_it(install: Install, workspace: Workspace, case: str) -> None:
     """Where nothing vacuumed before: an ordinary VACUUM believes the map, and freezes the table's horizon."""
     options, mending = checksum_options(install, False), "VACUUM (DISABLE_PAGE_SKIPPING) t"

@@ -97,7 +97,7 @@ def restored(primary: Cluster, workspace: Workspace, **settings: str) -> Iterato
         cluster.stop("immediate")
 
 
-@pytest.mark.pg(ends=True)
+@pytest.mark.pg(newest=True)
 @pytest.mark.parametrize("end", ["SELECT pg_wal_replay_resume()", "SELECT pg_promote()"])
 def test_a_recovery_that_is_paused_at_its_target(
     install: Install, workspace: Workspace, tmp_path: Path, end: str

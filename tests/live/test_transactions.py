@@ -59,6 +59,7 @@ def concerns(primary: Cluster, folder: Path, user: str = "watcher") -> dict[str,
     return {concern["key"]: concern for concern in json.loads(done.stdout)["concerns"]}
 
 
+@pytest.mark.pg(newest=True)
 def test_commits_that_hang_are_named_until_a_standby_serves(
     primary: Cluster, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_commits_that_hang_are_named_until_a_standby_serves(
             writer.cancel()
 
 
+@pytest.mark.pg(newest=True)
 def test_commits_that_a_connected_standby_does_not_confirm_are_named(
     primary: Cluster, workspace: Workspace, tmp_path: Path
 ) -> None:

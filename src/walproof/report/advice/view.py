@@ -147,8 +147,8 @@ class AdviceView:
         if not self.items:
             return []
         columns = (
-            Column("no."), Column("what to do", whole_most=44), Column("weight"), Column("takes effect by"),
-            Column("a crash may cost"), Column("sure"),
+            Column("no.", numeric=True), Column("what to do", whole_most=44), Column("weight"),
+            Column("takes effect by"), Column("a crash may cost"), Column("sure"),
         )  # fmt: skip
         rows = [
             (

@@ -86,7 +86,7 @@ def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
     question = "Which configurations were tried?"
     figure = Figure("tune-race", question, note, _caption(facts), data.describe(), data)
     columns = (
-        Column("no."), Column("configuration", whole_most=200),
+        Column("no.", numeric=True), Column("configuration", whole_most=200),
         Column("relative to the defaults", numeric=True), Column("rounds", numeric=True),
         Column("a crash may cost"),
     )  # fmt: skip
