@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _ONCE_S = 20.0
 """The longest time a single look waits for the stream to reach the end of WAL."""
+_SUSPECTED_S = 25.0
+"""The longest time it takes where rates hint at a concern: they mean something after 10 or 20 s of looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +175,15 @@ def _listeners(stack: ExitStack, order: WatchOrder) -> Iterator[Show]:
 
 
 def _settle(fleet: Fleet, every_s: float) -> None:
-    """Rates need two looks, and a clock needs the WAL since the redo point."""
+    """Rates need two looks, and more where they hint at a concern; a clock needs the WAL since the redo point."""
+    begun_s = time.monotonic()
     fleet.views(patience_s=_ONCE_S)
     until_s = time.monotonic() + _ONCE_S
     time.sleep(every_s)
     fleet.views()
     while not fleet.is_settled and time.monotonic() < until_s:
+        time.sleep(min(every_s, 0.2))
+        fleet.views()
+    while fleet.is_suspected and time.monotonic() - begun_s < _SUSPECTED_S:
         time.sleep(min(every_s, 0.2))
         fleet.views()
