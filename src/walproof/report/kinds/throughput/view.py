@@ -18,7 +18,6 @@ from walproof.report.blocks import Section, Verdict, Verdicts
 from walproof.report.cells import Cells
 from walproof.report.certainty import drift_paragraph
 from walproof.report.components import noise_sentences
-from walproof.report.figures.style import symbol_key
 from walproof.report.kinds.comparison import factor_figure, install_figure, variant_figure
 from walproof.report.kinds.power_cuts.tables import cut_answers
 from walproof.report.kinds.power_cuts.view import cut_sections, outcome_figures
@@ -29,16 +28,20 @@ from walproof.report.kinds.throughput.causes import (
     process_tables,
     wait_table,
 )
-from walproof.report.kinds.throughput.course import course
-from walproof.report.kinds.throughput.crashes import away_data, written_data
+from walproof.report.kinds.throughput.figures import (
+    away_figure,
+    course_figure,
+    latency_figure,
+    seconds_figure,
+    waits_figure,
+    writers_figure,
+    written_figure,
+)
 from walproof.report.kinds.throughput.flushes import flush_blocks
-from walproof.report.kinds.throughput.latency import latencies
 from walproof.report.kinds.throughput.offered import at_offered_rate, doubts
 from walproof.report.kinds.throughput.prediction import prediction_blocks
-from walproof.report.kinds.throughput.seconds import seconds
 from walproof.report.kinds.throughput.time_away import recovery_answers, recovery_tables, whatif_tables
-from walproof.report.kinds.throughput.volume import volume_blocks, writer_data
-from walproof.report.kinds.throughput.waits import wait_shares
+from walproof.report.kinds.throughput.volume import volume_blocks
 from walproof.report.layout import Body, FigureMaker, ReportView, certainty_section, lay_out
 from walproof.report.results import factor_tables, install_table, published_tables, result_tables
 from walproof.report.slices import slice_tables
@@ -69,67 +72,27 @@ def throughput_view(
         ", hollow where it stands apart from the others. Colour and heading: durability class. The line at "
         f"1x is the baseline, of durability class {run.plan.variant(run.plan.baseline).durability.value}.",
     )
-    waits = make.figure(
-        "waits",
-        "What do active backends wait for?",
-        "Numbers in a bar are percent. Durability class: " + symbol_key() + ".",
-        wait_shares(cells),
-    )
-    latency = make.figure(
-        "latency",
-        "How long does a transaction take?",
-        "Hollow: a trial; filled: the median over trials. Durability class: " + symbol_key() + ".",
-        latencies(cells),
-    )
-    by_second = make.figure(
-        "seconds",
-        "How even is throughput within a window?",
-        "Line: median over trials; band: lowest to highest. Each panel has its own axis from 0. "
-        "Colour and second line: durability class.",
-        seconds(cells, series),
-    )
-    over_time = course(cells, trials, analysis)
-    order = make.figure(
-        "course",
-        "Did the machine change during the run?",
-        f"A point is a trial.{over_time.note if over_time else ''}",
-        over_time,
-    )
     factors = factor_figure(make, cells, analysis, "What does each factor do, and which act together?")
     installs = install_figure(make, cells, analysis, "Does the PostgreSQL version matter?")
-    writers = make.figure(
-        "writers",
-        "Does compression write less, or only through another process?",
-        "A bar is a trial. Its length is the total; colours are who wrote.",
-        writer_data(cells),
-    )
     crashes = predicted_crashes(run.plan, trials)
-    away = make.figure(
-        "away",
-        "How long is each variant's server away after it was killed?",
-        "A point is a crash; diamond: the median. Durability class: "
-        + symbol_key()
-        + "."
-        + (f" Cross: what the WAL and the crash of {run.plan.baseline} alone predict." if crashes else ""),
-        away_data(cells, crashes),
-    )
-    written = make.figure(
-        "written",
-        "How much WAL does the same load write under each variant?",
-        "A circle is a trial; diamond: the median; cross: predicted from the WAL of "
-        f"{run.plan.baseline} alone.",
-        written_data(cells),
-    )
     sections = (
         Section(
             "recovery",
             "Recovery after a crash",
-            (*recovery_tables(cells), *written, *whatif_tables(cells, crashes)),
+            (*recovery_tables(cells), *written_figure(make, cells), *whatif_tables(cells, crashes)),
         ),
         *first,
-        Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
+        Section(
+            "volume",
+            "WAL volume",
+            (*writers_figure(make, cells), *volume_blocks(cells, analysis, list(trials))),
+        ),
         Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
-        Section("results", "Results", (*result_tables(cells, analysis, findings, summaries), *latency)),
+        Section(
+            "results",
+            "Results",
+            (*result_tables(cells, analysis, findings, summaries), *latency_figure(make, cells)),
+        ),
         Section(
             "published",
             "Beside the published figures",
@@ -144,16 +107,25 @@ def throughput_view(
             "causes",
             "Where the time goes",
             (
-                *waits,
+                *waits_figure(make, cells),
                 *lock_paragraphs(run.plan, analysis),
                 *wait_table(cells),
                 *process_tables(cells),
                 *disk_table(cells),
             ),
         ),
-        Section("checkpoints", "Within the windows", (*by_second, *checkpoint_table(cells))),
+        Section(
+            "checkpoints",
+            "Within the windows",
+            (*seconds_figure(make, cells, series), *checkpoint_table(cells)),
+        ),
         certainty_section(
-            cells, stored, analysis, *slice_tables(cells, analysis), *drift_paragraph(analysis), *order
+            cells,
+            stored,
+            analysis,
+            *slice_tables(cells, analysis),
+            *drift_paragraph(analysis),
+            *course_figure(make, cells, trials, analysis),
         ),
     )
     answered = at_offered_rate(answers(cells, analysis), cells, stored)
@@ -166,7 +138,7 @@ def throughput_view(
         ),
         what_would_help=what_would_help(run.plan, stored, analysis),
         findings=tuple(findings),
-        overview=(*away, *overview) or installs,
+        overview=(*away_figure(make, cells, crashes), *overview) or installs,
         verdicts=_verdicts(cells, findings),
         sections=sections,
     )
