@@ -49,7 +49,7 @@ def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
     if not said:
         said = [f"{say_count(len(views), 'server')} watched, no concern", *map(_unseen, views)]
     figures = " ".join(figure for view in views for figure in _figures(view, limits))
-    text = _one_line("; ".join(filter(None, said)))
+    text = _one_line("; ".join(words.removesuffix(".") for words in said if words))
     return Checked(status, f"WALPROOF {status.name} - {text}" + (f" | {figures}" if figures else ""))
 
 
