@@ -2,9 +2,9 @@
 
 ``install`` runs a test on every PostgreSQL that the machine has (``tests.versions``), one per major version,
 unless a mark says otherwise: ``@pytest.mark.pg(">= 16")``; ``ends=True`` keeps the oldest and the newest of
-them, for what the versions between do not differ in, and ``newest=True`` the newest alone, for what takes long
-and whose SQL other tests try on the oldest (``make check-long`` runs both on all). There is always the embedded
-one, so no live test is ever skipped for want of a server.
+them, for what the versions between do not differ in, and ``newest=True`` the newest alone, for what takes
+long and whose SQL other tests try on the oldest (``make check-long`` runs both on all). There is always the
+embedded one, so no live test is ever skipped for want of a server.
 """
 
 from __future__ import annotations

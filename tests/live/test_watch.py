@@ -132,7 +132,9 @@ def test_a_check_exits_as_a_plugin(
     assert done.stdout.startswith("WALPROOF CRITICAL - ")
     assert "The archiver fails" in done.stdout
     # A look at two moments does not know how fast pg_wal fills: where it may be soon, it takes longer.
-    done = walproof("watch", dsn(troubled), "--once", "--json", "--every", "1s", "--wal-disk", "2GB", cwd=tmp_path)
+    done = walproof(
+        "watch", dsn(troubled), "--once", "--json", "--every", "1s", "--wal-disk", "2GB", cwd=tmp_path
+    )
     assert "pg_wal full" in {concern["key"] for concern in json.loads(done.stdout)["concerns"]}
     with running_primary(embedded, workspace) as healthy:
         done = walproof("watch", dsn(healthy, "postgres"), "--check", "--every", "1s", cwd=tmp_path)

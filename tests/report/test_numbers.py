@@ -7,7 +7,7 @@ import math
 import pytest
 
 from walproof.analysis.interval import Interval
-from walproof.report.numbers import counted, milliseconds, number, p_value, percent, ratio
+from walproof.report.numbers import milliseconds, number, p_value, percent, ratio
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,3 @@ def test_other_forms() -> None:
     assert p_value(0.0001) == "< 0.001"
     assert p_value(0.034) == "0.034"
     assert p_value(None) == "-"
-    assert counted(1, "trial") == "1 trial"
-    assert counted(2, "trial") == "2 trials"

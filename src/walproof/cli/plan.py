@@ -24,8 +24,8 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     from walproof.lab.preflight import estimate
     from walproof.privilege.user import explained, server_user
     from walproof.report.kinds.registry import report_kind
-    from walproof.report.numbers import counted
     from walproof.report.setup import toggling_text
+    from walproof.sentences import say_count
     from walproof.settings.risk import risk_of
     from walproof.settings.rules import notes
 
@@ -55,7 +55,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     if plan.factors:
         lines += ["", f"design: {plan.fraction} factorial of {', '.join(plan.factors)}"]
         lines += [f"  cannot be told apart: {alias}" for alias in plan.aliases]
-    in_round = counted(len(plan.round_cells(1)), "trial")
+    in_round = say_count(len(plan.round_cells(1)), "trial")
     lines += ["", f"rounds: {_rounds_text(plan)}; seed {plan.seed}; {in_round} a round"]
     if plan.gate is not None:
         lines += [f"gate: fails if {' or '.join(promise.text for promise in plan.gate.promises)}"]

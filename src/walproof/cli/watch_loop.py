@@ -175,7 +175,7 @@ def _listeners(stack: ExitStack, order: WatchOrder) -> Iterator[Show]:
 
 
 def _settle(fleet: Fleet, every_s: float) -> None:
-    """Rates need two looks, and more where they hint at a concern; a clock needs the WAL since the redo point."""
+    """Rates need two looks, more where they hint at a concern; a clock needs the WAL since the redo point."""
     begun_s = time.monotonic()
     fleet.views(patience_s=_ONCE_S)
     until_s = time.monotonic() + _ONCE_S

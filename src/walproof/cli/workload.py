@@ -108,14 +108,14 @@ def say(found: Application, made: Draft, to: Path) -> None:
     """What the load has, what it does not have, and what to do with it."""
     from walproof.advise.workload.server_conf import FILE
     from walproof.cli.majors import install_like
-    from walproof.report.numbers import counted
+    from walproof.sentences import say_count
 
     out = sys.stdout.write
     since = "since the statistics were reset" if found.seconds is None else format_duration(found.seconds)
     pieces = sum(len(each.members) for each in made.scripts.values())
     out(
         f"load {made.name}, from {since} of database {found.database}: "
-        f"{counted(len(made.scripts), 'script')} with {counted(pieces, 'statement')}\n"
+        f"{say_count(len(made.scripts), 'script')} with {say_count(pieces, 'statement')}\n"
         f"{made.calls_share:.0%} of the calls and {made.wal_share:.0%} of the WAL are in it\n\n"
     )
     total = sum(each.calls for each in made.scripts.values())
@@ -138,7 +138,7 @@ def say(found: Application, made: Draft, to: Path) -> None:
             out(f"      {_short(left.statement.query)}\n")
     more = len(made.left_out) - len(shown[:_LEFT_OUT_SHOWN])
     if more > 0:
-        out(f"\n{counted(more, 'other statement')} not in it (--json has all)\n")
+        out(f"\n{say_count(more, 'other statement')} not in it (--json has all)\n")
     if made.notes:
         out("\nwhat differs from the application\n")
         for note in made.notes:

@@ -14,9 +14,10 @@ from walproof.analysis.within import PILOT_ROUNDS, PILOT_STARTS
 from walproof.facts import Cell, Plan, Run, Trial, TrialState
 from walproof.facts.metrics import metric
 from walproof.report.cells import Cells
-from walproof.report.numbers import counted, number, p_value, percent, ratio
+from walproof.report.numbers import number, p_value, percent, ratio
 from walproof.report.pooling import say_pooling
 from walproof.report.slices import carry_over_sentences, place_sentence
+from walproof.sentences import say_count
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_duration
 
@@ -179,7 +180,7 @@ def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> l
     middle = cells.median(Cell(install, workload, variant), "tps")
     if middle is None:
         return [*sentences, "No trial finished: there is no answer yet."]
-    count = counted(len(cells.finished(Cell(install, workload, variant))), "trial")
+    count = say_count(len(cells.finished(Cell(install, workload, variant))), "trial")
     return [*sentences, f"{variant}: {number(middle)} transactions/s, median of {count}."]
 
 
@@ -189,7 +190,9 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
     lines = [_extent(run, analysis)]
     if analysis.failed:
         verb = "is" if analysis.failed == 1 else "are"
-        lines.append(f"{analysis.failed} of {counted(analysis.trials, 'trial')} failed and {verb} left out.")
+        lines.append(
+            f"{analysis.failed} of {say_count(analysis.trials, 'trial')} failed and {verb} left out."
+        )
     # Of what is chance, nobody needs to know how much.
     widths = [
         (effect.half_width, effect)
@@ -257,9 +260,9 @@ def _within(plan: Plan) -> str:
 
 def _extent(run: Run, analysis: Analysis) -> str:
     planned = run.trials_most
-    done = f"{counted(analysis.trials, 'trial')} in {counted(analysis.rounds, 'round')}"
+    done = f"{say_count(analysis.trials, 'trial')} in {say_count(analysis.rounds, 'round')}"
     if run.finished_at is None and analysis.trials < planned:
-        whole = f"{planned} trials in {counted(run.plan.rounds + run.rounds_more, 'round')}"
+        whole = f"{planned} trials in {say_count(run.plan.rounds + run.rounds_more, 'round')}"
         return f"The run is not finished: {done} so far, of {whole}."
     if run.stopped is not None and analysis.trials < planned:
         return (
@@ -270,7 +273,7 @@ def _extent(run: Run, analysis: Analysis) -> str:
         return f"{done[:1].upper()}{done[1:]}: {by_budget}."
     if run.rounds_more:
         return (
-            f"{done[:1].upper()}{done[1:]}, of which {counted(run.rounds_more, 'round')} were asked for "
+            f"{done[:1].upper()}{done[1:]}, of which {say_count(run.rounds_more, 'round')} were asked for "
             "while it ran."
         )
     return f"{done[:1].upper()}{done[1:]}."
@@ -327,7 +330,7 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
             continue
         time = f", about {format_duration(more * round_s)}" if round_s else ""
         needy = f" ({most[2]}, {most[1]} needs most)" if most != before else ""
-        lines.append(f"{goal}: {counted(more, f'more {noun}')}{time}{needy}")
+        lines.append(f"{goal}: {say_count(more, f'more {noun}')}{time}{needy}")
         before = most
     return tuple(lines)
 

@@ -11,8 +11,9 @@ from walproof.facts import Cell, Trial, TrialState
 from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Listing, Paragraph, Table, TableCell, text_cells
 from walproof.report.cells import Cells
-from walproof.report.numbers import counted, number, p_value, percent, ratio
+from walproof.report.numbers import number, p_value, percent, ratio
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells, variant_cells
+from walproof.sentences import say_count
 
 _LOGS_MOST = 10
 """Number of logs shown in full: the others fail for the same few reasons, and the store has them."""
@@ -61,7 +62,7 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     if effects[0].comparisons:
         note += (
             f" p, and with it what the {metric(analysis.metric).heading} is said to be, holds for all "
-            f"{counted(effects[0].comparisons, 'comparison')} together (the largest |t|, Dunnett)."
+            f"{say_count(effects[0].comparisons, 'comparison')} together (the largest |t|, Dunnett)."
         )
     more_columns = (*GROUPED_COLUMNS, *(Column(f"to ± {percent(width)}", numeric=True) for width in widths))
     more_note = "How many more rounds each precision takes, if the spread stays as seen."
@@ -124,7 +125,7 @@ def failure_blocks(cells: Cells, trials: Sequence[Trial], analysis: Analysis) ->
         Column("trials", terminal=False),
         Column("reason"),
     )
-    total = counted(analysis.trials, "trial")
+    total = say_count(analysis.trials, "trial")
     note = f"{analysis.failed} of {total} failed; no figure of this report uses them."
     blocks: list[Block] = [Table("Failed trials", columns, tuple(rows), note)]
     logs = [t for t in trials if t.state is TrialState.FAILED and t.server_log]

@@ -11,7 +11,8 @@ from walproof.facts import Run, Trial
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
 from walproof.report.figures.figure import Figure
-from walproof.report.numbers import counted, percent, ratio
+from walproof.report.numbers import percent, ratio
+from walproof.sentences import say_count
 from walproof.units import format_duration
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _blocks(run: Run, trials: Sequence[Trial], found: Judgement) -> tuple[Block,
     looked = sum(at <= found.done for at in found.looks)
     times = "once," if looked == 1 else f"{looked} times, the last time"
     decided = (
-        f"Looked {times} after {counted(found.done, noun)} ({format_duration(spent)} of measuring). "
+        f"Looked {times} after {say_count(found.done, noun)} ({format_duration(spent)} of measuring). "
         if found.done
         else ""
     )

@@ -14,7 +14,8 @@ from walproof.facts import Plan
 from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
 from walproof.report.html import environment
-from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, shown
+from walproof.report.numbers import UNKNOWN, number, percent, ratio, shown
+from walproof.sentences import say_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def hosts_view(
     )
     return HostsView(
         question=plan.title,
-        dateline=f"{counted(len(runs), 'host')} · {study.metric} · compared within each host",
+        dateline=f"{say_count(len(runs), 'host')} · {study.metric} · compared within each host",
         sections=tuple(section for section in sections if section.blocks),
     )
 

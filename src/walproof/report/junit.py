@@ -14,8 +14,9 @@ from xml.etree import ElementTree
 from walproof.advise.gate import say_failed, subject
 from walproof.analysis.gate import Judged, Outcome
 from walproof.analysis.unmeasured import unmeasured
-from walproof.report.numbers import counted, ratio
+from walproof.report.numbers import ratio
 from walproof.report.plaintext import one_line
+from walproof.sentences import say_count
 
 if TYPE_CHECKING:
     from walproof.report.layout import ReportView
@@ -74,12 +75,12 @@ def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
 def _outcome(case: ElementTree.Element, judged: Judged, *, undecided_ok: bool) -> None:
     measured = f"ratio {ratio(judged.ratio, judged.interval)}, limit {judged.promise.limit_text}"
     if judged.outcome is Outcome.HOLDS:
-        ElementTree.SubElement(case, "system-out").text = f"{measured}; {counted(judged.rounds, 'round')}"
+        ElementTree.SubElement(case, "system-out").text = f"{measured}; {say_count(judged.rounds, 'round')}"
         return
     if judged.outcome is Outcome.BROKEN:
         ElementTree.SubElement(
             case, "failure", {"type": "broken", "message": f"{judged.promise.text}: {measured}"}
-        ).text = f"{measured}; {counted(judged.rounds, 'round')}"
+        ).text = f"{measured}; {say_count(judged.rounds, 'round')}"
         return
     said = one_line(f"undecided: {judged.reason}; {measured}")
     if undecided_ok:

@@ -18,9 +18,9 @@ from walproof.report.certainty import failure_blocks, outlier_paragraph, precisi
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.promises import QUESTION, note, promise_ratios
 from walproof.report.gate import gate_answers, gate_section
-from walproof.report.numbers import counted
 from walproof.report.setup import between_versions, environment_tables, plan_tables, repeat_blocks
 from walproof.report.words import KindWords
+from walproof.sentences import say_count
 from walproof.units import format_utc
 
 
@@ -163,7 +163,7 @@ class FigureMaker:
         if (device := _device(run)) is not None:
             disk = f"emulated: {device}"
         parts = [
-            f"n = {counted(analysis.trials - analysis.failed, 'trial')}"
+            f"n = {say_count(analysis.trials - analysis.failed, 'trial')}"
             + (f" ({analysis.failed} failed, left out)" if analysis.failed else ""),
             facts.get("cpu", ""),
             f"disk {disk}" if disk else "",

@@ -57,11 +57,6 @@ def p_value(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def counted(count: int, noun: str) -> str:
-    """``1 trial``, ``2 trials``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 _SHOWN: Mapping[Shown, Callable[[float | None], str]] = {
     Shown.NUMBER: number,
     Shown.WHOLE: whole,

@@ -10,8 +10,9 @@ from walproof.facts import Plan, Run, Toggling, Variant, Workload
 from walproof.facts.codec import to_data
 from walproof.report.answer import repeat_command
 from walproof.report.blocks import Block, Column, Listing, Paragraph, Table, TableCell, class_cell, text_cells
-from walproof.report.numbers import counted, percent
+from walproof.report.numbers import percent
 from walproof.report.words import KindWords
+from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration, format_utc
 
 
@@ -74,8 +75,9 @@ def design_text(variant: Variant) -> str:
 def toggling_text(toggling: Toggling, variants: int) -> str:
     """The parts of a start, in one line."""
     return (
-        f"{counted(toggling.starts, 'start')} of {toggling.passes} passes of {counted(variants, 'slice')} of "
-        f"{format_duration(toggling.slice_s)}, about {format_duration(toggling.start_s(variants))} a start"
+        f"{say_count(toggling.starts, 'start')} of {toggling.passes} passes of "
+        f"{say_count(variants, 'slice')} of {format_duration(toggling.slice_s)}, "
+        f"about {format_duration(toggling.start_s(variants))} a start"
     )
 
 

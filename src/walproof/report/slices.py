@@ -9,8 +9,9 @@ from walproof.facts import Design, Placing, Plan
 from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
-from walproof.report.numbers import UNKNOWN, counted, number, p_value, percent, ratio
+from walproof.report.numbers import UNKNOWN, number, p_value, percent, ratio
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
+from walproof.sentences import say_count
 from walproof.units import format_duration
 
 _AMONG = {
@@ -69,7 +70,7 @@ def place_sentence(place: WindowPlace, placing: Placing = Placing.AFTER_CHECKPOI
     meanwhile = (
         "no other checkpoint began meanwhile"
         if not place.checkpoints
-        else f"{counted(place.checkpoints, 'checkpoint')} began meanwhile"
+        else f"{say_count(place.checkpoints, 'checkpoint')} began meanwhile"
     )
     change = (
         ""

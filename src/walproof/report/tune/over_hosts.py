@@ -7,7 +7,8 @@ from walproof.facts.tuning import DEFAULT, Candidate
 from walproof.facts.tuning_answers import candidate_name
 from walproof.report.blocks import Block, Paragraph, Section
 from walproof.report.hosts import effect_blocks, level_blocks
-from walproof.report.numbers import counted, ratio
+from walproof.report.numbers import ratio
+from walproof.sentences import say_count
 
 _MEASURED = (
     "From the last step with both the advised configuration and the defaults, compared within each host. "
@@ -22,7 +23,7 @@ def host_sentences(study: HostStudy, conf: Candidate, *, larger_is_better: bool)
         return []
     said = []
     if found.mean is not None:
-        text = f"Over {counted(len(found.hosts), 'host')}: {study.metric} "
+        text = f"Over {say_count(len(found.hosts), 'host')}: {study.metric} "
         text += f"{ratio(found.mean, found.interval)} of the defaults'"
         if found.prediction is not None:
             text += (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from walproof.analysis.forecast import Forecast
 from walproof.analysis.recovery_costs import START_S, TERMS, RecoveryPrediction
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
-from walproof.report.numbers import UNKNOWN, counted, number, percent
+from walproof.report.numbers import UNKNOWN, number, percent
 from walproof.report.wal.view import WalView
+from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration
 from walproof.wal.recovery import PAGE_BYTES
 
@@ -21,7 +22,7 @@ def recovery_view(forecast: Forecast) -> WalView:
         (
             f"PostgreSQL {forecast.analysis.version}",
             f"redo point {work.start}, end {work.end}",
-            counted(work.records, "record"),
+            say_count(work.records, "record"),
             f"{work.pages:,} pages",
         )
     )

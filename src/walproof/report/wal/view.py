@@ -11,7 +11,7 @@ from walproof.report.blocks import Block, Column, Paragraph, Section, Table, Tab
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.wal_parts import WalPart, WalPartsData
 from walproof.report.figures.wal_rate import WalMinute, WalRateData
-from walproof.report.numbers import UNKNOWN, counted, number, percent
+from walproof.report.numbers import UNKNOWN, number, percent
 from walproof.report.wal.rows import By, Row, commit_hours, rows
 from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration, format_utc
@@ -168,7 +168,7 @@ def _unnamed(found: Sequence[Row], names: RelationMap | None) -> list[Block]:
     size = format_bytes(sum(_int(row["combined_bytes"]) for row in unnamed))
     return [
         Paragraph(
-            f"{counted(len(unnamed), 'row')} with {size} {'has' if len(unnamed) == 1 else 'have'} no name: "
+            f"{say_count(len(unnamed), 'row')} with {size} {'has' if len(unnamed) == 1 else 'have'} no name: "
             "of relations that were dropped or rewritten, or made after the names were read. TRUNCATE, "
             "VACUUM FULL, CLUSTER, REINDEX and some ALTER TABLE write new files, so a row with a name may "
             "not hold all WAL of its relation.",
@@ -314,7 +314,7 @@ def _checkpoints(wal: WalStats, limit: int | None) -> list[Block]:
         )
         before = checkpoint
     spacings = [b.redo - a.redo for a, b in pairwise(found)]
-    note = counted(len(found), "checkpoint") + "."
+    note = say_count(len(found), "checkpoint") + "."
     if spacings:
         ordered = sorted(spacings)
         note += (

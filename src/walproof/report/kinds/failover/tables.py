@@ -8,9 +8,9 @@ from functools import partial
 from walproof.facts import Cell
 from walproof.report.blocks import Block, Column, TableCell
 from walproof.report.cells import Cells
-from walproof.report.numbers import UNKNOWN, counted, number
+from walproof.report.numbers import UNKNOWN, number
 from walproof.report.variants import variant_cells, variant_tables
-from walproof.sentences import say_list
+from walproof.sentences import say_count, say_list
 
 _COLUMNS = (
     Column("variant"),
@@ -51,13 +51,13 @@ def failover_answers(cells: Cells) -> dict[str, tuple[str, ...]]:
             if not any(lost):
                 safe += [cell] if lost else []
                 continue
-            times = counted(len(lost), "failover")
+            times = say_count(len(lost), "failover")
             sentences.append(
                 f"{variant.name} lost {sum(lost):,.0f} of {_commits(cells, [cell])} acknowledged commits, "
                 f"in {sum(count > 0 for count in lost)} of {times}."
             )
         if safe:
-            times = counted(sum(len(cells.values(cell, "commits_lost")) for cell in safe), "failover")
+            times = say_count(sum(len(cells.values(cell, "commits_lost")) for cell in safe), "failover")
             under = f" under {say_list([cell.variant for cell in safe])}" if sentences else ""
             sentences.insert(
                 0,

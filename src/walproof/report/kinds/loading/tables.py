@@ -14,10 +14,10 @@ from walproof.facts import Cell, Trial, Variant
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Column, Table, TableCell, class_cell, text_cells
 from walproof.report.cells import Cells
-from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
+from walproof.report.numbers import UNKNOWN, number, percent, ratio
 from walproof.report.published import published_columns, say_source
 from walproof.report.variants import compared, variant_cells, variant_table, variant_tables
-from walproof.sentences import say_list
+from walproof.sentences import say_count, say_list
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
 
@@ -206,7 +206,7 @@ def load_answers(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> t
         sentences += [_say_skipped(climb) for climb in skipped if climb.has_ended]
         if bound:
             sentences.append(
-                f"{counted(len(bound), 'method')} of {len(rates)} are bound by the client, a full core: "
+                f"{say_count(len(bound), 'method')} of {len(rates)} are bound by the client, a full core: "
                 f"{', '.join(bound[:4])}{' and others' if len(bound) > 4 else ''}."
             )
         found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
@@ -324,7 +324,7 @@ def _crash(cells: Cells, cell: Cell) -> str:
     share = shares[0]
     text = "empty" if share == 0 else "complete" if share == 1 else f"partial: {percent(share)} of the rows"
     if lacks and lacks[0]:
-        text += f"; {counted(round(lacks[0]), 'part')} of its definition to put right"
+        text += f"; {say_count(round(lacks[0]), 'part')} of its definition to put right"
     return text
 
 
@@ -365,11 +365,11 @@ def _cut(cells: Cells, cell: Cell) -> str:
             shares = percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"
             parts.append(f"partial: {shares} of the rows")
     if lost := round(found["lost_rows_max"]):
-        parts.append(f"up to {counted(lost, 'acknowledged row')} lost")
+        parts.append(f"up to {say_count(lost, 'acknowledged row')} lost")
     if lacks := round(found["lacks_max"]):
-        parts.append(f"{counted(lacks, 'part')} of its definition to put right")
+        parts.append(f"{say_count(lacks, 'part')} of its definition to put right")
     if broken := round(found["broken"]):
-        parts.append(f"{broken} of {counted(round(found['images']), 'image')} cannot be read")
+        parts.append(f"{broken} of {say_count(round(found['images']), 'image')} cannot be read")
     return "; ".join(parts)
 
 

@@ -10,7 +10,8 @@ from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Column, Paragraph, Table, TableCell, class_cell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.figures.style import marked, symbol_key
-from walproof.report.numbers import UNKNOWN, counted, number, percent
+from walproof.report.numbers import UNKNOWN, number, percent
+from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration
 
 _SHOWN_FAILURES = 40
@@ -33,7 +34,8 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
             cuts = min(summary.cuts for summary in safe)
             sentences.append(
                 f"Power cuts lost or damaged nothing under {_names(safe)}: in "
-                f"{counted(least.images, 'image')} of {counted(cuts, 'cut')} or more each{_bounded(least)}."
+                f"{say_count(least.images, 'image')} of {say_count(cuts, 'cut')} or more each"
+                f"{_bounded(least)}."
             )
         for summary in of_group:
             if summary.lost and not summary.failed:
@@ -58,13 +60,13 @@ def _names(summaries: Sequence[CutSummary]) -> str:
 def _say_lost(summary: CutSummary) -> str:
     text = (
         f"Power cuts lost the newest acknowledged commits under {summary.variant} in "
-        f"{len(summary.windows_ms)} of {counted(summary.cuts, 'cut')}: "
+        f"{len(summary.windows_ms)} of {say_count(summary.cuts, 'cut')}: "
         f"{max(summary.lost_commits)} at most; the oldest was acknowledged "
         f"{number(summary.window_ms_median)} ms (median), {number(max(summary.windows_ms))} ms (most) before "
         "the cut"
     )
     bound = f" (bound {number(summary.bound_ms)} ms)" if summary.bound_ms is not None else ""
-    return f"{text}{bound}; nothing else was lost or damaged in {counted(summary.images, 'image')}."
+    return f"{text}{bound}; nothing else was lost or damaged in {say_count(summary.images, 'image')}."
 
 
 def _say_states(summary: CutSummary) -> str:
@@ -294,7 +296,7 @@ def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
         return [Paragraph("Fsync audit: no cut came after two checkpoints, so no file was looked at.")]
     return [
         Paragraph(
-            f"Fsync audit: after the last two checkpoints before each of {counted(audited, 'cut')}, every "
+            f"Fsync audit: after the last two checkpoints before each of {say_count(audited, 'cut')}, every "
             "file that was written before them had been flushed. Cuts with fewer checkpoints before them "
             "are not counted. Files that PostgreSQL creates anew at start are left out."
         )

@@ -25,8 +25,8 @@ from walproof.report.kinds.power_cuts.tables import (
     torn_tables,
 )
 from walproof.report.layout import Body, FigureMaker, ReportView, lay_out
-from walproof.report.numbers import counted
 from walproof.report.words import KindWords
+from walproof.sentences import say_count
 
 
 def cut_view(words: KindWords[Any], run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
@@ -40,9 +40,9 @@ def cut_view(words: KindWords[Any], run: Run, trials: Sequence[Trial], analysis:
     body = Body(
         answers=cut_answers(cells, summaries),
         how_sure=(
-            f"{counted(sum(summary.images for summary in summaries), 'image')} of "
-            f"{counted(sum(summary.cuts for summary in summaries), 'cut')}; "
-            f"{counted(sum(summary.void for summary in summaries), 'trial')} void or failed.",
+            f"{say_count(sum(summary.images for summary in summaries), 'image')} of "
+            f"{say_count(sum(summary.cuts for summary in summaries), 'cut')}; "
+            f"{say_count(sum(summary.void for summary in summaries), 'trial')} void or failed.",
         ),
         what_would_help=(
             "More rounds: the bound for variants that never failed is 3 divided by the number of images.",

@@ -8,7 +8,8 @@ from walproof.facts import Cell
 from walproof.facts.profile import KERNEL_MARK, stacks_of
 from walproof.report.blocks import Block, Column, Paragraph, Table, TableCell
 from walproof.report.cells import Cells
-from walproof.report.numbers import counted, percent
+from walproof.report.numbers import percent
+from walproof.sentences import say_count
 
 _FUNCTIONS_MOST = 12
 _SYSCALL = "__x64_sys_"
@@ -33,7 +34,7 @@ def profile_tables(cells: Cells) -> list[Block]:
                 found = stacks_of(trial.metrics)
                 if found is not None:
                     method, stacks = found
-                    total = counted(sum(stacks.values()), "sample")
+                    total = say_count(sum(stacks.values()), "sample")
                     title = f"PostgreSQL {install}, {variant.name}: {total}"
                     tables.append(Table(title, _COLUMNS, _rows(stacks), _NOTES[method], terminal=False))
     if not tables and is_begun:

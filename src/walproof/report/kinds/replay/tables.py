@@ -18,8 +18,9 @@ from walproof.facts.replication import STARVED_SHARE
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
-from walproof.report.numbers import counted, number, percent, ratio
+from walproof.report.numbers import number, percent, ratio
 from walproof.report.variants import compared, variant_tables
+from walproof.sentences import say_count
 
 REPLAY_METRIC = "startup_us_per_row"
 """Metric of the comparison: all variants replay the same rows, but their WAL differs."""
@@ -147,7 +148,7 @@ def starved_sentences(cells: Cells, who: str) -> tuple[str, ...]:
     if not count:
         return ()
     return (
-        f"In {counted(count, 'trial')} of {total} the startup process waited for a core for more than "
+        f"In {say_count(count, 'trial')} of {total} the startup process waited for a core for more than "
         f"{percent(STARVED_SHARE)} of the time that it ran: {who}. CPU time is compared, but caches are "
         "shared.",
     )

@@ -17,8 +17,9 @@ from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.kinds.replay.tables import CORE_WAIT_NOTE, REPLAY_METRIC, core_wait, version_sentences
 from walproof.report.kinds.streaming.lag import STAGES
-from walproof.report.numbers import UNKNOWN, counted, megabytes, number, percent, ratio, shown
+from walproof.report.numbers import UNKNOWN, megabytes, number, percent, ratio, shown
 from walproof.report.variants import compared, variant_tables
+from walproof.sentences import say_count
 from walproof.units import format_bytes
 
 _RELIEVED = 0.95
@@ -178,7 +179,7 @@ def _kept_up(cells: Cells, install: str, workload: str) -> str:
     worst = sorted(behind, key=lambda name: -behind[name])
     told = [_fell_behind(cells, Cell(install, workload, name)) for name in worst[:_TOLD_MOST]]
     others = len(behind) - len(told)
-    rest = f" {counted(others, 'other variant')} fell behind too." if others else ""
+    rest = f" {say_count(others, 'other variant')} fell behind too." if others else ""
     return f"Not every standby kept up. {' '.join(told)}{rest}"
 
 

@@ -19,8 +19,9 @@ from walproof.report.blocks import (
 )
 from walproof.report.cells import Cells
 from walproof.report.kinds.throughput.waits import CPU, OTHER, wait_shares
-from walproof.report.numbers import UNKNOWN, counted, milliseconds, number, percent, ratio, size
+from walproof.report.numbers import UNKNOWN, milliseconds, number, percent, ratio, size
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
+from walproof.sentences import say_count
 from walproof.units import format_bytes
 
 _KINDS_MOST = 5
@@ -41,7 +42,7 @@ def _say_lock(lock: CommitLock) -> str:
     text = (
         f"Lock or disk, PostgreSQL {lock.install}, {lock.workload}: every transaction updates the same row "
         "and keeps its lock until its commit is flushed, so tps = 1 / (L + c). "
-        f"From {lock.variant}, over {counted(lock.n, 'round')}: L, the flush that a commit waits for, is "
+        f"From {lock.variant}, over {say_count(lock.n, 'round')}: L, the flush that a commit waits for, is "
         f"{milliseconds(lock.flush_s, lock.flush_interval_s)}; "
         "c, all other work under the lock, is "
         f"{milliseconds(lock.work_s, lock.work_interval_s)}. "

@@ -11,9 +11,10 @@ from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.kinds.throughput.crashes import MoreRecovery, more_recoveries
-from walproof.report.numbers import UNKNOWN, counted, number, shown, size
+from walproof.report.numbers import UNKNOWN, number, shown, size
 from walproof.report.published import published_columns, say_source
 from walproof.report.variants import variant_cells, variant_table
+from walproof.sentences import say_count
 
 _MEGABYTE = 1e6
 _WARNING = "recovery: "
@@ -100,8 +101,8 @@ def _say_order(cells: Cells, group: tuple[str, str], after: str, prefix: str) ->
             f"Last: {_say_away(cells, last, prefix)}."
         )
     return (
-        f"Not known from {counted(len(rounds), 'round')} which variant is back first after a crash, {after}: "
-        f"medians are {number(away[first])} to {number(away[last])} s."
+        f"Not known from {say_count(len(rounds), 'round')} which variant is back first after a crash, "
+        f"{after}: medians are {number(away[first])} to {number(away[last])} s."
     )
 
 
