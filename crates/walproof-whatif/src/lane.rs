@@ -301,7 +301,8 @@ impl Lane {
     /// Whether a cycle was so short that the server was busy with the checkpoint when the next one was due.
     fn is_late_after(&self, from_us: Option<i64>, to_us: Option<i64>) -> bool {
         let (Some(from), Some(to)) = (from_us, to_us) else { return false };
-        let spacing_s = (to - from) as f64 / MICROSECONDS;
+        // Damaged times may be as far apart as numbers allow.
+        let spacing_s = to.saturating_sub(from) as f64 / MICROSECONDS;
         spacing_s * (1.0 - self.target.completion_target.clamp(0.0, 1.0)) < NAP_S
     }
 

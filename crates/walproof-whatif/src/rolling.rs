@@ -202,7 +202,7 @@ impl Generation {
             self.begun_us = now_us;
         }
         if let Stage::Learning(learning) = &mut self.stage {
-            let passed_us = now_us.zip(self.begun_us).map_or(0, |(now, begun)| now - begun);
+            let passed_us = now_us.zip(self.begun_us).map_or(0, |(now, begun)| now.saturating_sub(begun));
             let is_learned = record.lsn - self.begun >= plan.learn_bytes
                 || passed_us >= plan.learn_us
                 || learning.held_pages() >= plan.most_pages;
