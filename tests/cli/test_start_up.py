@@ -51,7 +51,7 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 57),
     ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 30),
     ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 183),
-    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 184),
+    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 185),
 ]
 
 LISTING = """

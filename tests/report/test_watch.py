@@ -100,10 +100,11 @@ def test_a_check_has_the_status_of_the_worst_server() -> None:
     assert done.text.startswith("WALPROOF CRITICAL - db1: ")
     text, _, figures = done.text.partition(" | ")
     assert "\n" not in text
-    assert "'db1 crash_recovery'=90.000s;60;60;0" in figures
+    # The forecast is critical above the target, the upper end of its range a warning.
+    assert "'db1 crash_recovery'=90.000s;;60;0 'db1 crash_recovery_high'=" in figures
     # The form that Nagios reads: 'label'=value[unit];[warning];[critical];[min];[max]
     for figure in re.findall(r"'[^']+'=\S+", figures):
-        assert re.fullmatch(r"'[^'=]+'=[\d.]+(s|B)?(;[\d.:]*){0,4}", figure), figure
+        assert re.fullmatch(r"'[^'=]+'=([\d.]+(s|B)?|U)(;[\d.:]*){0,4}", figure), figure
 
 
 def test_a_warning_is_a_warning() -> None:

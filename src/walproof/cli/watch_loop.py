@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _ONCE_S = 20.0
 """The longest time a single look waits for the stream to reach the end of WAL."""
-_SUSPECTED_S = 25.0
-"""The longest time it takes where rates hint at a concern: they mean something after 10 or 20 s of looks."""
+_SUSPECTED_S = 30.0
+"""The longest time it takes where there is a hint of a concern, which 10 to 20 s of looks make sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,5 +185,5 @@ def _settle(fleet: Fleet, every_s: float) -> None:
         time.sleep(min(every_s, 0.2))
         fleet.views()
     while fleet.is_suspected and time.monotonic() - begun_s < _SUSPECTED_S:
-        time.sleep(min(every_s, 0.2))
+        time.sleep(min(every_s, 0.5))
         fleet.views()

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concerns import Concerns
+from walproof.advise.watch.suspicion import is_suspected
 from walproof.analysis.watch.assessment import Assessor, Limits, unique_names
 from walproof.analysis.watch.missing import with_promoted
 from walproof.analysis.watch.standbys import named
@@ -33,7 +34,8 @@ class WatchedServer:
         self._watcher = Watcher(server.conninfo, order.every_s)
         self._clock = Clock(server, order.max_retained_bytes) if server.streams else None
         self._assessor = Assessor(name, Limits(server.wal_disk_bytes), order.every_s)
-        self._concerns = Concerns(replace(order.thresholds, recovery_s=server.recovery_s))
+        self._limits = replace(order.thresholds, recovery_s=server.recovery_s)
+        self._concerns = Concerns(self._limits)
         self._stack = ExitStack()
         self.look: WatchLook | None = None
         """The newest, while it answers."""
@@ -109,7 +111,9 @@ class WatchedServer:
         pairs = {name: diagnose(window) for name, window in found.items()}
         windows = tuple(found.values())
         concerns = self._concerns.of(seen, told.clock, told.causes, pairs, time.time(), windows)
-        self.is_suspected = self._concerns.suspects(seen, told.causes)
+        # Causes are known from the second view of a stream that is up to date on.
+        is_new = told.state.phase is StreamPhase.LIVE and told.causes is None
+        self.is_suspected = is_new or is_suspected(seen, told.causes, self._limits, pairs, windows)
         return ServerView(
             seen, concerns, told.state, told.clock, told.causes, pairs, self._server.recovery_s, told.notes,
             windows, self._server.wal_disk_bytes, sizes=told.sizes,

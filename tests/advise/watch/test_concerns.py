@@ -23,6 +23,7 @@ from tests.watching import (
 )
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
+from walproof.advise.watch.suspicion import is_suspected
 from walproof.analysis.watch.assessment import Assessor
 from walproof.analysis.watch.disk import HolderKind
 from walproof.facts.watch import WalCause, WalCauses, WatchedArchiver
@@ -42,7 +43,7 @@ def test_a_healthy_server_is_no_concern_for_an_hour() -> None:
         if second % 5 == 0:
             seen = found.assess(float(second), BEGAN + second)
             assert named.of(seen, clock(20.0), None, {}, BEGAN) == (), second
-            assert not named.suspects(seen, None), second
+            assert not is_suspected(seen, None, Thresholds(recovery_s=60.0)), second
 
 
 def test_an_archiver_that_fails_is_named_with_its_file_and_since_when() -> None:
@@ -164,36 +165,6 @@ def test_an_idle_slot_is_named_and_fills_the_disk() -> None:
     assert set(found) == {"slot etl", "pg_wal full"}
     assert found["pg_wal full"].severity is Severity.CRITICAL
     assert "without limit" in found["slot etl"].sentence
-
-
-@pytest.mark.parametrize(
-    ("server", "room_bytes", "key", "settled_s"),
-    [
-        (Server(slots=[slot("etl", is_active=True)]), 100 * SEGMENT, "pg_wal full", 10),
-        (Server(wal_bytes_per_s=200 * MB, archived_share=0.5), None, "archiver", 20),
-    ],
-    ids=["room", "archive"],
-)
-def test_a_short_look_suspects_what_only_a_longer_one_names(
-    server: Server, room_bytes: int | None, key: str, settled_s: int
-) -> None:
-    """So that one look, or a monitoring system's check, is taken for longer."""
-    for seconds in (2, settled_s - 1):
-        seen = assessed(server, seconds, room_bytes)
-        assert key not in {concern.key for concern in concerns(seen)}
-        assert Concerns(Thresholds()).suspects(seen, None)
-    seen = assessed(server, settled_s, room_bytes)
-    assert key in {concern.key for concern in concerns(seen)}
-    assert not Concerns(Thresholds()).suspects(seen, None)
-
-
-def test_a_short_look_suspects_a_storm() -> None:
-    seen, named = assessed(Server()), Concerns(Thresholds())
-    raging, calm = storm("index", 0.8), storm("table", 0.8)
-    assert raging.recent_s >= 10
-    for recent_s, is_suspected in ((0.0, False), (2.0, True), (raging.recent_s, False)):
-        assert named.suspects(seen, replace(raging, recent_s=recent_s)) is is_suspected
-        assert not named.suspects(seen, replace(calm, recent_s=recent_s))
 
 
 def test_a_slot_keeps_its_name_in_what_is_to_be_run() -> None:

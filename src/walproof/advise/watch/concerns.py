@@ -62,18 +62,6 @@ class Concerns:
         self._since = unseen | since
         return tuple(sorted(found, key=lambda concern: (-concern.severity, concern.key)))
 
-    def suspects(self, seen: Assessment, causes: WalCauses | None) -> bool:
-        """Whether rates hint at a concern that only a longer look may name: up to ``SETTLED_ARCHIVE_S``."""
-        if seen.no_answer is not None:
-            return False
-        longer = replace(seen, seen_s=max(seen.seen_s, SETTLED_ARCHIVE_S))
-        hinted = (
-            {concern.key for concern in rule(longer, self._limits)}
-            - {concern.key for concern in rule(seen, self._limits)}
-            for rule in (room, archive, subscriptions)
-        )
-        return any(hinted) or (causes is not None and _may_rage(causes))
-
     def _began(self, key: str) -> float | None:
         return self._since[key][1] if key in self._since else None
 
@@ -112,11 +100,6 @@ class Concerns:
             causes is not None and causes.recent_s >= SETTLED_S,
             (replace(storm, since=self._began(storm.key) or storm.since) for storm in raging),
         )
-
-
-def _may_rage(causes: WalCauses) -> bool:
-    is_short = 0 < causes.recent_s < SETTLED_S
-    return is_short and any(storms(replace(causes, recent_s=SETTLED_S), 0.0))
 
 
 def _absence(seen: Assessment) -> Iterator[Concern]:

@@ -19,7 +19,7 @@ _UNMOVED_S = 60.0
 """By the server's clock it takes longer: who looks once has not seen whether a call is under way."""
 _LONE_S = 600.0
 """One segment alone may be in a slow call (a large segment, a distant store), but not for so long."""
-_BACKLOG = 4
+BACKLOG = 4
 """How many more segments than before have to wait until an archiver is said to fall behind."""
 SETTLED_ARCHIVE_S = 20.0
 """Seconds to look before rates of an archive mean anything: it goes by whole segments."""
@@ -227,7 +227,7 @@ def _is_stuck(state: ArchiveState) -> bool:
 def _falls_behind(state: ArchiveState, seen: Assessment) -> bool:
     if seen.seen_s < SETTLED_ARCHIVE_S or state.made_per_s is None or state.archived_per_s is None:
         return False
-    is_more = state.waiting_change > 0 and (state.waiting or 0) >= _BACKLOG
+    is_more = state.waiting_change > 0 and (state.waiting or 0) >= BACKLOG
     return is_more and state.archived_per_s < state.made_per_s
 
 

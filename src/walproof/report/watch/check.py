@@ -59,10 +59,13 @@ def failed(message: str) -> Checked:
 
 
 def _sentence(concern: Concern) -> str:
-    """The concern, and of a server that is not seen the reason."""
-    if concern.key != "server":
-        return concern.sentence
-    return f"{concern.sentence.removesuffix('.')}: {'; '.join(concern.evidence)}"
+    """The concern, of a standby with its name, and what it rests on."""
+    sentence = concern.sentence.removesuffix(".")
+    if concern.key == "server":
+        return f"{sentence}: {'; '.join(concern.evidence)}"
+    kind, _, name = concern.key.partition(" ")
+    about = f'standby "{name}": ' if kind == "standby" and name not in sentence else ""
+    return about + sentence + (f" ({', '.join(concern.evidence[:2])})" if concern.evidence else "")
 
 
 def _is_turned_away(view: ServerView) -> bool:
@@ -114,11 +117,13 @@ def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
     """Performance data. A label holds neither quote nor equals sign."""
     seen = view.seen
     if view.clock is not None:
+        # The forecast is critical above the target, the upper end of its range a warning.
         target = "" if view.target_s is None else f"{view.target_s:g}"
-        yield _figure(view, "crash_recovery", f"{view.clock.warm.seconds:.3f}s;{target};{target};0")
+        yield _figure(view, "crash_recovery", f"{view.clock.warm.seconds:.3f}s;;{target};0")
+        yield _figure(view, "crash_recovery_high", f"{view.clock.warm.high:.3f}s;{target};;0")
     if seen.disk is not None and seen.disk.pg_wal_bytes is not None:
         room = "" if seen.disk.room_bytes is None else str(seen.disk.room_bytes)
-        yield _figure(view, "pg_wal", f"{seen.disk.pg_wal_bytes}B;;;0;{room}")
+        yield _figure(view, "pg_wal", f"{seen.disk.pg_wal_bytes}B;;{room};0;{room}")
     if seen.disk is not None and seen.disk.full_s is not None:
         # The lower, the worse: a range of good values, "10:".
         yield _figure(
@@ -128,9 +133,10 @@ def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
     if seen.archive is not None and seen.archive.waiting is not None:
         yield _figure(view, "archive_waiting", f"{seen.archive.waiting};;;0")
     for name, split in splits(view).items():
-        yield _figure(
-            view, f"lag {name}", f"{split.lag_s:.3f}s;{limits.lag_warning_s:g};{limits.lag_critical_s:g};0"
-        )
+        # What was late before the first look is later than it seems: U is what plugins say of the unknown.
+        is_unknown = split.is_least and split.lag_s < limits.lag_warning_s
+        lag = "U" if is_unknown else f"{split.lag_s:.3f}s"
+        yield _figure(view, f"lag {name}", f"{lag};{limits.lag_warning_s:g};{limits.lag_critical_s:g};0")
 
 
 def _figure(view: ServerView, label: str, value: str) -> str:

@@ -44,6 +44,11 @@ def _one(figure: Callable[[ServerView], float | None]) -> Callable[[ServerView],
     return lambda view: [((), figure(view))]
 
 
+def _is_live(view: ServerView) -> float | None:
+    """None where nobody streams: a standby, or a server whose stream is turned off."""
+    return None if view.stream.phase is StreamPhase.OFF else float(view.stream.phase is StreamPhase.LIVE)
+
+
 def _up(view: ServerView) -> float:
     return float(view.seen.no_answer is None)
 
@@ -112,7 +117,7 @@ METRICS: tuple[WatchMetric, ...] = (
     WatchMetric(
         "walproof_stream_live",
         "Whether WAL is streamed up to the end, so that the crash clock is known.",
-        _one(lambda view: float(view.stream.phase is StreamPhase.LIVE)),
+        _one(_is_live),
         is_own=True,
     ),
     WatchMetric(

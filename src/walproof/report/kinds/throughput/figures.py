@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from walproof.analysis.crashes import PredictedCrash
 from walproof.analysis.summary import Analysis
 from walproof.facts import Series, Trial
-from walproof.report.blocks import Figure
 from walproof.report.cells import Cells
+from walproof.report.figures.figure import Figure
 from walproof.report.figures.style import symbol_key
 from walproof.report.kinds.throughput.course import course
 from walproof.report.kinds.throughput.crashes import away_data, written_data
