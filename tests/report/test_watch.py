@@ -175,6 +175,10 @@ def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:
     off = check([replace(broken, stream=StreamState(StreamPhase.OFF))], LIMITS)
     assert off.status is Nagios.OK  # the operator has turned it off
     assert "no concern; db1: not seen: how long recovery takes" in off.text
+    assert CALM.seen.archive is not None
+    unread = replace(CALM.seen, archive=replace(CALM.seen.archive, waiting=None))
+    said = check([replace(CALM, seen=unread)], LIMITS)
+    assert "no concern; db1: not seen: what waits for the archive" in said.text
     look = Server().look(0)
     standby = assessor()
     standby.see(

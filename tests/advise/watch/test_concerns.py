@@ -47,9 +47,15 @@ def test_a_healthy_server_is_no_concern_for_an_hour() -> None:
 
 
 def test_an_archiver_that_fails_is_named_with_its_file_and_since_when() -> None:
-    (concern,) = concerns(assessed(Server(archived_share=0.0, is_failing=True)))
+    seen = assessed(Server(archived_share=0.0, is_failing=True))
+    (concern,) = concerns(seen)
     assert (concern.key, concern.severity) == ("archiver", Severity.CRITICAL)
     assert "fails" in concern.sentence
+    assert any(" failed while walproof watched the last " in line for line in concern.evidence)
+    # A short look may see no call.
+    assert seen.archive is not None
+    (unmoved,) = concerns(replace(seen, archive=replace(seen.archive, failures=0)))
+    assert not any("0 call" in line for line in unmoved.evidence)
     assert any(f"{1:08X}{START // SEGMENT // 256:08X}" in line for line in concern.evidence)
     assert concern.since == BEGAN + 15  # the second segment began to wait at 16 s, at 2 MB/s
 

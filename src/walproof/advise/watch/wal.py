@@ -10,6 +10,7 @@ from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.disk import Holder, HolderKind
 from walproof.facts.watch import WatchedSlot, WatchLook
+from walproof.sentences import say_count
 from walproof.sqltext import literal
 from walproof.units import format_bytes, format_duration, format_number
 
@@ -188,8 +189,10 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             "archiver",
             Severity.CRITICAL,
             "The archiver fails: WAL is neither archived nor removed.",
-            (f"the last call failed, for {state.failed_segment}", f"{state.failures} calls failed while "
-             f"walproof watched the last {format_duration(seen.seen_s)}", waits),
+            (f"the last call failed, for {state.failed_segment}",
+             *((f"{say_count(state.failures, 'call')} failed while walproof watched the last "
+                f"{format_duration(seen.seen_s)}",) if state.failures else ()),
+             waits),
             ("Read the server's log for what archive_command or archive_library says.",),
             state.since,
         )  # fmt: skip

@@ -96,12 +96,13 @@ def _unseen(view: ServerView) -> str:
     if look.is_in_recovery:
         why = look.lacks_of("the arrival of WAL")
         return f"{view.name}: not seen: whether WAL arrives: {why}" if why else ""
-    disk = view.seen.disk
+    disk, archive = view.seen.disk, view.seen.archive
     missing = [
         what
         for what, is_missing in (
             ("how long recovery takes", view.clock is None and _is_missed(view)),
             ("the size of pg_wal", disk is not None and disk.pg_wal_bytes is None),
+            ("what waits for the archive", archive is not None and archive.waiting is None),
         )
         if is_missing
     ]
