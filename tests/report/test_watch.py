@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 
 import pytest
@@ -188,6 +189,18 @@ def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:
     assert said.status is Nagios.OK
     assert "db1: not seen: whether WAL arrives: pg_monitor is not granted" in said.text
     assert failed("no | such").text == "WALPROOF UNKNOWN - no / such"
+
+
+def test_a_stream_is_not_said_to_be_missing_where_there_is_none() -> None:
+    look = replace(Server().look(0), is_in_recovery=True)
+    found = assessor()
+    found.see([look])
+    standby_view = ServerView(found.assess(0.0, BEGAN), (), StreamState(StreamPhase.BROKEN))
+    off = replace(CALM, stream=StreamState(StreamPhase.OFF))
+    broken = replace(CALM, stream=StreamState(StreamPhase.BROKEN))
+    for server, is_said in ((standby_view, False), (off, False), (broken, True), (CALM, True)):
+        text = generate_latest(registry(partial(list, (server,)))).decode()
+        assert ("walproof_stream_live{" in text) is is_said
 
 
 def test_metrics_are_what_prometheus_reads() -> None:

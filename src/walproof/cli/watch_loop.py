@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from walproof.advise.watch.suspicion import LONGEST_S
 from walproof.cli.streams import reader_may_leave
 from walproof.cli.watch_order import SHORTEST_S, WatchOrder
 from walproof.errors import ProbeError
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 _ONCE_S = 20.0
 """The longest time a single look waits for the stream to reach the end of WAL."""
-_SUSPECTED_S = 30.0
-"""The longest time it takes where there is a hint of a concern, which 10 to 20 s of looks make sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +174,16 @@ def _listeners(stack: ExitStack, order: WatchOrder) -> Iterator[Show]:
 
 
 def _settle(fleet: Fleet, every_s: float) -> None:
-    """Rates need two looks, more where they hint at a concern; a clock needs the WAL since the redo point."""
-    begun_s = time.monotonic()
+    """Rates need two looks, more where there is a hint of a concern; a clock needs the WAL since the redo
+    point."""
+    end_s = time.monotonic() + LONGEST_S
     fleet.views(patience_s=_ONCE_S)
-    until_s = time.monotonic() + _ONCE_S
+    until_s = min(end_s, time.monotonic() + _ONCE_S)
     time.sleep(every_s)
     fleet.views()
     while not fleet.is_settled and time.monotonic() < until_s:
         time.sleep(min(every_s, 0.2))
         fleet.views()
-    while fleet.is_suspected and time.monotonic() - begun_s < _SUSPECTED_S:
+    while fleet.is_suspected and time.monotonic() < end_s:
         time.sleep(min(every_s, 0.5))
         fleet.views()

@@ -18,7 +18,7 @@ _UPDATES_PER_RUN = 20.0
 """Short transactions that share a table take turns; one that updates many rows makes long runs, which short
 ones interrupt."""
 _UPDATES_PER_S = 100.0
-_LEAST_BYTES = 6_000_000.0
+LEAST_BYTES = 6_000_000.0
 """Of one relation within the newest part of the window."""
 
 
@@ -31,7 +31,7 @@ def storms(causes: WalCauses, at: float) -> Iterator[Concern]:
     if causes.recent_s < SETTLED_S:
         return
     for cause in causes.recent:
-        if cause.bytes_per_s * causes.recent_s < _LEAST_BYTES:
+        if cause.bytes_per_s * causes.recent_s < LEAST_BYTES:
             continue
         began = None if cause.begun_s is None else at - cause.begun_s
         is_random = cause.images_per_record >= _IMAGES_PER_RECORD

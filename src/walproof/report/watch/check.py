@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from walproof.advise.watch.concern import Concern, Thresholds
+from walproof.analysis.watch.standbys import STALE_S
 from walproof.facts.watch import StreamPhase
 from walproof.report.watch.view import ServerView, splits
 from walproof.sentences import say_count
@@ -64,7 +65,7 @@ def _sentence(concern: Concern) -> str:
     if concern.key == "server":
         return f"{sentence}: {'; '.join(concern.evidence)}"
     kind, _, name = concern.key.partition(" ")
-    about = f'standby "{name}": ' if kind == "standby" and name not in sentence else ""
+    about = f'standby "{name}": ' if kind == "standby" and f'"{name}"' not in sentence else ""
     return about + sentence + (f" ({', '.join(concern.evidence[:2])})" if concern.evidence else "")
 
 
@@ -135,9 +136,10 @@ def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
         yield _figure(view, "archive_waiting", f"{seen.archive.waiting};;;0")
     for name, split in splits(view).items():
         # What was late before the first look is later than it seems: U is what plugins say of the unknown.
-        is_unknown = split.is_least and split.lag_s < limits.lag_warning_s
-        lag = "U" if is_unknown else f"{split.lag_s:.3f}s"
-        yield _figure(view, f"lag {name}", f"{lag};{limits.lag_warning_s:g};{limits.lag_critical_s:g};0")
+        # Without the standby's own word, a position may be as old as its messages.
+        late_s = limits.lag_warning_s if name in view.pairs else max(STALE_S, limits.lag_warning_s)
+        lag = "U" if split.is_least and split.lag_s < late_s else f"{split.lag_s:.3f}s"
+        yield _figure(view, f"lag {name}", f"{lag};{late_s:g};{limits.lag_critical_s:g};0")
 
 
 def _figure(view: ServerView, label: str, value: str) -> str:

@@ -45,8 +45,11 @@ def _one(figure: Callable[[ServerView], float | None]) -> Callable[[ServerView],
 
 
 def _is_live(view: ServerView) -> float | None:
-    """None where nobody streams: a standby, or a server whose stream is turned off."""
-    return None if view.stream.phase is StreamPhase.OFF else float(view.stream.phase is StreamPhase.LIVE)
+    """None where nobody streams: from a standby, or where it is turned off."""
+    is_standby = view.seen.look is not None and view.seen.look.is_in_recovery
+    if is_standby or view.stream.phase is StreamPhase.OFF:
+        return None
+    return float(view.stream.phase is StreamPhase.LIVE)
 
 
 def _up(view: ServerView) -> float:
@@ -116,7 +119,8 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric(
         "walproof_stream_live",
-        "Whether WAL is streamed up to the end, so that the crash clock is known.",
+        "Whether WAL is streamed up to the end, so that the crash clock is known; not of a standby, nor "
+        "where the stream is turned off.",
         _one(_is_live),
         is_own=True,
     ),
