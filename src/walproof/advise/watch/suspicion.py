@@ -51,7 +51,7 @@ def _hints(
     windows: Sequence[ReplicationWindow],
 ) -> Iterator[bool]:
     longer = replace(seen, seen_s=max(seen.seen_s, SETTLED_ARCHIVE_S))
-    for rule in (room, archive, subscriptions):
+    for rule in (room, subscriptions):
         now = {concern.key for concern in rule(seen, limits)}
         yield any(concern.key not in now for concern in rule(longer, limits))
     yield seen.archive is not None and _may_not_keep_up(seen.archive, seen, limits)
