@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -31,15 +32,11 @@ class Servers:
 
     def views(self, patience_s: float = 0.0) -> list[Any]:
         self._clock.now_s += min(patience_s, self._first_s)
-        return []
+        return [SimpleNamespace(is_suspected=self._clock.now_s < self._suspected_s)]
 
     @property
     def is_settled(self) -> bool:
         return self._clock.now_s >= self._settled_s
-
-    @property
-    def is_suspected(self) -> bool:
-        return self._clock.now_s < self._suspected_s
 
 
 @pytest.mark.parametrize(

@@ -180,10 +180,10 @@ def _settle(fleet: Fleet, every_s: float) -> None:
     fleet.views(patience_s=_ONCE_S)
     until_s = min(end_s, time.monotonic() + _ONCE_S)
     time.sleep(every_s)
-    fleet.views()
+    views = fleet.views()
     while not fleet.is_settled and time.monotonic() < until_s:
         time.sleep(min(every_s, 0.2))
-        fleet.views()
-    while fleet.is_suspected and time.monotonic() < end_s:
+        views = fleet.views()
+    while any(view.is_suspected for view in views) and time.monotonic() < end_s:
         time.sleep(min(every_s, 0.5))
-        fleet.views()
+        views = fleet.views()

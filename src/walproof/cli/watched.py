@@ -40,8 +40,6 @@ class WatchedServer:
         self.look: WatchLook | None = None
         """The newest, while it answers."""
         self._is_away = False
-        self.is_suspected = False
-        """Whether a longer look may name a concern that the last view had no more than a hint of."""
         self.pairs: dict[str, PairWatcher] = {}
         """Its standbys that are also watched, by their names on the command line."""
         self.walsenders: dict[int, str] = {}
@@ -113,10 +111,10 @@ class WatchedServer:
         concerns = self._concerns.of(seen, told.clock, told.causes, pairs, time.time(), windows)
         # Causes are known from the second view of a stream that is up to date on.
         is_new = told.state.phase is StreamPhase.LIVE and told.causes is None
-        self.is_suspected = is_new or is_suspected(seen, told.causes, self._limits, pairs, windows)
+        hints = is_new or is_suspected(seen, told.causes, self._limits, pairs, windows)
         return ServerView(
             seen, concerns, told.state, told.clock, told.causes, pairs, self._server.recovery_s, told.notes,
-            windows, self._server.wal_disk_bytes, sizes=told.sizes,
+            windows, self._server.wal_disk_bytes, sizes=told.sizes, is_suspected=hints,
         )  # fmt: skip
 
 
@@ -168,11 +166,6 @@ class Fleet:
     def is_settled(self) -> bool:
         """The views of all servers."""
         return all(server.is_settled for server in self.servers)
-
-    @property
-    def is_suspected(self) -> bool:
-        """Whether a longer look may name a concern of one of them that it cannot name yet."""
-        return any(server.is_suspected for server in self.servers)
 
     def pause(self, seconds: float) -> None:
         """Wait until the next look is due, or until the next window ends if one pair was asked for."""

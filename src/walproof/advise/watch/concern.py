@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from walproof.analysis.watch.standbys import STALE_S
+
 SETTLED_S = 10.0
 """Rules about rates say nothing until a server has been watched for so long."""
 
@@ -43,3 +45,9 @@ class Thresholds:
     lag_warning_s: float = 15.0
     """Age of what a standby has replayed."""
     lag_critical_s: float = 300.0
+
+    @property
+    def unpaired_lag_s(self) -> float:
+        """The age that makes a warning where only the upstream shows it: a standby's position may be as old
+        as its messages."""
+        return max(STALE_S, self.lag_warning_s)

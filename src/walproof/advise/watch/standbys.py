@@ -13,7 +13,7 @@ from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.analysis.replication import LagSplit
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.missing import MissingStandby
-from walproof.analysis.watch.standbys import STALE_S, unpaired
+from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.replication import ReplicationWindow
 from walproof.units import Lsn, format_bytes, format_duration
 
@@ -30,7 +30,7 @@ def standbys(
     """Standbys whose lag is longer than a late message explains; those of ``windows``, with the names
     ``paired``, have their own rule."""
     for state in unpaired(seen.standbys, windows, paired):
-        if state.split.lag_s < max(STALE_S, limits.lag_warning_s):
+        if state.split.lag_s < limits.unpaired_lag_s:
             continue
         found = diagnose(state.window)
         # What the startup process waits for is seen only on the standby, so there is no advice to look

@@ -17,7 +17,7 @@ from walproof.analysis.replication import UNFLUSHED_TAIL_BYTES, LagSplit
 from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.logical import LogicalState
-from walproof.analysis.watch.standbys import STALE_S, unpaired
+from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.replication import ReplicationWindow
 from walproof.facts.transactions import STALLED_S
 from walproof.facts.watch import WalCauses
@@ -56,7 +56,7 @@ def _hints(
         yield any(concern.key not in now for concern in rule(longer, limits))
     yield seen.archive is not None and _may_not_keep_up(seen.archive, seen, limits)
     for state in unpaired(seen.standbys, windows, pairs):
-        yield _may_be_late(state.split, max(STALE_S, limits.lag_warning_s))
+        yield _may_be_late(state.split, limits.unpaired_lag_s)
     for diagnosis in pairs.values():
         is_intended = any(cause.is_intended for cause in diagnosis.causes[:1])
         yield not is_intended and _may_be_late(diagnosis.split, limits.lag_warning_s)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from walproof.advise.watch.concern import Concern, Thresholds
-from walproof.analysis.watch.standbys import STALE_S
 from walproof.facts.watch import StreamPhase
 from walproof.report.watch.view import ServerView, splits
 from walproof.sentences import say_count
@@ -136,8 +135,7 @@ def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
         yield _figure(view, "archive_waiting", f"{seen.archive.waiting};;;0")
     for name, split in splits(view).items():
         # What was late before the first look is later than it seems: U is what plugins say of the unknown.
-        # Without the standby's own word, a position may be as old as its messages.
-        late_s = limits.lag_warning_s if name in view.pairs else max(STALE_S, limits.lag_warning_s)
+        late_s = limits.lag_warning_s if name in view.pairs else limits.unpaired_lag_s
         lag = "U" if split.is_least and split.lag_s < late_s else f"{split.lag_s:.3f}s"
         yield _figure(view, f"lag {name}", f"{lag};{late_s:g};{limits.lag_critical_s:g};0")
 

@@ -39,6 +39,8 @@ class ServerView:
     """Of a standby: the watched server that it is watched with."""
     sizes: SizeCurve | None = None
     """What other sizes of max_wal_size would have written in the last hours."""
+    is_suspected: bool = False
+    """Whether a longer look may name a concern that this one has no more than a hint of."""
 
     @property
     def name(self) -> str:
