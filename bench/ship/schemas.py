@@ -53,7 +53,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = {
     "recovery-predict": (wal.Recovery, "recovery predict"),
     "recovery-progress": (wal.RecoveryUnderWay, "recovery progress, each line"),
     "recovery-calibrate": (Calibration, "recovery calibrate"),
-    "advise": (servers.Advice, "advise"),
+    "advise": (servers.Advice | servers.AdviceOfSeveral, "advise"),
     "watch": (servers.Watched, "watch, each line"),
     "replica-watch": (servers.ReplicaWindow, "replica watch, each line"),
     "tune": (tuning.Tuned, "tune"),

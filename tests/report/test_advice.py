@@ -24,7 +24,7 @@ from walproof.platforms.recognised import choose
 from walproof.platforms.registry import platform
 from walproof.report.advice.json import to_json
 from walproof.report.advice.page import to_html, to_markdown
-from walproof.report.advice.since import since
+from walproof.report.advice.since import earlier_of_one, since
 from walproof.report.advice.terminal import print_advice
 from walproof.report.advice.view import AdviceView, advice_view, amount, change
 from walproof.report.figures.style import series_style
@@ -378,7 +378,7 @@ def test_an_earlier_answer_is_compared_by_rule(tmp_path: Path) -> None:
     before = tmp_path / "before.json"
     before.write_text(to_json(advice_view(_advised(fsync="off", log_checkpoints="off"), platform("conf"))))
     now = _advised(log_checkpoints="off", autovacuum="off")
-    compared = since(before, now.advice)
+    compared = since(earlier_of_one(before), now.advice)
     assert compared.new == ("Turn autovacuum on",)
     assert compared.still == ("Set log_checkpoints = on",)
     assert compared.gone == ("Turn fsync on",)
@@ -392,7 +392,7 @@ def test_what_is_no_earlier_answer_is_refused(tmp_path: Path, text: str) -> None
     path = tmp_path / "before.json"
     path.write_text(text)
     with pytest.raises(ReportError):
-        since(path, ())
+        earlier_of_one(path)
     assert json.loads(to_json(advice_view(_advised(), platform("conf"))))["advice"] == []
 
 

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from walproof.advise.replica.cause import NamedCause
 from walproof.advise.server.advice import Absent, AdvisedFigure, Fine, Unseen
+from walproof.advise.server.drift import Drift
 from walproof.advise.watch.concern import Concern
 from walproof.analysis.replication import Pace, Rates, StageLag, StartupLoad
 from walproof.analysis.watch.archive import ArchiveState
@@ -51,10 +52,9 @@ class AdviceItem(TypedDict):
     refused: list[Refused]
 
 
-class Advice(TypedDict):
+class ServerAdvice(TypedDict):
     """What a server should set, with lines to paste."""
 
-    format: int
     dateline: str
     summary: str
     platform: str
@@ -69,6 +69,31 @@ class Advice(TypedDict):
     unseen: list[Unseen]
     absent: list[Absent]
     notes: list[str]
+
+
+class Advice(ServerAdvice):
+    """The advice on one server."""
+
+    format: int
+
+
+class AdvisedServer(TypedDict):
+    """One of several servers, with its advice, or with the error for which there is none."""
+
+    name: str
+    error: str | None
+    detail: str | None
+    advice: ServerAdvice | None
+
+
+class AdviceOfSeveral(TypedDict):
+    """The advice on several servers."""
+
+    format: int
+    dateline: str
+    summary: str
+    servers: list[AdvisedServer]
+    drift: list[Drift]
 
 
 class NoAnswer(TypedDict):

@@ -5,24 +5,34 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walproof.cli import options
 from walproof.cli.advising import (
     AdviceOrder,
+    LookOrder,
+    Telling,
     advice_from,
     keep_window,
+    look_sentence,
     observe_server,
     recorded_window,
     with_standbys,
 )
 from walproof.errors import SettingError
 from walproof.units import parse_bytes, parse_duration_s
+
+if TYPE_CHECKING:
+    from walproof.cli.advised import Asked
+    from walproof.report.advice.fleet import FleetView
+    from walproof.report.advice.since import Earlier
+    from walproof.report.advice.view import AdviceView
 
 PLATFORM_NAMES = (
     "conf, alter-system, patroni, cnpg, zalando, crunchy, rds, rds-terraform, aurora, azure, cloudsql, values"
@@ -35,12 +45,16 @@ _WAL_MOST = "4GB"
 
 
 def advise(
-    target: Annotated[
-        str | None,
+    targets: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="DSN|FOLDER",
-            help='A server ("service=shop", "host=db1 user=me"), or a recording of a server.',
+            metavar="[DSN|FOLDER...]",
+            help='Servers ("service=shop", "host=db1 user=me"), or recordings of servers. Several are looked '
+            "at at once. With --config: names.",
         ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="File of servers and limits: watch.toml.")
     ] = None,
     demo: Annotated[
         bool,
@@ -97,10 +111,15 @@ def advise(
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option("--save", metavar="DIR", help="Keep what was seen in a new folder, for later advice."),
+        typer.Option(
+            "--save",
+            metavar="DIR",
+            help="Keep what was seen in a new folder, for later advice; of "
+            "several servers, in folders of it.",
+        ),
     ] = None,
     wal_most: Annotated[
-        str, typer.Option("--wal-most", metavar="SIZE", help="Most WAL to record.")
+        str, typer.Option("--wal-most", metavar="SIZE", help="Most WAL to record, of all servers together.")
     ] = _WAL_MOST,
     calibration: Annotated[
         Path | None,
@@ -129,35 +148,89 @@ def advise(
         options.duration_s(startup_budget),
     )
     order.check()
-    if (target is None) is not demo:
+    words = targets or []
+    if (not words and config is None) is not demo:
         raise SettingError(
             "name a server or a folder, or say --demo",
             hint='Such as: walproof advise "service=shop" --for 10min',
         )
     if pg is not None and not demo:
         raise SettingError("--pg is for --demo", hint="A running server has its own PostgreSQL.")
-    if standby and (target is None or Path(target).is_dir()):
-        raise SettingError("--standby is for a running server", hint="Name the primary as well.")
-    most = parse_bytes(wal_most)
-    seconds = _seconds(for_, demo=demo)
+    is_one = config is None and len(words) <= 1
+    if standby and (not is_one or demo or Path(words[0]).is_dir()):
+        raise SettingError(
+            "--standby is for one running server",
+            hint="Name the primary as well." if is_one else "A standby is recognised: name it as one more.",
+        )
+    most, seconds = parse_bytes(wal_most), _seconds(for_, demo=demo)
+    from walproof.report.advice.since import earlier_of_one, earlier_of_several
+
+    if is_one:
+        earlier = None if since is None else earlier_of_one(since)
+        place = words[0] if words else None
+        view = _one(place, pg, seconds, most, save, standby or (), order, earlier)
+        _show(view, html, markdown, json=json)
+        return
+    from walproof.cli.advise_many import check_all_seen
+    from walproof.cli.advised import asked_servers
+    from walproof.cli.watch_order import Typed
+
+    typed = Typed(recovery_target=recovery_target, wal_disk=wal_disk, calibration=calibration)
+    servers = asked_servers(words, config, typed)
+    fleet = _several(
+        servers, seconds, most, save, order, None if since is None else earlier_of_several(since)
+    )
+    _show(fleet, html, markdown, json=json)
+    check_all_seen(fleet)
+
+
+def _one(
+    place: str | None, pg: str | None, seconds: float, most: int, save: Path | None, standbys: Sequence[str],
+    order: AdviceOrder, earlier: Earlier | None,
+) -> AdviceView:  # fmt: skip
+    """Advice on one server, or on the demo's for no place."""
     with ExitStack() as stack:
-        if target is None:
-            target = stack.enter_context(_demo(pg))
-        if Path(target).is_dir():
-            folder, window = Path(target), recorded_window(Path(target))
+        if place is None:
+            place = stack.enter_context(_demo(pg))
+        if Path(place).is_dir():
+            folder, window = Path(place), recorded_window(Path(place))
         else:
             folder = save if save is not None else _temporary(stack)
-            window = observe_server(target, seconds, most, folder, _progress)
-            window = with_standbys(window, standby or ())
+
+            def passed(passed_s: float, so_far: int) -> None:
+                _progress(look_sentence(passed_s, seconds, so_far))
+
+            window = observe_server(LookOrder(place, seconds, most, folder), Telling(passed, _tell))
+            _progress("")
+            window = with_standbys(window, standbys)
             if save is not None:
                 keep_window(window, folder)
         advice, view = advice_from(window, folder, order)
-    if since is not None:
-        from dataclasses import replace
+    if earlier is None:
+        return view
+    from walproof.report.advice.since import since
 
-        from walproof.report.advice.since import since as compare
+    return replace(view, since=since(earlier, advice).sentences)
 
-        view = replace(view, since=compare(since, advice).sentences)
+
+def _several(
+    servers: Sequence[Asked], seconds: float, most: int, save: Path | None, order: AdviceOrder,
+    earlier: Mapping[str, Earlier] | None,
+) -> FleetView:  # fmt: skip
+    """Advice on several servers."""
+    from walproof.cli.advise_many import advise_many, look_at_many
+    from walproof.cli.advised import FleetLook
+
+    with ExitStack() as stack:
+        folder = save if save is not None else _temporary(stack)
+        running = sum(not asked.is_recorded for asked in servers)
+        look = FleetLook(servers, seconds, most // max(1, running), folder)
+        looked = look_at_many(look, seconds, _progress, _tell, keeps=save is not None)
+        return advise_many(looked, order, earlier, _progress)
+
+
+def _show(view: AdviceView | FleetView, html: Path | None, markdown: Path | None, *, json: bool) -> None:
+    """Write the pages that were asked for, and print. Raises ReportError."""
     if html is not None or markdown is not None:
         from walproof.cli.files import write_file
         from walproof.report.advice.page import to_html, to_markdown
@@ -174,6 +247,11 @@ def advise(
     from walproof.report.advice.terminal import print_advice
 
     print_advice(view, options.result_console())
+
+
+def _tell(text: str) -> None:
+    _progress("")
+    _say(text)
 
 
 def _seconds(for_: str | None, *, demo: bool) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,28 +82,54 @@ def advice_from(
     return advised.advice, advice_view(advised, chosen.platform, chosen)
 
 
-def observe_server(
-    conninfo: str,
-    seconds: float,
-    most: int,
-    folder: Path,
-    show: Callable[[str], None],
-    look: Callable[[], None] = lambda: None,
-) -> ServerWindow:
-    """Look for so long, and record the WAL meanwhile, up to ``most`` bytes, where that is allowed.
+@dataclass(frozen=True, slots=True)
+class LookOrder:
+    """How to look at a server."""
 
-    ``look`` is called often, and what it raises ends all. Raises ProbeError.
-    """
+    conninfo: str
+    seconds: float
+    wal_most: int
+    """Most bytes of WAL to record."""
+    folder: Path
+    """Where the recording goes."""
+    streams: bool = True
+    """Whether to record WAL at all."""
+    max_retained_bytes: int | None = None
+    """Most WAL that the server may keep for the recording; None for what a recording has by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Who is told of a look while it lasts."""
+
+    passed: Callable[[float, int], None]
+    """Seconds that have passed, and bytes of WAL so far."""
+    say: Callable[[str], None]
+    """A sentence for the user: the WAL is not recorded, and why."""
+    look: Callable[[], None] = lambda: None
+    """Called often; what it raises ends all."""
+
+
+def look_sentence(passed_s: float, seconds: float, wal_bytes: int) -> str:
+    """How far a look is."""
+    return (
+        f"looked for {format_duration(passed_s)} of {format_duration(seconds)}: "
+        f"{format_bytes(wal_bytes)} of WAL"
+    )
+
+
+def observe_server(order: LookOrder, telling: Telling) -> ServerWindow:
+    """Look for so long, and record the WAL meanwhile, where that is allowed. Raises ProbeError."""
     from walproof.observe.server import ServerObserver
 
-    with ServerObserver(conninfo) as observer:
-        lack = _record(observer, conninfo, seconds, most, folder, show, look)
+    with ServerObserver(order.conninfo) as observer:
+        lack = _record(observer, order, telling) if order.streams else _count(observer, order, telling)
         window = observer.window()
     if lack is None:
         return window
     from dataclasses import replace
 
-    return replace(window, lacks=(*window.lacks, f"the WAL: {lack.reason}"), is_wal_refused=not lack.is_told)
+    return replace(window, lacks=(*window.lacks, f"the WAL: {lack.reason}"), is_wal_refused=lack.is_refused)
 
 
 def with_standbys(window: ServerWindow, standbys: Sequence[str]) -> ServerWindow:
@@ -120,21 +146,13 @@ class _WalLack:
     """Why the WAL was not streamed."""
 
     reason: str
-    is_told: bool
-    """Whether pg_walinspect told of it instead."""
+    is_refused: bool
+    """Whether the server refused it, and pg_walinspect did not tell of it instead."""
 
 
-def _record(
-    observer: ServerObserver,
-    conninfo: str,
-    seconds: float,
-    most: int,
-    folder: Path,
-    show: Callable[[str], None],
-    look: Callable[[], None],
-) -> _WalLack | None:
+def _record(observer: ServerObserver, order: LookOrder, telling: Telling) -> _WalLack | None:
     """Record WAL, stripped, while looking. Returns the reason when it is not streamed."""
-    from walproof.lab.capture import CaptureOrder, capture
+    from walproof.lab.capture import MAX_RETAINED_BYTES, CaptureOrder, capture
 
     received = 0
 
@@ -142,61 +160,59 @@ def _record(
         nonlocal received
         received = so_far
         observer.tick()
-        show(
-            f"looked for {format_duration(passed_s)} of {format_duration(seconds)}: "
-            f"{format_bytes(so_far)} of WAL"
-        )
+        telling.passed(passed_s, so_far)
 
     def is_over() -> bool:
-        look()
-        return received > most
+        telling.look()
+        return received > order.wal_most
 
+    retained = MAX_RETAINED_BYTES if order.max_retained_bytes is None else order.max_retained_bytes
+    wanted = CaptureOrder(
+        order.conninfo, order.seconds, order.folder, max_retained_bytes=retained, is_stripped=True
+    )
     try:
-        order = CaptureOrder(conninfo, seconds, folder, is_stripped=True)
-        capture(order, watch, is_over, lambda _beginning: None)
+        capture(wanted, watch, is_over, lambda _beginning: None)
     except ProbeError as error:
-        show("")
-        return _told(observer, conninfo, seconds, most, folder, _both(error), show, look)
-    show("")
+        return _told(observer, order, _both(error), telling)
     return None
 
 
-def _told(
-    observer: ServerObserver,
-    conninfo: str,
-    seconds: float,
-    most: int,
-    folder: Path,
-    refused: str,
-    show: Callable[[str], None],
-    look: Callable[[], None],
-) -> _WalLack:
+def _told(observer: ServerObserver, order: LookOrder, refused: str, telling: Telling) -> _WalLack:
     """Record what pg_walinspect tells where WAL cannot be streamed; what to say of it."""
     from walproof.cli.told_wal import record_told
 
     def watch(passed_s: float, so_far: int) -> None:
-        look()
+        telling.look()
         observer.tick()
-        show(
-            f"looked for {format_duration(passed_s)} of {format_duration(seconds)}: "
-            f"{format_bytes(so_far)} of WAL told"
-        )
+        telling.passed(passed_s, so_far)
 
     try:
-        told = record_told(conninfo, seconds, folder, most, watch)
+        told = record_told(order.conninfo, order.seconds, order.folder, order.wal_most, watch)
     except ProbeError as error:
-        show("")
-        sys.stderr.write(f"the WAL is not recorded: {refused}; {_both(error)}; statistics alone\n")
+        also = _both(error)
+        reason = refused if also == refused else f"{refused}; nor by pg_walinspect: {also}"
+        telling.say(f"the WAL is not recorded: {reason}; statistics alone")
+        _wait(observer, order, telling)
+        return _WalLack(reason, is_refused=True)
+    telling.say(f"the WAL is not streamed: {refused}; {told.sentence}")
+    return _WalLack(f"{refused}; {told.sentence}", is_refused=False)
 
-        def is_enough() -> bool:
-            look()
-            return False
 
-        observer.wait(seconds, is_enough)
-        return _WalLack(f"{refused}; nor by pg_walinspect: {_both(error)}", is_told=False)
-    show("")
-    sys.stderr.write(f"the WAL is not streamed: {refused}; {told.sentence}\n")
-    return _WalLack(f"{refused}; {told.sentence}", is_told=True)
+def _count(observer: ServerObserver, order: LookOrder, telling: Telling) -> _WalLack:
+    """Look at statistics alone, as the server's owner wants it."""
+    _wait(observer, order, telling)
+    return _WalLack("stream is false in the file of servers", is_refused=False)
+
+
+def _wait(observer: ServerObserver, order: LookOrder, telling: Telling) -> None:
+    began = time.monotonic()
+
+    def is_enough() -> bool:
+        telling.look()
+        telling.passed(time.monotonic() - began, 0)
+        return False
+
+    observer.wait(order.seconds, is_enough)
 
 
 def _both(error: ProbeError) -> str:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from walproof.cli import options
-from walproof.cli.advising import AdviceOrder, advice_from, observe_server, recorded_window
+from walproof.cli.advising import (
+    AdviceOrder,
+    LookOrder,
+    Telling,
+    advice_from,
+    look_sentence,
+    observe_server,
+    recorded_window,
+)
 from walproof.cli.mcp_reach import Form, Reach, RecoveryTarget, WalDisk, flags, positive
 from walproof.errors import SettingError, WalError
 from walproof.mcp.tool import Call, Tool, ToolAnswer, ToolArguments
@@ -104,13 +112,17 @@ def advice_tools(reach: Reach) -> list[Tool]:
         folder = reach.scratch / secrets.token_hex(8)
         told = 0
 
-        def show(sentence: str) -> None:
+        def say(sentence: str) -> None:
             nonlocal told
             told += 1
             call.say(told, None, sentence)
 
+        def passed(passed_s: float, so_far: int) -> None:
+            say(look_sentence(passed_s, seconds, so_far))
+
         try:
-            window = observe_server(conninfo, seconds, _WAL_MOST, folder, show, call.look)
+            look = LookOrder(conninfo, seconds, _WAL_MOST, folder)
+            window = observe_server(look, Telling(passed, say, call.look))
             _, view = advice_from(window, folder, order, call.observe)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

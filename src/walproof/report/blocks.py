@@ -35,6 +35,8 @@ class TableCell:
     text: str
     durability: DurabilityClass | None = None
     """Set when the cell names a durability class, which renderers show as a badge."""
+    section: str | None = None
+    """The id of the section that it leads to in HTML."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,38 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from walproof.report.advice.fleet import FleetView
 from walproof.report.advice.view import AdviceView, Item
 
 FORMAT = 1
 
 
-def to_json(view: AdviceView) -> str:
+def to_json(view: AdviceView | FleetView) -> str:
     """Keys as the types name them; figures in the units that they name.
 
-    ``lines_notes``: what to know before applying the lines, such as a restart that they need.
+    ``lines_notes``: what to know before applying the lines, such as a restart that they need. ``servers``, of
+    several: the name of each, and what there is of one alone, or the error.
     """
-    data: dict[str, Any] = {
-        "format": FORMAT,
+    data = _of_several(view) if isinstance(view, FleetView) else _of_one(view)
+    return json.dumps({"format": FORMAT, **data}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _of_several(view: FleetView) -> dict[str, Any]:
+    servers = [
+        {
+            "name": member.name,
+            "error": member.error,
+            "detail": member.detail,
+            "advice": None if member.view is None else _of_one(member.view),
+        }
+        for member in view.members
+    ]
+    drift = [{"name": drift.name, "values": dict(drift.values)} for drift in view.drift]
+    return {"dateline": view.dateline, "summary": view.summary, "servers": servers, "drift": drift}
+
+
+def _of_one(view: AdviceView) -> dict[str, Any]:
+    return {
         "dateline": view.dateline,
         "summary": view.summary,
         "platform": view.platform,
@@ -33,7 +53,6 @@ def to_json(view: AdviceView) -> str:
         "absent": [asdict(rule) for rule in view.absent],
         "notes": list(view.notes),
     }
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
 def _item(item: Item) -> dict[str, Any]:

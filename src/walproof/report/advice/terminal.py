@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from walproof.report.advice.fleet import FleetView
 from walproof.report.advice.view import AdviceView
 from walproof.report.blocks import Listing, Paragraph, Section
 from walproof.report.plaintext import one_line
-from walproof.report.terminal import print_listing, print_sections
+from walproof.report.terminal import print_listing, print_page, print_sections
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def print_advice(view: AdviceView, console: Console) -> None:
+def print_advice(view: AdviceView | FleetView, console: Console) -> None:
     """Everything except the long lists, which are in HTML, Markdown and JSON."""
+    if isinstance(view, FleetView):
+        _print_several(view, console)
+    else:
+        _print_one(view, console)
+
+
+def _print_several(view: FleetView, console: Console) -> None:
+    """The advice of each server under its name, and the answer for all at the end, where eyes are."""
+    from rich.rule import Rule
+    from rich.text import Text
+
+    for member in view.members:
+        if member.view is not None:
+            console.print(Rule(Text(one_line(member.name), style="bold"), align="left"))
+            _print_one(member.view, console)
+            console.print()
+    console.print(Rule(align="left"))
+    print_page(view.question, view.dateline, (view.overview,), console)
+
+
+def _print_one(view: AdviceView, console: Console) -> None:
     from rich.padding import Padding
     from rich.text import Text
 

@@ -1,0 +1,100 @@
+"""Advice on several servers: looking at all of them at once, then reading what each recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from walproof.advise.server.advice import Advice
+from walproof.cli.advised import Asked, FleetLook, Looked, keep, with_own_standbys
+from walproof.cli.advising import AdviceOrder, advice_from
+from walproof.errors import ProbeError, WalproofError
+from walproof.report.advice.fleet import FleetView, Member
+from walproof.report.advice.since import Earlier, since
+from walproof.sentences import say_count
+from walproof.units import format_bytes, format_duration
+
+
+def look_at_many(
+    look: FleetLook,
+    seconds: float,
+    progress: Callable[[str], None],
+    say: Callable[[str], None],
+    *,
+    keeps: bool,
+) -> list[Looked]:
+    """Look at all of them at once, and keep what was seen if that is wanted. Raises StoreError."""
+
+    def show(passed_s: float, running: int, wal_bytes: int) -> None:
+        progress(
+            f"looked for {format_duration(passed_s)} of {format_duration(seconds)}: "
+            f"{say_count(running, 'server')}, {format_bytes(wal_bytes)} of WAL"
+        )
+
+    looked = with_own_standbys(look.look(show, say))
+    progress("")
+    if keeps:
+        keep(looked)
+    return looked
+
+
+def advise_many(
+    looked: Sequence[Looked],
+    order: AdviceOrder,
+    earlier: Mapping[str, Earlier] | None,
+    progress: Callable[[str], None],
+) -> FleetView:
+    """What each should set, by its own limits. A recording that cannot be read is an error of its server."""
+    members = []
+    for each in looked:
+        progress(f"reading what {each.asked.name} recorded")
+        members.append(_member(each, order, earlier))
+    progress("")
+    return FleetView(tuple(members))
+
+
+def _member(looked: Looked, order: AdviceOrder, earlier: Mapping[str, Earlier] | None) -> Member:
+    name, window = looked.asked.name, looked.window
+    if window is None:
+        assert looked.error is not None
+        return _failed(name, looked.error)
+    try:
+        advice, view = advice_from(window, looked.folder, _limits(order, looked.asked))
+    except WalproofError as error:
+        return _failed(name, error)
+    if earlier is not None:
+        view = replace(view, since=_since(earlier.get(name), advice))
+    return Member(name, window, view)
+
+
+def _since(earlier: Earlier | None, advice: Sequence[Advice]) -> tuple[str, ...]:
+    return (
+        ("The earlier advice has nothing on this server.",)
+        if earlier is None
+        else since(earlier, advice).sentences
+    )
+
+
+def _limits(order: AdviceOrder, asked: Asked) -> AdviceOrder:
+    """The order with what the server's own table says where nothing was typed."""
+    return replace(
+        order,
+        recovery_s=asked.recovery_s if order.recovery_s is None else order.recovery_s,
+        wal_disk_bytes=asked.wal_disk_bytes if order.wal_disk_bytes is None else order.wal_disk_bytes,
+        calibration=asked.calibration if order.calibration is None else order.calibration,
+    )
+
+
+def _failed(name: str, error: WalproofError) -> Member:
+    return Member(name, error=error.message, detail=error.detail)
+
+
+def check_all_seen(view: FleetView) -> None:
+    """Raise ProbeError if a server could not be looked at: a script has to know."""
+    if view.failed:
+        raise ProbeError(
+            f"{len(view.failed)} of {say_count(len(view.members), 'server')} could not be looked at",
+            detail="\n".join(
+                ": ".join(filter(None, (member.name, member.error, member.detail))) for member in view.failed
+            ),
+        )
