@@ -67,14 +67,20 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def _top_keys(schema: dict[str, object]) -> Iterable[str]:
-    node: dict[str, object] = schema
-    if isinstance(items := schema.get("items"), dict):
+    items, kinds = schema.get("items"), schema.get("anyOf", [])
+    references = [items] if isinstance(items, dict) else kinds
+    assert isinstance(references, list)
+    nodes: list[dict[str, object]] = [schema]
+    if references:
         definitions = schema["$defs"]
         assert isinstance(definitions, dict)
-        node = definitions[str(items["$ref"]).rpartition("/")[2]]
-    properties = node["properties"]
-    assert isinstance(properties, dict)
-    return properties
+        nodes = [definitions[str(reference["$ref"]).rpartition("/")[2]] for reference in references]
+    found: dict[str, None] = {}
+    for node in nodes:
+        properties = node["properties"]
+        assert isinstance(properties, dict)
+        found.update(dict.fromkeys(properties))
+    return found
 
 
 def unknown() -> dict[str, str]:

@@ -50,7 +50,7 @@ def advise(
         typer.Argument(
             metavar="[DSN|FOLDER...]",
             help='Servers ("service=shop", "host=db1 user=me"), or recordings of servers. Several are looked '
-            "at at once. With --config: names.",
+            "at together. With --config: names.",
         ),
     ] = None,
     config: Annotated[

@@ -29,7 +29,7 @@ class Member:
     error: str | None = None
     """Why there is no advice."""
     detail: str | None = None
-    """What else is known of that."""
+    """The rest of the error."""
 
 
 @dataclass(frozen=True, slots=True)
