@@ -214,6 +214,34 @@ def test_a_recovery_to_a_target_that_stands_still_may_be_paused() -> None:
     assert "paused" not in progress_line(redo, None)
 
 
+def test_a_recovery_from_an_archive_says_where_it_is_and_what_it_waits_for() -> None:
+    def sight(at_s: float, segment: int | None, awaited: int | None) -> RecoverySight:
+        names = [None if number is None else segment_name(Lsn(number * MB), 1, MB)
+                 for number in (segment, awaited)]  # fmt: skip
+        return RecoverySight(at_s, RecoveryPhase.REDO, names[0], at_s, (0,), awaited=names[1])
+
+    seen = [sight(0.0, 4, None), sight(1.0, None, 5), sight(2.0, 5, None), sight(3.0, None, 6)]
+    progress = recovery_progress(None, [*seen, sight(8.0, None, 6)], segment_size=MB)
+    assert (progress.at, progress.awaited_s, progress.wal_bytes_per_s) == (Lsn(6 * MB), 5.0, MB / 2)
+    awaited = segment_name(Lsn(6 * MB), 1, MB)
+    assert progress_line(progress, None, "recovery_target_time = '05:12'") == (
+        f"redo to recovery_target_time = '05:12' for 8 s, at {Lsn(6 * MB)}, 512 kB/s; it waits for {awaited} "
+        "from the archive, for 5 s now; its end is not known"
+    )
+    told = json.loads(progress_json(progress, None, 0.0, ""))
+    assert (told["awaited"], told["awaited_s"], told["target"]) == (awaited, 5.0, "")
+    # Without a segment's size there is no place, and one look is no speed.
+    alone = recovery_progress(None, seen[:1])
+    assert (alone.at, alone.wal_bytes_per_s, alone.awaited) == (None, None, None)
+
+
+def test_a_recovery_without_a_target_is_not_said_to_be_paused_at_one() -> None:
+    stuck = recovery_progress(None, replaying(RecoveryPhase.READ_ONLY, 12))
+    line = progress_line(stuck, None, "")
+    assert line.startswith("recovery to the end of the archive for 12 s: the server accepts read-only")
+    assert line.endswith("; nothing has advanced for 12 s")
+
+
 @pytest.mark.parametrize("course", [None, COURSE])
 @pytest.mark.parametrize("phase", [RecoveryPhase.HOT_STANDBY, RecoveryPhase.WARM_STANDBY])
 def test_a_standby_is_not_stalled_and_has_no_end(phase: RecoveryPhase, course: RecoveryCourse | None) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres.replication import SETTINGS, run, running_primary
 from walproof.errors import ClusterError
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.control_file import read_redo
+from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.units import Lsn
 
@@ -64,6 +66,40 @@ def test_every_layout_has_it_at_the_same_place(tmp_path: Path) -> None:
         folder = tmp_path / str(version)
         folder.mkdir()
         assert read_redo(data_with(folder, control)) == (Lsn(0x1000028), 3)
+
+
+@pytest.mark.parametrize(("version", "at"), [(1300, 144), (1700, 144), (1800, 144), (1905, 152)])
+def test_a_timeline_that_had_no_checkpoint_before_the_crash_counts(
+    tmp_path: Path, version: int, at: int
+) -> None:
+    head = struct.pack("=Q I I I 4x q Q Q I", 7, version, 202610061, 6, 0, 0x80, 0x1000028, 3)
+    data = data_with(tmp_path, head.ljust(at, b"\0") + struct.pack("=I", 4))
+    # What is read there is believed where the timeline has a history.
+    assert read_redo(data) == (Lsn(0x1000028), 3)
+    (data / "pg_wal").mkdir()
+    (data / "pg_wal" / "00000004.history").touch()
+    assert read_redo(data) == (Lsn(0x1000028), 4)
+
+
+@pytest.mark.live
+@pytest.mark.pg(ends=True)
+def test_a_crash_soon_after_a_promotion_recovers_on_the_new_timeline(
+    install: Install, workspace: Workspace
+) -> None:
+    with running_primary(install, workspace) as primary:
+        standby = Standby(primary, workspace, "promoted")
+        standby.build()
+        try:
+            standby.start({**SETTINGS, "checkpoint_timeout": "1h", "max_wal_size": "4GB"})
+            standby.promote()
+            run(standby, "CREATE TABLE written ()")
+            standby.kill()
+            redo, timeline = read_redo(standby.data)
+            assert timeline == 2
+            assert (standby.data / "pg_wal" / "00000002.history").is_file()
+            assert redo > Lsn(0)
+        finally:
+            standby.stop("immediate")
 
 
 def test_a_control_file_of_another_version_is_named(tmp_path: Path) -> None:

@@ -133,10 +133,39 @@ def test_a_recovery_that_waits_for_its_archive_is_not_at_its_checkpoint(
     assert server.look().phase is RecoveryPhase.REDO
     files["cmdline"] = b"postgres: startup waiting for 000000010000000000000004\0"
     assert (server.look().phase, server.look().segment) == (RecoveryPhase.REDO, None)
+    assert server.look().awaited == "000000010000000000000004"
     (tmp_path / "postmaster.pid").write_text(PID_FILE.format("ready   "))
     assert server.look().phase is RecoveryPhase.READ_ONLY
     files["cmdline"] = b"postgres: startup \0"
     assert server.look().phase is RecoveryPhase.CHECKPOINT
+
+
+def test_a_recovery_that_was_only_seen_to_wait_is_past_its_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow restore_command: nobody may ever see a segment replayed."""
+    (tmp_path / "recovery.signal").touch()
+    files = {**MADE, "cmdline": b"postgres: startup waiting for 000000010000000000000004\0"}
+    server = made_server(tmp_path, monkeypatch, status="starting", files=files)
+    assert (server.look().phase, server.look().sync) == (RecoveryPhase.REDO, None)
+
+
+def test_a_restore_command_that_fetches_is_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "recovery.signal").touch()
+    files = {**MADE, "cmdline": b"postgres: startup waiting for 000000010000000000000004\0"}
+    server = made_server(tmp_path, monkeypatch, status="starting", files=files)
+    # The startup process has a shell, and that a program.
+    monkeypatch.setattr(recovering, "children", lambda pid: {NOBODY: [8], 8: [9], 9: [10]}.get(pid, []))
+    fetched = [b"1 0 1"]
+
+    def read(pid: int, name: str) -> bytes:
+        return fetched[0] if (pid, name) == (10, "schedstat") else files[name]
+
+    monkeypatch.setattr(recovering, "read_proc", read)
+    before = server.look().work
+    assert server.look().work == before
+    fetched[0] = b"2000 0 1"
+    assert server.look().work != before
 
 
 NOBODY = 2**22 + 1  # beyond the most that Linux gives (proc(5), pid_max)

@@ -399,3 +399,6 @@ class RecoveryUnderWay(TypedDict):
     sync_at: int | None
     sync_done: float | None
     sync_left_s: float | None
+    awaited: str | None
+    awaited_s: float | None
+    target: str | None

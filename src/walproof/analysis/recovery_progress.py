@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from walproof.analysis.recovery_costs import Coefficients, Disk, predict
 from walproof.analysis.recovery_sync import SyncCourse, SyncProgress, sync_progress
@@ -75,6 +75,10 @@ class RecoveryProgress:
     """Seconds in which nothing was seen to advance."""
     sync: SyncProgress | None = None
     """The sync of the data directory; None where it is over, or not known."""
+    awaited: str | None = None
+    """The segment that is restored from an archive, or waited for."""
+    awaited_s: float = 0.0
+    """Seconds for which it has been seen to be."""
 
 
 def recovery_course(
@@ -94,19 +98,23 @@ def recovery_course(
 
 
 def recovery_progress(
-    course: RecoveryCourse | None, sights: Sequence[RecoverySight], syncing: SyncCourse | None = None
+    course: RecoveryCourse | None,
+    sights: Sequence[RecoverySight],
+    syncing: SyncCourse | None = None,
+    segment_size: int | None = None,
 ) -> RecoveryProgress:
     """What was seen so far, oldest first, comes to.
 
-    ``course``, ``syncing``: None where the end of redo, or the sync, is not known.
+    ``course``, ``syncing``: None where the end of redo, or the sync, is not known. ``segment_size``: bytes of
+    a segment, for a recovery without a course.
     """
     last = sights[-1]
     sync = None
     if syncing is not None and last.phase is RecoveryPhase.BEFORE_REDO:
         sync = sync_progress(syncing, sights)
     if course is None or last.phase in _ENDLESS:
-        return RecoveryProgress(last.phase, last.running_s, None, None, None, None, _stalled_s(sights), sync)
-    starts = _segment_starts(course, sights)
+        return _endless(sights, sync, segment_size)
+    starts = _segment_starts(course.start, course.segment_size, sights)
     at = Lsn(starts[-1][1]) if last.phase is RecoveryPhase.REDO else None
     (first_s, first), (begun_s, now) = _measured(sights, starts)
     rate = (now - first) / (begun_s - first_s) if begun_s > first_s else None
@@ -117,12 +125,39 @@ def recovery_progress(
     return RecoveryProgress(last.phase, last.running_s, at, done, rate, left, _stalled_s(sights), sync)
 
 
-def _segment_starts(course: RecoveryCourse, sights: Sequence[RecoverySight]) -> list[tuple[float, int]]:
+def _endless(
+    sights: Sequence[RecoverySight], sync: SyncProgress | None, segment_size: int | None
+) -> RecoveryProgress:
+    """Of a recovery whose WAL comes from elsewhere: where it is, and what it waits for."""
+    last = sights[-1]
+    at = rate = None
+    if segment_size is not None and not last.phase.is_last:
+        # A segment that is waited for has not been replayed; what was before it has.
+        places = [replace(sight, segment=sight.segment or sight.awaited) for sight in sights]
+        starts = _segment_starts(Lsn(0), segment_size, places)
+        if starts:
+            (first_s, first), (begun_s, now) = _measured(places, starts)
+            at = Lsn(starts[-1][1])
+            rate = (now - first) / (begun_s - first_s) if begun_s > first_s else None
+    since_s = last.at_s
+    for sight in reversed(sights):
+        if last.awaited is None or sight.awaited != last.awaited:
+            break
+        since_s = sight.at_s
+    return RecoveryProgress(
+        last.phase, last.running_s, at, None, rate, None, _stalled_s(sights), sync, last.awaited,
+        last.at_s - since_s,
+    )  # fmt: skip
+
+
+def _segment_starts(
+    start: Lsn, segment_size: int, sights: Sequence[RecoverySight]
+) -> list[tuple[float, int]]:
     """(time, location) at which each segment was first seen."""
     starts: list[tuple[float, int]] = []
     for sight in sights:
         if sight.segment is not None:
-            begin = max(int(course.start), segment_start(sight.segment, course.segment_size))
+            begin = max(int(start), segment_start(sight.segment, segment_size))
             if not starts or begin > starts[-1][1]:
                 starts.append((sight.at_s, begin))
     return starts
@@ -212,7 +247,9 @@ def _stalled_s(sights: Sequence[RecoverySight]) -> float:
         return 0.0
     same = last
     for sight in reversed(sights):
-        if (sight.phase, sight.segment, sight.work) != (last.phase, last.segment, last.work):
+        if (sight.phase, sight.segment, sight.awaited, sight.work) != (
+            last.phase, last.segment, last.awaited, last.work,
+        ):  # fmt: skip
             break
         same = sight
     return last.at_s - same.at_s

@@ -15,6 +15,7 @@ import typer
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
 from walproof.errors import ClusterError, SettingError, WalError
+from walproof.report.plaintext import one_line
 from walproof.units import Lsn
 
 if TYPE_CHECKING:
@@ -64,16 +65,18 @@ def progress(
         raise SettingError("--every is too short", detail=f'Given: "{every}". Least: {_LOOK_S:g}s.')
     server = RecoveringServer(data)
     sights = [server.look()]
-    course = syncing = None
+    course = syncing = target = None
     if not check and not _is_over(sights[-1]):
         configured = _configured(server, shared_buffers)
+        if (data / "recovery.signal").exists():
+            target = _target(configured)
         syncing = _syncing(server, sights[-1], configured, calibration)
         course = _course(server, sights, configured, calibration)
-    with _printer(is_json=json) as show:
+    with _printer(target, is_json=json) as show:
         while True:
             is_known = check and sights[-1].phase.is_up
             _look_for(server, sights, 0.0 if is_known else every_s)
-            found = recovery_progress(course, sights, syncing)
+            found = recovery_progress(course, sights, syncing, _segment_size(data))
             show(found, course)
             if check and not sights[-1].phase.is_up and found.stalled_s >= every_s - _LOOK_S:
                 raise typer.Exit(ExitStatus.CHECK_FAILED)
@@ -82,12 +85,17 @@ def progress(
 
 
 @contextmanager
-def _printer(*, is_json: bool) -> Iterator[Callable[[RecoveryProgress, RecoveryCourse | None], None]]:
+def _printer(
+    target: str | None, *, is_json: bool
+) -> Iterator[Callable[[RecoveryProgress, RecoveryCourse | None], None]]:
     """Print a line for each look; on a terminal the last one of each phase stays."""
     from walproof.report.wal.recovery_progress import progress_json, progress_line
 
     def tell(found: RecoveryProgress, course: RecoveryCourse | None) -> None:
-        line = progress_json(found, course, time.time()) if is_json else progress_line(found, course)
+        if is_json:
+            line = progress_json(found, course, time.time(), target)
+        else:
+            line = progress_line(found, course, target)
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
@@ -101,13 +109,33 @@ def _printer(*, is_json: bool) -> Iterator[Callable[[RecoveryProgress, RecoveryC
     with Live(console=options.result_console(), auto_refresh=False) as live:
 
         def rewrite(found: RecoveryProgress, course: RecoveryCourse | None) -> None:
-            line = Text(progress_line(found, course))
+            line = Text(progress_line(found, course, target))
             if shown and shown[-1] is not found.phase:
                 live.console.print(live.renderable)
             shown.append(found.phase)
             live.update(line, refresh=True)
 
         yield rewrite
+
+
+def _target(configured: Mapping[str, str]) -> str:
+    """``recovery_target_time = '2026-11-28 05:12'``; empty for the end of the archive."""
+    given = [
+        f"{name} = '{one_line(configured[name])}'"
+        for name in ("recovery_target", "recovery_target_lsn", "recovery_target_name", "recovery_target_time",
+                     "recovery_target_xid")
+        if configured.get(name)
+    ]  # fmt: skip
+    return ", ".join(given)
+
+
+def _segment_size(data: Path) -> int | None:
+    """Bytes of a segment, by a file of pg_wal; None while there is none."""
+    with suppress(OSError):
+        for file in (data / "pg_wal").iterdir():
+            if _SEGMENT.fullmatch(file.name):
+                return file.stat().st_size or None
+    return None
 
 
 def _look_for(server: RecoveringServer, sights: list[RecoverySight], seconds: float) -> None:

@@ -67,8 +67,10 @@ class RecoverySight:
     running_s: float | None
     """Seconds since the recovery began; None if it was over before the first look."""
     work: tuple[int, ...]
-    """Counters that grow while the recovery works: CPU in ns, bytes read and written, as far as they are
-    shown, and looks at which it waited for a disk. In a read-only recovery those of the startup process, in
-    steps."""
+    """Counters that change while the recovery works: CPU in ns, bytes read and written, as far as they are
+    shown, of restore_command, too, and looks at which it waited for a disk. In a read-only recovery those of
+    the startup process, in steps."""
     sync: SyncPlace | None = None
     """The file that is synced; None outside of the sync, and where none was seen."""
+    awaited: str | None = None
+    """The WAL segment that is being restored from an archive, or waited for."""

@@ -13,20 +13,27 @@ _VERSIONS = (1300, 1700, 1800, 1905)
 all."""
 _HEAD = struct.Struct("=Q I I I 4x q Q Q I")
 """ControlFileData up to checkPointCopy.ThisTimeLineID (src/include/catalog/pg_control.h)."""
+_REACHED = struct.Struct("=I")
+_REACHED_AT, _REACHED_AT_19 = 144, 152
+"""Place of minRecoveryPointTLI, and in 19, whose CheckPoint is 8 bytes longer."""
 
 
 def read_redo(data: Path) -> tuple[Lsn, int]:
-    """Where recovery of this data directory begins, and on which timeline.
+    """Where recovery of this data directory begins, and the timeline that it goes to.
+
+    That is the one of the checkpoint, or a newer one that was reached before the crash and had no checkpoint
+    yet (minRecoveryPointTLI; InitWalRecovery in xlogrecovery.c).
 
     Raises ClusterError if there is no control file, or its version is not known.
     """
     path = data / "global" / "pg_control"
     try:
-        head = path.read_bytes()[: _HEAD.size]
+        content = path.read_bytes()
     except OSError as error:
         raise ClusterError(
             f'where recovery begins is not known: cannot read "{path}"', detail=error.strerror
         ) from error
+    head = content[: _HEAD.size]
     if len(head) < _HEAD.size:
         raise ClusterError(
             f'where recovery begins is not known: "{path}" is cut off',
@@ -39,4 +46,14 @@ def read_redo(data: Path) -> tuple[Lsn, int]:
             f'where recovery begins is not known: the layout of "{path}" is not',
             detail=f"It has version {version}; known are {known} (PostgreSQL 13 to 19).",
         )
-    return Lsn(redo), timeline
+    return Lsn(redo), max(timeline, _reached(data, content, version))
+
+
+def _reached(data: Path, content: bytes, version: int) -> int:
+    """The timeline that was reached; 0 where there is none that its history explains."""
+    at = _REACHED_AT if version < _VERSIONS[-1] else _REACHED_AT_19
+    field = content[at : at + _REACHED.size]
+    if len(field) < _REACHED.size:
+        return 0
+    (timeline,) = _REACHED.unpack(field)
+    return int(timeline) if (data / "pg_wal" / f"{timeline:08X}.history").is_file() else 0

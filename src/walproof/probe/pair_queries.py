@@ -40,8 +40,11 @@ SLOT_NAME = """
         nullif(current_setting('primary_slot_name'), ''))
     """
 
+# Before its first write a walreceiver has written what was there when it began to stream; the server says
+# NULL (src/backend/replication/walreceiver.c, pg_stat_get_wal_receiver).
 RECEIVER = """
-    SELECT pid, status, (written_lsn - '0/0')::int8, (flushed_lsn - '0/0')::int8,
+    SELECT pid, status, (coalesce(written_lsn, flushed_lsn, receive_start_lsn) - '0/0')::int8,
+           (coalesce(flushed_lsn, receive_start_lsn) - '0/0')::int8,
            extract(epoch FROM clock_timestamp() - last_msg_receipt_time)::float8
       FROM pg_stat_wal_receiver WHERE pid IS NOT NULL
     """

@@ -16,6 +16,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from walproof.errors import ClusterError
@@ -31,8 +32,12 @@ _STEPS = (100_000_000, 8192, 8192)
 """CPU in ns, bytes read and written: less is no progress of a read-only recovery. One that is paused wakes
 every second, and reads signals that other processes send it; one that replays reads pages of WAL."""
 _CHECKPOINT = b"performing end-of-recovery checkpoint"
-_WAITING = b"waiting for "
-"""In the title of a startup process that restores a segment from an archive."""
+_WAITING = re.compile(rb"waiting for ([0-9A-F]{24})")
+"""In the title of a startup process that restores a segment from an archive, or waits until there is one
+(XLogFileRead in xlogrecovery.c). The data directory is synced before the first one (StartupXLOG in
+xlog.c)."""
+_DEEPEST = 4
+"""Levels of processes that a restore_command may start: a shell, a script, a program, its helper."""
 _START_TIME = 19
 """Place of starttime in what `read_stat` returns (proc(5): the 22nd field)."""
 
@@ -77,23 +82,25 @@ class RecoveringServer:
         workers = [pid for pid, kind in kinds.items() if kind in working]
         # A flush of much may take minutes within one call, in which no other counter moves.
         self._disk_waits += sum(map(_waits_for_disk, workers))
-        counts = [sum(counts) for counts in zip(*map(_work_of, workers), strict=True)]
+        # A restore_command that fetches from far away works for it.
+        helpers = [] if startup is None else list(_descendants(startup))
+        counts = [sum(counts) for counts in zip(*map(_work_of, [*workers, *helpers]), strict=True)]
         if up is not None:
             counts = [count // step for count, step in zip(counts, _STEPS, strict=True)]
         work = (*counts, self._disk_waits)
         segment = None if startup is None else segment_of(titles[startup])
-        self._has_replayed = self._has_replayed or segment is not None
-        waits = startup is not None and _WAITING in titles[startup]
-        ends = segment is None and self._has_replayed and not waits
+        awaited = None if startup is None else _awaited(titles[startup])
+        self._has_replayed = self._has_replayed or segment is not None or awaited is not None
+        ends = segment is None and awaited is None and self._has_replayed
         if ends or any(_CHECKPOINT in titles[pid] for pid, kind in kinds.items() if kind == "checkpointer"):
             # For a moment after redo no title says anything.
             return RecoverySight(at_s, RecoveryPhase.CHECKPOINT, None, self._running_s(), work)
         if up is not None:
-            return RecoverySight(at_s, up, segment, self._running_s(), work)
-        if segment is None and not (waits and self._has_replayed):
+            return RecoverySight(at_s, up, segment, self._running_s(), work, awaited=awaited)
+        if not self._has_replayed:
             place = None if startup is None else read_sync_place(startup)
             return RecoverySight(at_s, RecoveryPhase.BEFORE_REDO, None, self._running_s(), work, place)
-        return RecoverySight(at_s, RecoveryPhase.REDO, segment, self._running_s(), work)
+        return RecoverySight(at_s, RecoveryPhase.REDO, segment, self._running_s(), work, awaited=awaited)
 
     def _phase_of(self, status: str, startup: int | None) -> RecoveryPhase | None:
         """The phase of a server that is up, by its status and the signal files; None while it is not up."""
@@ -157,6 +164,19 @@ def _not_running(data: Path, detail: str) -> ClusterError:
 
 def _kind(title: bytes) -> str:
     return process_kind(title.replace(b"\0", b" ").decode(errors="replace"))
+
+
+def _awaited(title: bytes) -> str | None:
+    found = _WAITING.search(title)
+    return None if found is None else found[1].decode()
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """The processes that one has started, and those that these have, a few levels deep."""
+    level = [pid]
+    for _ in range(_DEEPEST):
+        level = [child for parent in level for child in children(parent)]
+        yield from level
 
 
 def _serves(pid: int, data: Path) -> bool:

@@ -20,17 +20,23 @@ _NO_TIME_S = 1e-3
 """Shorter times that are left count as none."""
 
 
-def progress_line(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
-    """What the recovery does, how far it is, and when the server is ready."""
-    said = _phase_words(progress, course)
+def progress_line(
+    progress: RecoveryProgress, course: RecoveryCourse | None, target: str | None = None
+) -> str:
+    """What the recovery does, how far it is, and when the server is ready.
+
+    ``target``: how the target of a recovery is configured; empty where there is none, None where it is not
+    known.
+    """
+    said = _phase_words(progress, course, target)
     if progress.stalled_s >= _QUIET_S:
         said += f"; nothing has advanced for {format_duration(progress.stalled_s)}"
-        if progress.phase is RecoveryPhase.READ_ONLY:
+        if progress.phase is RecoveryPhase.READ_ONLY and progress.awaited is None and target != "":
             said += _PAUSED
     return said
 
 
-def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
+def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None, target: str | None) -> str:
     running = "" if progress.running_s is None else format_duration(progress.running_s)
     match progress.phase:
         case RecoveryPhase.OVER:
@@ -44,16 +50,33 @@ def _phase_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> s
         case RecoveryPhase.WARM_STANDBY:
             return "a standby that replays WAL and accepts no connections (hot_standby = off)"
         case RecoveryPhase.READ_ONLY:
-            said = "recovery to a target"
+            said = f"recovery{_goal(target)}"
             said += f" for {running}" if running else ""
-            return f"{said}: the server accepts read-only connections"
+            return f"{said}: the server accepts read-only connections{_from_archive(progress)}"
         case RecoveryPhase.BEFORE_REDO:
             return _sync_words(progress, f" for {running}" if running else "")
         case RecoveryPhase.CHECKPOINT:
             said = "redo is over, checkpoint at the end of recovery"
             return said if course is None else f"{said}; ready {_soon(progress.left)}"
         case RecoveryPhase.REDO:
-            return _redo_words(progress, course)
+            return _redo_words(progress, course, target)
+
+
+def _goal(target: str | None) -> str:
+    if target is None:
+        return " to a target"
+    return f" to {target}" if target else " to the end of the archive"
+
+
+def _from_archive(progress: RecoveryProgress) -> str:
+    """Where it is, how fast, and which segment it waits for."""
+    said = "" if progress.at is None else f", at {progress.at}"
+    if progress.wal_bytes_per_s is not None:
+        said += f", {format_bytes(progress.wal_bytes_per_s)}/s"
+    if progress.awaited is not None:
+        said += f"; it waits for {progress.awaited} from the archive"
+        said += f", for {format_duration(progress.awaited_s)} now" if progress.awaited_s >= 1 else ""
+    return said
 
 
 def _sync_words(progress: RecoveryProgress, running: str) -> str:
@@ -69,10 +92,11 @@ def _sync_words(progress: RecoveryProgress, running: str) -> str:
     return f"{said}; ready {_soon(progress.left)}"
 
 
-def _redo_words(progress: RecoveryProgress, course: RecoveryCourse | None) -> str:
+def _redo_words(progress: RecoveryProgress, course: RecoveryCourse | None, target: str | None) -> str:
     if course is None or progress.at is None or progress.done is None:
+        goal = "" if target is None else _goal(target)
         since = "" if progress.running_s is None else f" for {format_duration(progress.running_s)}"
-        return f"redo{since}; its end is not known"
+        return f"redo{goal}{since}{_from_archive(progress)}; its end is not known"
     replayed = format_bytes(progress.at - course.start)
     said = f"redo {percent(progress.done)}: at {progress.at}, {replayed} of {_distance(course)} of WAL"
     if progress.wal_bytes_per_s is not None:
@@ -98,8 +122,10 @@ def _span(span: Span) -> str:
     return f"{format_duration(span.seconds)} ({low} to {format_duration(span.high)})"
 
 
-def progress_json(progress: RecoveryProgress, course: RecoveryCourse | None, at: float) -> str:
-    """A line of JSON; ``at``: Unix time of the look."""
+def progress_json(
+    progress: RecoveryProgress, course: RecoveryCourse | None, at: float, target: str | None = None
+) -> str:
+    """A line of JSON; ``at``: Unix time of the look; ``target``: as `progress_line` has it."""
     sync = progress.sync
     data = {
         "at": at,
@@ -119,5 +145,8 @@ def progress_json(progress: RecoveryProgress, course: RecoveryCourse | None, at:
         "sync_at": None if sync is None else sync.at,
         "sync_done": None if sync is None else sync.done,
         "sync_left_s": None if sync is None else sync.left.seconds,
+        "awaited": progress.awaited,
+        "awaited_s": None if progress.awaited is None else progress.awaited_s,
+        "target": target,
     }
     return json.dumps(data)
