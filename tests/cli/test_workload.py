@@ -74,6 +74,7 @@ def test_the_servers_major_version_is_measured(capsys: pytest.CaptureFixture[str
         (["--for", "0.5s"], "--for is 0.5s: expected at least 1 s"),
         (["--for", "soon"], "soon"),
         (["--size", "0"], "--size must be above zero"),
+        (["--size", "20"], "--size 20 has no unit, so it would be bytes"),
         (["--statements", "0"], "--statements"),
         ([], "could not connect to the server"),
     ],

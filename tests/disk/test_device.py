@@ -26,6 +26,7 @@ def test_names_and_figures() -> None:
         ("flush=fast", "invalid device", 'invalid duration: "fast"'),
         ("flush=1ms,flush=2ms", "invalid device", "given twice"),
         ("flush=1ms,doc-000-vm", "invalid device", "neither"),
+        ("flush=1.43", "invalid device", "has no unit, so it would be seconds"),
         ("flush=60s", "impossible device", "expected at most 10 s"),
         ("write=200MB", "invalid device", "expected a size per second"),
         ("write=8/s", "impossible device", "expected at least 16kB/s"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import walproof
+from tests.cli.command import start, walproof
 from tests.live.pair import Pair, running_pair, watcher
-from tests.postgres.replication import query, run, running_primary
+from tests.postgres.replication import query, run, running_primary, wait_until
 from tests.schemas import assert_valid
 from walproof.facts import Install
 from walproof.postgres.install import find
@@ -140,6 +142,57 @@ def test_the_standby_of_a_cascade_is_promoted(pair: Pair, workspace: Workspace, 
         assert "has been promoted" in _watch(watcher(pair.standby), watcher(last), tmp_path)
     finally:
         last.stop("immediate")
+
+
+def test_a_promotion_while_it_is_watched_is_said_at_once(
+    pair: Pair, workspace: Workspace, tmp_path: Path
+) -> None:
+    last = Standby(pair.primary, workspace, "promoted")
+    last.build()
+    last.start(pair.settings)
+    errors = tmp_path / "errors"
+    command = ("replica", "watch", "--primary", watcher(pair.primary), "--standby", watcher(last),
+               "--every", "1s")  # fmt: skip
+    process = start(command, tmp_path, errors)
+    try:
+        time.sleep(3)
+        last.promote()
+        wait_until(lambda: "two primaries" in errors.read_text())
+        said = errors.read_text()
+        assert said.count("two primaries of one system. The server of --primary writes timeline 1") == 1
+        assert process.poll() is None, "the standby may come back"
+        # A standby of the new primary has another history than the old one.
+        follower = Standby(last, workspace, "follower")
+        follower.build()
+        follower.start(pair.settings)
+        try:
+            assert "follows another primary" in _watch(watcher(pair.primary), watcher(follower), tmp_path)
+        finally:
+            follower.stop("immediate")
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+        last.stop("immediate")
+
+
+def test_a_standby_that_has_written_nothing_yet_is_not_silent(
+    pair: Pair, workspace: Workspace, tmp_path: Path
+) -> None:
+    """written_lsn is NULL until the first write."""
+    last = Standby(pair.primary, workspace, "idle")
+    last.build()
+    last.start(pair.settings)
+    try:
+        wait_until(lambda: query(last, "SELECT count(*) FROM pg_stat_wal_receiver") == "1")
+        done = walproof(
+            "replica", "watch", "--primary", watcher(pair.primary), "--standby", watcher(last), "--once",
+            "--every", "1s", "--json", cwd=tmp_path,
+        )  # fmt: skip
+    finally:
+        last.stop("immediate")
+    window = json.loads(done.stdout)
+    assert window["positions"]["standby_written"] != "0/0"
+    assert [cause["cause"] for cause in window["causes"]] == []
 
 
 def test_a_standby_that_follows_a_twin_of_the_primary(

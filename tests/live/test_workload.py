@@ -258,6 +258,86 @@ def sizes(session: psycopg.Connection[tuple[object, ...]]) -> list[int]:
     return [int(str(row[0])) for row in rows if row is not None]
 
 
+OWN_SCHEMA = """
+    CREATE SCHEMA app;
+    CREATE SCHEMA "Odd one";
+    CREATE TYPE app.state AS ENUM ('new', 'packed', 'paid', 'sent', 'lost');
+    CREATE TYPE "Odd one".grade AS ENUM ('a', 'b');
+    CREATE TABLE app.tenants (id smallint PRIMARY KEY, name text NOT NULL);
+    CREATE TABLE app.people (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant smallint NOT NULL REFERENCES app.tenants,
+        mail text NOT NULL, grade "Odd one".grade NOT NULL, CONSTRAINT people_mail UNIQUE (mail));
+    CREATE UNIQUE INDEX ON app.people (tenant, lower(mail));
+    CREATE TABLE app.places (id int PRIMARY KEY, name text);
+    CREATE TABLE app.stock (
+        tenant smallint REFERENCES app.tenants, place int REFERENCES app.places, n int NOT NULL DEFAULT 0,
+        PRIMARY KEY (tenant, place));
+    CREATE TABLE app.orders (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, person bigint NOT NULL REFERENCES app.people,
+        state app.state NOT NULL, during int4range, EXCLUDE USING gist (during WITH &&));
+    CREATE INDEX ON app.orders (id) WHERE state IN ('new', 'paid');
+    INSERT INTO app.tenants SELECT i, 'tenant ' || i FROM generate_series(1, 40) i;
+    INSERT INTO app.people (tenant, mail, grade)
+    SELECT 1 + i % 40, i || '@example.org', 'a' FROM generate_series(1, 4000) i;
+    INSERT INTO app.places SELECT i, md5(i::text) FROM generate_series(1, 50) i;
+    INSERT INTO app.stock SELECT t, p, 0 FROM generate_series(1, 40) t, generate_series(1, 50) p;
+    INSERT INTO app.orders (person, state, during)
+    SELECT 1 + i % 4000, (ARRAY['sent', 'lost', 'paid'])[1 + i % 3]::app.state, int4range(2 * i, 2 * i + 1)
+    FROM generate_series(1, 6000) i;
+    ANALYZE app.tenants, app.people, app.places, app.orders, app.stock;
+    CREATE EXTENSION pg_stat_statements;
+    CREATE ROLE looker LOGIN;
+    GRANT pg_monitor TO looker;
+    SELECT pg_stat_statements_reset()"""
+OWN_WRITES = (
+    "INSERT INTO people (tenant, mail, grade) VALUES (1 + {n} % 40, 'n{n}@example.org', 'b') "
+    "ON CONFLICT ON CONSTRAINT people_mail DO UPDATE SET grade = excluded.grade",
+    "UPDATE stock SET n = n + 1 WHERE tenant = {n} % 40 + 1 AND place = {n}",
+    "UPDATE orders SET state = 'paid' WHERE id = {n}",
+)
+
+
+@pytest.mark.parametrize("role", ["owner", "looker"])
+@pytest.mark.parametrize("chosen", versions.newest(counting_installs()), ids=lambda each: each.version)
+def test_an_application_with_schemas_of_its_own(
+    chosen: Install, workspace: Workspace, tmp_path: Path, open_place: Path, role: str
+) -> None:
+    """Its roles find tables by search_path; a role with pg_monitor alone sees no statistics of columns."""
+    install = reachable_install(chosen, server_user())
+    versions.note(install.version)
+    with running(install, workspace, "application", COUNTING) as cluster:
+        execute(cluster, OWN_SCHEMA)
+        with cluster.connect() as session:
+            session.execute(b"SET search_path = app, public")
+            for n in range(1, 41):
+                for query in OWN_WRITES:
+                    session.execute(query.format(n=n).encode())
+        conninfo = cluster.conninfo + (" user=looker" if role == "looker" else "")
+        found = read_application(conninfo, None)
+        done = walproof("workload", conninfo, "--to", "own", "--since-reset", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "not in the load" not in done.stdout
+    assert "is no unique key here" not in done.stdout
+    tables = {table.name: table for table in found.tables}
+    (by_tenant,) = (each for each in tables["app.people"].indexes if each.is_unique)
+    assert by_tenant.columns == ("tenant", "mail"), "those of its expressions, too"
+    state = next(column for column in tables["app.orders"].columns if column.name == "state")
+    assert set(state.usual) == ({"sent", "lost", "paid"} if role == "owner" else set())
+    with running(install, workspace, "draft", COUNTING) as cluster:
+        for each in statements((tmp_path / "own" / "schema.sql").read_text()):
+            execute(cluster, each.sql)
+        for script in (tmp_path / "own").glob("0*.sql"):
+            (open_place / script.name).write_text(script.read_text())
+            with pgbench(cluster, "-f", str(open_place / script.name), "-t", "50") as load:
+                _, said = load.communicate()
+            assert load.returncode == 0, said.decode()
+            assert b"aborted" not in said, said.decode()
+        with cluster.connect() as session:
+            rows = session.execute("SELECT DISTINCT state::text FROM app.orders").fetchall()
+        if role == "owner":
+            assert {str(name) for (name,) in rows} <= {"sent", "lost", "paid"}
+
+
 def test_every_type_has_values(install: Install, workspace: Workspace) -> None:
     with running(install, workspace, "types", {}) as cluster, cluster.connect() as session:
         session.execute("CREATE TYPE mood AS ENUM ('calm', 'cross')")
@@ -273,13 +353,18 @@ def test_every_type_has_values(install: Install, workspace: Workspace) -> None:
             assert session.execute(query.encode()).fetchone() == (70000,), type_
 
 
-@pytest.mark.parametrize("kind", ["missing", "not loaded", "no right"])
+@pytest.mark.parametrize("kind", ["missing", "not loaded", "no right", "old", "no schema"])
 def test_what_a_server_lacks_is_said(kind: str, workspace: Workspace, tmp_path: Path) -> None:
     *_, chosen = counting_installs()
     install = reachable_install(chosen, server_user())
     versions.note(install.version)
     with running(install, workspace, "lacking", {} if kind == "not loaded" else COUNTING) as cluster:
-        if kind != "missing":
+        if kind == "old":
+            execute(cluster, "CREATE EXTENSION pg_stat_statements VERSION '1.7'")
+        elif kind == "no schema":
+            execute(cluster, "CREATE SCHEMA ext")
+            execute(cluster, "CREATE EXTENSION pg_stat_statements SCHEMA ext")
+        elif kind != "missing":
             execute(cluster, "CREATE EXTENSION pg_stat_statements")
         execute(cluster, "CREATE ROLE nobody LOGIN")
         for number in range(20):
@@ -292,6 +377,8 @@ def test_what_a_server_lacks_is_said(kind: str, workspace: Workspace, tmp_path: 
         "missing": "has no extension pg_stat_statements",
         "not loaded": "could not read pg_stat_statements",
         "no right": "the texts of most statements are hidden from this role",
+        "old": "ALTER EXTENSION pg_stat_statements UPDATE",
+        "no schema": "GRANT USAGE ON SCHEMA ext TO",
     }[kind]
     assert expected in done.stderr
     assert "hint: " in done.stderr

@@ -175,6 +175,10 @@ def budget_s(text: str | None) -> float | None:
     return seconds
 
 
+_WITHOUT_UNIT_LEAST = 1 << 20
+"""Fewer bytes than this are meant by nobody who names no unit."""
+
+
 def positive_bytes(option: str, text: str) -> int:
     """The bytes of an option. Raises SettingError when there are none, UnitError."""
     from walproof.units import parse_bytes
@@ -185,6 +189,10 @@ def positive_bytes(option: str, text: str) -> int:
             f"{option} must be above zero",
             detail=f'Given: "{text}".',
             hint="Sizes are written like 128MB or 8GB.",
+        )
+    if text.strip().isdigit() and count < _WITHOUT_UNIT_LEAST:
+        raise SettingError(
+            f"{option} {text.strip()} has no unit, so it would be bytes", hint=f"{option} {text.strip()}GB"
         )
     return count
 

@@ -14,6 +14,7 @@ from walproof.advise.watch.suspicion import LONGEST_S
 from walproof.cli.streams import reader_may_leave
 from walproof.cli.watch_order import SHORTEST_S, WatchOrder
 from walproof.errors import ProbeError
+from walproof.report.plaintext import one_line
 from walproof.report.watch.check import Checked, check
 from walproof.sentences import say_list
 
@@ -74,7 +75,7 @@ def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[Server
         made = shower(plain=showing.plain, json=showing.json)
         show = stack.enter_context(made if order.pair is None else pair_shower(json=showing.json))
         begun_s = time.monotonic()
-        is_first = True
+        is_first, told = True, None
         if order.pair is not None:
             fleet.pause(order.every_s)
         while True:
@@ -94,8 +95,21 @@ def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[Server
             if showing.once or (showing.for_s is not None and passed_s >= showing.for_s - SHORTEST_S / 2):
                 fleet.check_pair()
                 return views
+            told = _tell_pair_error(fleet, told)
             left_s = order.every_s if showing.for_s is None else min(order.every_s, showing.for_s - passed_s)
             fleet.pause(max(0.0, left_s))
+
+
+def _tell_pair_error(fleet: Fleet, told: str | None) -> str | None:
+    """Say why one pair gives no window now, once for each reason; what has been said."""
+    error = fleet.pair_error
+    if error is None:
+        return None
+    said = one_line(". ".join(part.rstrip(".") for part in (error.message, error.detail) if part))
+    if said != told:
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')} not watched: {said}. Trying again.\n")
+        sys.stderr.flush()
+    return said
 
 
 def check_seen(views: Sequence[ServerView]) -> None:

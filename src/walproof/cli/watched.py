@@ -15,6 +15,7 @@ from walproof.analysis.watch.standbys import named
 from walproof.analysis.watch.upstreams import still_served, upstreams
 from walproof.cli.watch_clock import Clock, StreamMoment
 from walproof.cli.watch_order import ServerOrder, WatchOrder, server_name
+from walproof.errors import ProbeError
 from walproof.facts.replication import ReplicationWindow
 from walproof.facts.watch import NoAnswer, StreamPhase, StreamState, WatchLook
 from walproof.observe.pair_watcher import PairWatcher
@@ -174,10 +175,15 @@ class Fleet:
         else:
             self._pair.wait(self._pair.window, self._order.every_s + _PAIR_WINDOW_S)
 
+    @property
+    def pair_error(self) -> ProbeError | None:
+        """Why the pair that was asked for cannot be watched now."""
+        return None if self._pair is None else self._pair.error
+
     def check_pair(self) -> None:
         """Raise ProbeError if one pair was asked for and cannot be watched now."""
-        if self._pair is not None and self._pair.error is not None:
-            raise self._pair.error
+        if self.pair_error is not None:
+            raise self.pair_error
 
     def _find_pairs(self) -> None:
         """Watch each standby with the server that it follows; it stays so while it follows none."""

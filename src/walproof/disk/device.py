@@ -85,6 +85,12 @@ def _flush_s(text: str, value: str) -> float:
         flush_s = parse_duration_s(value)
     except UnitError as error:
         raise DiskError(f'invalid device: "{text}"', detail=error.message, hint=error.hint) from None
+    if flush_s > 0 and value[-1:].isdigit():
+        raise DiskError(
+            f'invalid device: "{text}"',
+            detail=f"flush={value} has no unit, so it would be seconds",
+            hint=f"flush={value}ms",
+        )
     if not 0 <= flush_s <= _MAX_FLUSH_S:
         raise DiskError(
             f'impossible device: "{text}"',

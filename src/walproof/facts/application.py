@@ -1,7 +1,8 @@
 """What a database says of the application that uses it: statements by how often they ran, and the tables.
 
 Read by ``observe/application.py``; ``advise/workload`` makes a load of it. It holds no value of any row:
-of pg_stats only counts, widths and orders are read, and nothing in quotes of pg_stat_statements.
+of pg_stats only counts, widths and orders are read, and which labels of an enum are used; and nothing in
+quotes of pg_stat_statements.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class AppColumn:
     """Average width."""
     correlation: float | None = None
     """Of the column's order and that of the rows on disk."""
+    usual: tuple[str, ...] = ()
+    """Labels of an enum that rows have, the most frequent first, as far as pg_stats names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +56,18 @@ class AppKey:
     other: str | None = None
     """Table that a foreign key points to, as ``AppTable.name``."""
     other_columns: tuple[str, ...] = ()
+    name: str = ""
+    """Not quoted; empty where it was not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppIndex:
-    """An index that no constraint owns."""
+    """An index that no key owns; of EXCLUDE constraints, too."""
 
     definition: str
     """As ``pg_get_indexdef`` writes it."""
     columns: tuple[str, ...]
-    """Its plain columns."""
+    """Its plain columns; of a unique index those of its expressions, too."""
     is_unique: bool
 
 

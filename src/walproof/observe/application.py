@@ -1,6 +1,7 @@
 """Reads what a database says of the application that uses it.
 
-Every query reads catalogs and views only: no table of the application is read, and no value of a row.
+Every query reads catalogs and views only: no table of the application is read, and no value of a row but
+which labels of an enum are used.
 Manual, "pg_stat_statements", "pg_stats", "System Catalogs".
 """
 
@@ -39,7 +40,8 @@ STATEMENTS_MOST = 2000
 """How many statements: those with the most WAL, and those with the most calls."""
 
 _EXTENSION = """
-    SELECT quote_ident(n.nspname) || '.pg_stat_statements', quote_ident(n.nspname)
+    SELECT quote_ident(n.nspname) || '.pg_stat_statements', quote_ident(n.nspname), e.extversion,
+           has_schema_privilege(n.oid, 'USAGE')
     FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
     WHERE e.extname = 'pg_stat_statements'"""
 _STATEMENTS = """
@@ -47,6 +49,8 @@ _STATEMENTS = """
     FROM {view}
     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) {toplevel}
           AND query IS NOT NULL"""
+_COUNTS_WAL = (1, 8)
+"""Version of the extension that has wal_bytes, that of PostgreSQL 13."""
 _HIDDEN_MOST = 0.5
 """Share of the calls."""
 _RESET = "SELECT extract(epoch FROM now() - stats_reset) FROM {schema}.pg_stat_statements_info"
@@ -139,7 +143,8 @@ _COLUMNS = """
            a.attgenerated <> '',
            CASE WHEN b.typtype = 'e' THEN ARRAY(SELECT enumlabel::text FROM pg_enum
                                                 WHERE enumtypid = b.oid ORDER BY enumsortorder) END,
-           s.n_distinct, s.null_frac, s.avg_width, s.correlation
+           s.n_distinct, s.null_frac, s.avg_width, s.correlation,
+           CASE WHEN b.typtype = 'e' THEN s.most_common_vals::text::text[] END
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
          JOIN pg_type t ON t.oid = a.atttypid
          JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
@@ -161,15 +166,24 @@ _KEYS = """
            (SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = k.confrelid),
            ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (number, place)
-                 JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.number ORDER BY u.place)
+                 JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.number ORDER BY u.place),
+           k.conname::text
     FROM pg_constraint k WHERE k.conrelid = ANY(%s) AND k.contype IN ('p', 'u', 'f', 'c', 'x')
     ORDER BY k.conrelid, k.contype = 'f', k.conname"""
 _INDEXES = """
     SELECT i.indrelid, pg_get_indexdef(i.indexrelid),
            ARRAY(SELECT a.attname::text FROM pg_attribute a
                  WHERE a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey::int2[]) ORDER BY a.attnum),
+           -- A unique index on expressions makes pairs of these unique, and not its plain columns alone.
+           CASE WHEN i.indisunique AND i.indexprs IS NOT NULL THEN ARRAY(
+             SELECT a.attname::text FROM pg_attribute a
+             WHERE a.attrelid = i.indrelid AND (a.attnum = ANY(i.indkey::int2[]) OR EXISTS (
+               SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                      AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid
+                      AND d.refobjsubid = a.attnum)) ORDER BY a.attnum) END,
            i.indisunique,
-           EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype <> 'f'),
+           EXISTS (SELECT FROM pg_constraint k
+                   WHERE k.conindid = i.indexrelid AND k.contype NOT IN ('f', 'x')),
            CASE WHEN x.relkind = 'I'
                 THEN (SELECT coalesce(sum(pg_relation_size(t.relid)), 0) FROM pg_partition_tree(x.oid) t)
                 ELSE pg_relation_size(x.oid) END::bigint / current_setting('block_size')::int
@@ -251,7 +265,18 @@ def _extension(asking: Asking) -> tuple[str, str]:
             hint="Set shared_preload_libraries = 'pg_stat_statements', restart, and run "
             "CREATE EXTENSION pg_stat_statements in this database; or name another database.",
         )
-    view, schema = found[0]
+    view, schema, version, may_use = found[0]
+    if tuple(map(int, str(version).split("."))) < _COUNTS_WAL:
+        raise ProbeError(
+            f"pg_stat_statements is of version {version} here, which does not count WAL",
+            detail="After an upgrade by pg_upgrade an extension keeps its old version.",
+            hint="ALTER EXTENSION pg_stat_statements UPDATE, as its owner.",
+        )
+    if not may_use:
+        raise ProbeError(
+            f"the role may not use schema {schema}, which has pg_stat_statements",
+            hint=f"GRANT USAGE ON SCHEMA {schema} TO the role.",
+        )
     return view, schema
 
 
@@ -375,27 +400,31 @@ def _tables(asking: Asking) -> tuple[AppTable, ...]:
     for oid, name, type_, not_null, default, identity, generated, labels, *stats in asking.rows(
         "columns", _COLUMNS, [oids, oids]
     ):
-        distinct, nulls, width, correlation = stats
+        distinct, nulls, width, correlation, usual = stats
         columns[oid].append(
             AppColumn(
                 name, type_, not_null, default, identity, generated,
                 None if labels is None else tuple(labels),
-                _number(distinct), float(nulls or 0.0), width, _number(correlation),
+                _number(distinct), float(nulls or 0.0), width, _number(correlation), tuple(usual or ()),
             )
         )  # fmt: skip
     keys: dict[int, list[AppKey]] = defaultdict(list)
     others: dict[int, list[str]] = defaultdict(list)
-    for oid, kind, names, definition, other, other_columns in asking.rows("constraints", _KEYS, [oids]):
+    for oid, kind, names, definition, other, other_columns, conname in asking.rows(
+        "constraints", _KEYS, [oids]
+    ):
         if kind in ("c", "x"):
             others[oid].append(definition)
         else:
-            keys[oid].append(AppKey(kind, tuple(names), definition, other, tuple(other_columns)))
+            keys[oid].append(AppKey(kind, tuple(names), definition, other, tuple(other_columns), conname))
     indexes: dict[int, list[AppIndex]] = defaultdict(list)
     pages: dict[int, list[tuple[tuple[str, ...], int]]] = defaultdict(list)
-    for oid, definition, names, is_unique, is_of_key, count in asking.rows("indexes", _INDEXES, [oids]):
+    for oid, definition, names, within, is_unique, is_of_key, count in asking.rows(
+        "indexes", _INDEXES, [oids]
+    ):
         pages[oid].append((tuple(names), count))
         if not is_of_key:
-            indexes[oid].append(AppIndex(definition, tuple(names), is_unique))
+            indexes[oid].append(AppIndex(definition, tuple(within or names), is_unique))
     return tuple(
         AppTable(
             schema, relation, name, kind, rows_, size, tuple(columns[oid]), tuple(keys[oid]),

@@ -72,9 +72,15 @@ class PairObserver:
         self._upstream.close()
 
     def observe(self, seconds: float) -> ReplicationWindow:
-        """Watch for that long. Raises ProbeError when a server goes away."""
+        """Watch for that long. Raises ProbeError when a server goes away, or is promoted."""
         standby_settings: dict[str, str] = dict(self._rows(self._standby, queries.SETTINGS))
         upstream_settings: dict[str, str] = dict(self._rows(self._upstream, queries.SETTINGS))
+        for session, identity in (
+            (self._upstream, self.upstream_identity),
+            (self._standby, self.standby_identity),
+        ):
+            if identity.is_in_recovery and not self._row(session, queries.IN_RECOVERY)[0]:
+                raise ProbeError(f"the server of --{identity.which} has been promoted")
         self._notes = []
         if not self.upstream_identity.lists_wal:
             self._notes.append(

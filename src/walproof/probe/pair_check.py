@@ -74,6 +74,10 @@ def _timeline(session: psycopg.Connection[TupleRow]) -> int | None:
     return None if row is None or row[0] is None else int(row[0])
 
 
+def _shown(timeline: int | None) -> str:
+    return "?" if timeline is None else str(timeline)
+
+
 def check_pair(upstream: Identity, standby: Identity) -> None:
     """Refuse what is not a pair. Raises ProbeError about rights, order, version or system identifier."""
     for side in (upstream, standby):
@@ -100,6 +104,14 @@ def check_pair(upstream: Identity, standby: Identity) -> None:
             detail="The server of --primary is in recovery, that of --standby is not.",
             hint="Swap the two connection strings.",
         )
+    is_same = upstream.system_identifier == standby.system_identifier
+    if not standby.is_in_recovery and is_same and upstream.started_at != standby.started_at:
+        raise ProbeError(
+            "the standby has been promoted: there are two primaries of one system",
+            detail=f"The server of --primary writes timeline {_shown(upstream.timeline)}, that of --standby "
+            f"timeline {_shown(standby.timeline)}.",
+            hint="Only one of them may be written to. pg_rewind makes the other one its standby.",
+        )
     if not standby.is_in_recovery:
         raise ProbeError(
             "the server of --standby is not a standby",
@@ -118,6 +130,17 @@ def check_pair(upstream: Identity, standby: Identity) -> None:
             f"of --standby: {standby.system_identifier}.",
             hint="Name the primary that it was made from, or make the standby again from a base backup.",
         )
+    if not upstream.is_in_recovery and None not in (upstream.timeline, standby.timeline):
+        assert upstream.timeline is not None
+        assert standby.timeline is not None
+        if standby.timeline > upstream.timeline:
+            raise ProbeError(
+                "the standby follows another primary",
+                detail=f"It is on timeline {standby.timeline}, and the server of --primary writes timeline "
+                f"{upstream.timeline}: their histories have parted.",
+                hint="--primary is to name the server that was promoted. pg_rewind makes the old one its "
+                "standby.",
+            )
     if upstream.is_in_recovery and upstream.started_at == standby.started_at:
         raise ProbeError(
             "--primary and --standby name the same server",

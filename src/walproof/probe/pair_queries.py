@@ -32,6 +32,8 @@ SENDERS = """
      WHERE r.state <> 'backup'
     """
 
+IN_RECOVERY = "SELECT pg_is_in_recovery()"
+
 SLOTS = "SELECT wal_status FROM pg_replication_slots WHERE slot_name = %s"
 
 SLOT_NAME = """

@@ -10,8 +10,8 @@ from itertools import pairwise
 from walproof.advise.workload.partitions import partitions_of
 from walproof.advise.workload.spaces import MadeTable, Space
 from walproof.advise.workload.values import base_of, is_known, value
-from walproof.facts.application import AppColumn, AppKey
-from walproof.sqltext import Token, literal, quoted, tokens
+from walproof.facts.application import AppColumn, AppIndex, AppKey, AppTable
+from walproof.sqltext import Token, folded, literal, quoted, tokens
 
 FRESH = "walproof_fresh"
 """Sequence of numbers that no row has."""
@@ -26,6 +26,11 @@ _MAKERS = (
 _NEXT = re.compile(r"nextval\('(?:[^']|'')*'::regclass\)")
 """The next number of a sequence, as pg_get_expr writes it."""
 _NEXT_FRESH = f"nextval('{FRESH}'::regclass)"
+_NATIVE = {
+    "gist": re.compile(r"range$|^(?:point|box|circle|polygon|tsvector|tsquery)$"),
+    "gin": re.compile(r"\[\]$|^(?:jsonb|tsvector)$"),
+}
+"""Types that the server itself has a default operator class for (manual, "GiST Indexes", "GIN Indexes")."""
 _OWN_TYPES = ("public.citext", "citext")
 _COUNTED = ("smallint", "integer", "bigint")
 
@@ -116,6 +121,7 @@ def schema_sql(made: Sequence[MadeTable], deleted: frozenset[str], head: str) ->
     lines += [
         "",
         *(line for each in made for line in _sequences(each)),
+        *_search_path(made),
         "VACUUM ANALYZE;",
     ]
     return Schema("\n".join(lines) + "\n", tuple(notes))
@@ -132,11 +138,22 @@ def enums_of(made: Iterable[MadeTable]) -> dict[str, tuple[str, ...]]:
 
 
 def _types(made: Sequence[MadeTable], enums: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    schemas = {quoted(each.table.schema) for each in made}
-    schemas |= {name.rpartition(".")[0] for name in enums if "." in name}
-    yield from (f"CREATE SCHEMA {name};" for name in sorted(schemas) if name.strip('"') != "public")
+    schemas = {each.table.schema for each in made}
+    # The catalog quotes names of types where it must.
+    schemas |= {folded(name.rpartition(".")[0]) for name in enums if "." in name}
+    yield from (f"CREATE SCHEMA {quoted(name)};" for name in sorted(schemas - {"public"}))
     for name, labels in sorted(enums.items()):
         yield f"CREATE TYPE {name} AS ENUM ({', '.join(map(literal, labels))});"
+
+
+def _search_path(made: Sequence[MadeTable]) -> Iterator[str]:
+    """Statements may name a table without its schema, as the roles of the application find it."""
+    schemas = dict.fromkeys(each.table.schema for each in made)
+    if set(schemas) == {"public"}:
+        return
+    path = ", ".join(quoted(name) for name in [*(name for name in schemas if name != "public"), "public"])
+    change = literal(f"ALTER DATABASE %I SET search_path = {path.replace('%', '%%')}")
+    yield f"DO {literal(f'BEGIN EXECUTE format({change}, current_database()); END')};"
 
 
 def _create(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[str]:
@@ -220,13 +237,35 @@ def _keys(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[st
             names = ", ".join(map(quoted, key.columns))
             yield f"CREATE INDEX ON {table.name} ({names});"
         else:
-            yield f"ALTER TABLE {table.name} ADD {key.definition};"
+            yield f"ALTER TABLE {table.name} ADD {_named(key)}{key.definition};"
     for index in table.indexes:
         inner = index.definition.partition(" USING ")[2]
+        plain = _needing_extension(table, index)
         if is_foreign_code(inner, own) or replaced & set(index.columns) or index.columns in made.lost_keys:
             notes.append(f"{table.name} has an index that is not here: {index.definition}.")
+        elif plain:
+            names = ", ".join(map(quoted, plain))
+            notes.append(
+                f"{table.name} has an index that needs an extension: {index.definition}. Here it is a btree "
+                f"on ({', '.join(plain)})."
+            )
+            yield f"CREATE INDEX ON {table.name} ({names});"
         else:
             yield f"{index.definition.replace(' ON ONLY ', ' ON ', 1)};"
+
+
+def _named(key: AppKey) -> str:
+    """ON CONFLICT ON CONSTRAINT names it."""
+    return f"CONSTRAINT {quoted(key.name)} " if key.name else ""
+
+
+def _needing_extension(table: AppTable, index: AppIndex) -> tuple[str, ...]:
+    """Columns of a GiST or GIN index of types that only btree_gist or btree_gin has operator classes for."""
+    native = _NATIVE.get(index.definition.partition(" USING ")[2].partition(" ")[0])
+    if native is None:
+        return ()
+    types = {column.name: column.type for column in table.columns}
+    return tuple(name for name in index.columns if native.search(types.get(name, "")) is None)
 
 
 def _foreign_keys(
@@ -237,7 +276,7 @@ def _foreign_keys(
             continue
         reason = _why_not(key, by_name[key.other], deleted)
         if reason is None:
-            yield f"ALTER TABLE {made.table.name} ADD {key.definition};"
+            yield f"ALTER TABLE {made.table.name} ADD {_named(key)}{key.definition};"
         else:
             notes.append(f"{made.table.name}: its foreign key to {key.other} is not here: {reason}.")
 

@@ -65,7 +65,7 @@ class Space:
         """SQL of the e-th value; None for a type that is not known."""
         root = self.root
         shifted = f"({e}) + {self.first}" if self.first else e
-        made = value(root.type, shifted, root.width_bytes, root.labels, is_unique=self.is_root_unique)
+        made = value(root.type, shifted, root.width_bytes, labels_of(root), is_unique=self.is_root_unique)
         if self.default is None or made is None:
             return made
         return f"CASE WHEN {e} = 1 THEN {literal(self.default)} ELSE {made} END"
@@ -81,6 +81,14 @@ class MadeTable:
     """Column -> its values."""
     lost_keys: tuple[tuple[str, ...], ...]
     """Columns of unique keys that the made rows would break."""
+
+
+def labels_of(column: AppColumn) -> tuple[str, ...] | None:
+    """Labels of an enum in the order of its numbered values: first those that rows have."""
+    if column.labels is None:
+        return None
+    used = tuple(label for label in column.usual if label in column.labels)
+    return used + tuple(label for label in column.labels if label not in used)
 
 
 def rises(column: AppColumn) -> bool:
@@ -180,7 +188,7 @@ def _first_of_default(column: AppColumn) -> int | str | None:
         return None
     text = (match["text"] or match["bare"] or "").replace("''", "'")
     if column.labels is not None:
-        return column.labels.index(text) if text in column.labels else None
+        return (labels_of(column) or ()).index(text) if text in column.labels else None
     kind = base_of(column.type)[0]
     if kind == "boolean":
         return {"true": 0, "false": 1}.get(text)
@@ -244,6 +252,17 @@ def _earlier(own: str, size: int, rows: int) -> tuple[str, str]:
     return f"greatest(1, 1 + ({own} - 2) * {size} / {rows})", f"{own} = 1"
 
 
+def _widen(spaces: dict[str, Space], names: Sequence[str], rows: int) -> None:
+    """Let columns that all point to other tables have more values than their statistics estimate, as far as
+    rows are there to point to: that the key is unique is known, and n_distinct is an estimate."""
+    for name in sorted(names, key=lambda name: -spaces[name].keys):
+        pairs = math.prod(spaces[each].size for each in names)
+        if pairs >= rows:
+            return
+        wanted = -(-rows * spaces[name].size // pairs)
+        spaces[name] = replace(spaces[name], size=max(spaces[name].size, min(spaces[name].keys, wanted)))
+
+
 def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int) -> bool:
     """Give the columns of a key numbers that no two rows share; False if there are too few.
 
@@ -251,6 +270,8 @@ def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int) -> bool:
     """
     free = [name for name in names if not spaces[name].is_foreign]
     last = free[-1] if free else names[-1]
+    if not free:
+        _widen(spaces, names, rows)
     below = 1
     for name in names:
         if name != last:
