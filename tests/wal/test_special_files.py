@@ -126,6 +126,7 @@ def test_what_tools_write_beside_segments_are_files(wal: Path, kind: str) -> Non
     backup = Path("backup")
     backup.mkdir()
     make(backup / "backup_manifest")
+    (backup / "base.tar").touch()
     problems = verify([wal], backups=[backup]).archives[0].problems
     assert "could not read it" in next(
         problem.message for problem in problems if problem.kind == "backup unreadable"

@@ -129,6 +129,7 @@ def _describe(laid: Laid) -> None:
             target.mkdir(parents=True)
             manifest = Path(backup.path) / "backup_manifest"
             laid.files[f"manifest {number}"] = Path(shutil.copy(manifest, target))
+            (target / "base.tar").touch()
             (target / "global").mkdir()
             shutil.copy(Path(backup.path) / "global" / "pg_control", target / "global")
         elif laid.layout == "WAL-G":

@@ -178,7 +178,7 @@ def _collect(folder: Path, bindir: Path, version: int) -> Source:
     labels = {name: data for name, data in files.items() if name.endswith(".backup")}
     backups = []
     for place in ("backup1", "backup2"):
-        (backup,) = read_manifest(Folder(folder / place / "backup_manifest"))
+        (backup,) = read_manifest(Folder(folder / place / "backup_manifest"), {"PG_VERSION", "global"})
         assert isinstance(backup, ArchivedBackup)
         backups.append(backup)
     stops = {}

@@ -15,6 +15,7 @@ from tests.wal.verify.conftest import Layer, temporary_folder
 from tests.wal.verify.layouts import compress
 from tests.wal.verify.restore import recover
 from tests.wal.verify.source import MB, SETTINGS, segment_lsn
+from walproof.errors import WalError
 from walproof.privilege.user import running_as, server_user
 from walproof.report.wal.verify_verdict import verdict
 from walproof.wal.verify.verify import VerifiedArchive, verify
@@ -61,6 +62,50 @@ def test_a_backup_of_a_server_that_was_restored_is_one(layer: Layer, tmp_path: P
     assert [one.name for one in found.backups] == ["backup1"]
     assert _kinds(found) == ["used backup"]
     assert found.is_whole
+
+
+def test_a_manifest_without_its_backup_is_none(layer: Layer) -> None:
+    laid = layer("folder", "")
+    (laid.root / "backups" / "backup1" / "base.tar").unlink()
+    (found,) = verify([laid.root]).archives
+    assert [one.name for one in found.backups] == ["backup2"]
+    (problem,) = found.problems
+    assert problem.kind == "backup unreadable"
+    assert problem.message == "there is no base.tar beside it, nor PG_VERSION and global"
+
+
+def test_a_backup_without_a_manifest_ends_where_its_label_in_the_archive_says(layer: Layer) -> None:
+    """``pg_basebackup --no-manifest``, or files that were copied between pg_backup_start and its end."""
+    laid = layer("folder", "")
+    before = verify([laid.root]).archives[0]
+    second = laid.root / "backups" / "backup2"
+    for name in ("backup_manifest", "base.tar"):
+        (second / name).unlink()
+    for name in ("PG_VERSION", "backup_label"):
+        shutil.copy(laid.source.folder / "backup2" / name, second)
+    (found,) = verify([laid.root]).archives
+    assert found.problems == before.problems
+    places = [[(one.start, one.end) for one in each.windows] for each in (before, found)]
+    assert places[0] == places[1]
+    assert [one.tool for one in found.backups] == ["pg_basebackup", "files"]
+    # Without that label nothing says where it ends; other backups count.
+    for label in laid.root.glob("*.backup"):
+        label.unlink()
+    (found,) = verify([laid.root]).archives
+    assert [one.name for one in found.backups] == ["backup1"]
+    assert _kinds(found) == ["endless backup"]
+    (second / "backup_label").write_text("START WAL LOCATION: somewhere\n")
+    assert _kinds(verify([laid.root]).archives[0]) == ["backup unreadable"]
+
+
+def test_an_archive_of_which_nothing_may_be_read_is_no_broken_one(
+    layer: Layer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid = layer("folder", "")
+    monkeypatch.setattr("walproof.wal.verify.reading.os.access", lambda path, mode: False)
+    with pytest.raises(WalError, match="Permission denied") as caught:
+        verify([laid.root])
+    assert "look as that user" in str(caught.value.hint)
 
 
 def _unusable(archive: VerifiedArchive) -> list[str]:

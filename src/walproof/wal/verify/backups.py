@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -35,8 +35,8 @@ class ArchivedBackup:
 
     name: str
     tool: str
-    """``pg_basebackup``, ``pgBackRest``, ``WAL-G``, ``Barman``; ``label`` for one of which only the label is
-    known."""
+    """``pg_basebackup``, ``pgBackRest``, ``WAL-G``, ``Barman``; ``files`` for one without a manifest,
+    ``label`` for one of which only the label is known."""
     path: str
     timeline: int
     start: Lsn
@@ -76,7 +76,19 @@ class NoBackup:
     system_identifier: int | None = None
 
 
-Found = ArchivedBackup | BrokenBackup | NoBackup
+@dataclass(frozen=True, slots=True)
+class LabelledBackup:
+    """A backup without a manifest: its label says where it begins, and the archive's where it ends."""
+
+    path: str
+    name: str
+    timeline: int
+    start: Lsn
+    system_identifier: int | None
+    needs: tuple[str, ...] = ()
+
+
+Found = ArchivedBackup | BrokenBackup | NoBackup | LabelledBackup
 
 
 def is_started(names: set[str]) -> bool:
@@ -138,9 +150,48 @@ def _server_time(text: str) -> float | None:
         return None
 
 
-def read_manifest(path: Place) -> list[Found]:
-    """The backup that pg_basebackup's ``backup_manifest`` describes. The manifest's own checksum is
-    compared."""
+def read_labelled(folder: Place) -> Found:
+    """A folder with ``backup_label`` and no manifest: ``pg_basebackup --no-manifest``, or files that were
+    copied between pg_backup_start and pg_backup_stop (manual, "Making a Base Backup Using the Low Level
+    API")."""
+    text = _label_beside(folder)
+    start = re.search(r"^START WAL LOCATION: ([0-9A-F]{1,8}/[0-9A-F]{1,8})", text, re.MULTILINE)
+    timeline = re.search(r"^START TIMELINE: ([0-9]{1,10})$", text, re.MULTILINE)
+    if start is None or timeline is None:
+        return BrokenBackup(str(folder), "its backup_label has no start or timeline")
+    return LabelledBackup(
+        str(folder), folder.name or str(folder), int(timeline[1]), Lsn.parse(start[1]),
+        _control_identifier(folder), _increment_of(text),
+    )  # fmt: skip
+
+
+def with_end(backup: LabelledBackup, labels: Sequence[ArchivedBackup]) -> ArchivedBackup | NoBackup:
+    """The backup with its end, if the archive has the label that the server left there when it ended."""
+    for label in labels:
+        if (label.timeline, label.start) == (backup.timeline, backup.start):
+            return replace(
+                label, name=backup.name, tool="files", path=backup.path,
+                system_identifier=backup.system_identifier, needs=backup.needs or label.needs,
+            )  # fmt: skip
+    reason = (
+        f"it begins at {backup.start} on timeline {backup.timeline}, has no backup_manifest, and the archive "
+        "has no label that says where it ends: it is not counted"
+    )
+    return NoBackup(backup.path, "endless backup", reason, backup.system_identifier)
+
+
+def _lacks_files(names: Collection[str]) -> bool:
+    """Whether a folder with a manifest holds neither a backup's files nor its tar files."""
+    return not {"PG_VERSION", "global"} <= set(names) and not any(
+        name.startswith("base.tar") for name in names
+    )
+
+
+def read_manifest(path: Place, names: Collection[str]) -> list[Found]:
+    """The backup that pg_basebackup's ``backup_manifest`` describes; ``names``: what is beside it. The
+    manifest's own checksum is compared."""
+    if _lacks_files(names):
+        return [BrokenBackup(str(path), "there is no base.tar beside it, nor PG_VERSION and global")]
     try:
         head, tail, checksum, is_increment = _ends(path)
     except OSError as error:

@@ -11,8 +11,10 @@ from walproof.wal.verify.backups import (
     UNKNOWN,
     ArchivedBackup,
     BrokenBackup,
+    LabelledBackup,
     NoBackup,
     read_label,
+    with_end,
     with_label,
 )
 from walproof.wal.verify.layouts.archive import Archive
@@ -37,7 +39,8 @@ def describe(archive: Archive, reading: ArchiveReading) -> DescribedBackups:
     problems: list[Problem] = []
     labels = list(_labels(archive, problems))
     backups: list[ArchivedBackup] = []
-    for backup in archive.backups:
+    for found in archive.backups:
+        backup = with_end(found, labels) if isinstance(found, LabelledBackup) else found
         if isinstance(backup, BrokenBackup):
             problems.append(Problem("backup unreadable", backup.reason, backup.path))
         elif isinstance(backup, NoBackup):
@@ -51,7 +54,7 @@ def describe(archive: Archive, reading: ArchiveReading) -> DescribedBackups:
     if archive.backups_in and not backups and not is_at_fault:
         where = " and ".join(archive.backups_in)
         problems.append(Problem("no backup", f"there is no base backup in {where}"))
-    if all(isinstance(backup, NoBackup) for backup in archive.backups):
+    if not backups and all(isinstance(backup, NoBackup | LabelledBackup) for backup in archive.backups):
         ordered = _ordered(_named(labels).values())
         return DescribedBackups(ordered, ordered, tuple(problems))
     backups = list(dict.fromkeys(backups))

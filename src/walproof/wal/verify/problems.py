@@ -172,6 +172,13 @@ _KINDS = (
     Kind("label", _NOTE, "A backup left its label here, but the WAL that it needs is no longer here.", ""),
     Kind("failed backup", _NOTE, "By its own tool's word the backup is not complete: it is not counted.", ""),
     Kind(
+        "endless backup",
+        _NOTE,
+        "Recovery has to reach a backup's end, and nothing says where that is.",
+        "Archive the file that pg_backup_stop or pg_basebackup leaves in pg_wal (*.backup), or take backups "
+        "with a manifest.",
+    ),
+    Kind(
         "used backup",
         _NOTE,
         "Where a server ran, there is no base backup any more: the folder counts as a data directory.",

@@ -3,6 +3,7 @@ files."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from walproof._native import wal_probe, wal_verify
+from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.places.folder import file_status
 from walproof.wal.places.opened import attempt, call
@@ -89,6 +91,7 @@ def read_archive(
     """Verify every file that has to be verified. Raises WalError if not even the size of segments can be
     told."""
     files = archive.listing.segments
+    _check_rights(files)
     size = call(archive.places, _segment_size, archive)
     first = _first_number(since, size)
     twice = Counter((file.name, file.is_partial) for file in files)
@@ -138,6 +141,17 @@ def read_archive(
         for file, _ in changing
     ]  # fmt: skip
     return reading
+
+
+def _check_rights(files: Sequence[WalFile]) -> None:
+    """Nothing can be said of an archive of which no file may be read. Raises WalError."""
+    plain = [file for file in files if file.reader is None]
+    if plain and len(plain) == len(files) and not any(os.access(file.path, os.R_OK) for file in plain):
+        raise WalError(
+            f'could not open file "{plain[0].path}": Permission denied',
+            detail=f"None of {len(plain):,} WAL files may be read.",
+            hint="PostgreSQL makes its files for its own user: look as that user, or as root.",
+        )
 
 
 def _segment_size(archive: Archive) -> int:

@@ -18,6 +18,7 @@ from walproof.wal.verify.backups import (
     Found,
     NoBackup,
     is_started,
+    read_labelled,
     read_manifest,
     started_backup,
 )
@@ -89,7 +90,9 @@ def _explore(folder: Place, found: _Found, depth: int, *, is_named: bool = False
     elif is_named and walg.is_prefix(_names(folder.parent)) and folder.name == "wal_005":
         found.archives += walg.archives(folder.parent)
     elif "backup_manifest" in names and not is_started(names):
-        found.backups += read_manifest(folder / "backup_manifest")
+        found.backups += read_manifest(folder / "backup_manifest", names)
+    elif "PG_VERSION" in names and "backup_label" in names and not is_started(names):
+        found.backups.append(read_labelled(folder))
     elif "PG_VERSION" in names and "pg_wal" in names:
         if "backup_manifest" in names:
             found.backups.append(started_backup(folder))
