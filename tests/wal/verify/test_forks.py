@@ -110,11 +110,14 @@ def test_latest_ends_where_a_history_is_missing(layer: Layer) -> None:
     assert said.endswith("; a restore there begins timeline 2, of which there is WAL already")
 
 
-def test_a_timeline_that_was_left_behind_is_not_said(layer: Layer) -> None:
-    """An old primary wrote on for a while: the newest timeline went further, and is what counts."""
+def test_a_timeline_that_was_left_behind_has_moments_of_its_own(layer: Layer) -> None:
+    """An old primary wrote on for a while: the newest timeline went further, and is what counts; it does not
+    lead to the moments that the other one alone has."""
     laid = layer("folder", "")
     for name, data in laid.source.other.items():
         laid.put(name, data)
     (found,) = verify([laid.root]).archives
     assert {window.timeline for window in found.windows} == {1, 2}
-    assert verdict(found).endswith(f"({laid.source.ends[-1]})")
+    end = Lsn(segment_lsn(max(laid.source.other)) + MB)
+    assert f"({laid.source.ends[-1]}); timeline 1 parts from it at " in verdict(found)
+    assert verdict(found).endswith(f"({end}), where recovery_target_timeline = 1 leads")

@@ -159,6 +159,15 @@ def _others(archive: VerifiedArchive) -> str:
         + ("" if spans(archive, line) else ", where no backup leads")
         for line in others
     ]
+    said += [
+        f"; timeline {line} parts from it at {fork} and goes on to "
+        f"{_place(ends[line].end, ends[line].end_time)}, where recovery_target_timeline = {line} leads"
+        for line, fork in archive.ancestors.get(main, ())
+        if line not in others
+        and line in ends
+        and ends[line].end > fork
+        and any(window.timeline == line for window in archive.windows)
+    ]
     if main != latest:
         said.append(f"; recovery_target_timeline = {main} leads there, latest to timeline {latest}")
     elif others:
