@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
-from walproof.cli.span import AskedSpan, ask_span
+from walproof.cli.span import AskedSpan, ask_span, unread_timelines
 from walproof.errors import UnitError, WalError
 from walproof.units import Lsn
 
@@ -58,3 +59,25 @@ def test_locations_and_times_together() -> None:
 def test_what_contradicts_itself(words: tuple[str | None, ...], message: str) -> None:
     with pytest.raises((UnitError, WalError), match=message):
         ask_span(*words)
+
+
+def test_wal_of_a_timeline_that_is_not_read_is_said(tmp_path: Path) -> None:
+    def folder(name: str, *segments: str) -> str:
+        (tmp_path / name).mkdir()
+        for segment in segments:
+            (tmp_path / name / segment).touch()
+        return str(tmp_path / name)
+
+    first = [f"0000000100000000000000{number:02X}" for number in range(1, 10)]
+    second = [f"0000000200000000000000{number:02X}.gz" for number in range(5, 8)]
+    said = unread_timelines([folder("both", *first, *second)])
+    assert said is not None
+    assert "only WAL that leads to timeline 2 is read; timeline 1 goes on after it began" in said
+    # A promotion after which the old primary archived no more, and one timeline alone.
+    assert unread_timelines([folder("promoted", *first[:5], *second)]) is None
+    assert unread_timelines([folder("one", *first), folder("none")]) is None
+    asked = ask_span(None, None, None, None)
+    warned: list[str] = []
+    asked.find([str(tmp_path / "both")], None, warned.append)
+    asked.find([str(tmp_path / "both")], 1, warned.append)
+    assert warned == [said]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walproof.errors import UnitError, WalError
+from walproof.sentences import say_list
 from walproof.units import Lsn, is_time_of_day, parse_moment
+from walproof.wal.places.folder import Folder
 
 if TYPE_CHECKING:
     from walproof.wal.places.opened import Path
@@ -25,6 +30,7 @@ Since = Annotated[
 Until = Annotated[
     str | None, typer.Option("--until", metavar="TIME", help="Up to this time, in place of --end.")
 ]
+_SEGMENT = re.compile("[0-9A-F]{24}(?![0-9A-F])")
 _LOCATION_OR_TIME = "--start and --end take locations, --since and --until times: give one for each end."
 
 
@@ -45,7 +51,10 @@ class AskedSpan:
         warn: Callable[[str], None],
         observe: Observe | None = None,
     ) -> tuple[Lsn | None, Lsn | None]:
-        """Its first and its last location. Raises WalError; doubts about it are a warning."""
+        """Its first and its last location. Raises WalError; doubts about it are a warning, and so is WAL of a
+        timeline that is not read."""
+        if timeline is None and (unread := unread_timelines(paths)) is not None:
+            warn(unread)
         if self.since_s is None and self.until_s is None:
             return self.start, self.end
         from walproof.wal.span import find_span
@@ -60,6 +69,31 @@ class AskedSpan:
         if start is not None and end is not None and start >= end:
             raise WalError(f"no WAL is between {start} and {end}, where the location and the time lead")
         return start, end
+
+
+def unread_timelines(paths: Sequence[Path]) -> str | None:
+    """A sentence about folders with WAL of several timelines, where an older one goes on after the newest
+    began: only what leads to the newest is read. None where all is read, and of object stores."""
+    named: dict[int, list[str]] = {}
+    for path in paths:
+        folder = Folder(FilePath(path)) if isinstance(path, str | os.PathLike) else path
+        if not isinstance(folder, Folder) or not folder.is_folder():
+            continue
+        for entry in folder.files():
+            if _SEGMENT.match(entry.name):
+                named.setdefault(int(entry.name[:8], 16), []).append(entry.name[8:24])
+    if len(named) < 2:
+        return None
+    newest = max(named)
+    begun = min(named[newest])
+    older = [timeline for timeline, rest in named.items() if timeline < newest and max(rest) > begun]
+    if not older:
+        return None
+    said = say_list([str(timeline) for timeline in sorted(older)])
+    return (
+        f"only WAL that leads to timeline {newest} is read; timeline{'s' * (len(older) > 1)} {said} "
+        f"{'go' if len(older) > 1 else 'goes'} on after it began: --timeline {max(older)} reads that"
+    )
 
 
 def ask_span(start: str | None, end: str | None, since: str | None, until: str | None) -> AskedSpan:
