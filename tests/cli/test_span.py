@@ -72,7 +72,10 @@ def test_wal_of_a_timeline_that_is_not_read_is_said(tmp_path: Path) -> None:
     second = [f"0000000200000000000000{number:02X}.gz" for number in range(5, 8)]
     said = unread_timelines([folder("both", *first, *second)])
     assert said is not None
-    assert "only WAL that leads to timeline 2 is read; timeline 1 goes on after it began" in said
+    assert said == (
+        "only WAL that leads to timeline 2 is read, and none that was written after its begin on timeline 1: "
+        "--timeline 1 reads that"
+    )
     # A promotion after which the old primary archived no more, and one timeline alone.
     assert unread_timelines([folder("promoted", *first[:5], *second)]) is None
     assert unread_timelines([folder("one", *first), folder("none")]) is None

@@ -15,7 +15,6 @@ import typer
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
 from walproof.errors import ClusterError, SettingError, WalError
-from walproof.report.plaintext import one_line
 from walproof.units import Lsn
 
 if TYPE_CHECKING:
@@ -120,6 +119,8 @@ def _printer(
 
 def _target(configured: Mapping[str, str]) -> str:
     """``recovery_target_time = '2026-11-28 05:12'``; empty for the end of the archive."""
+    from walproof.report.plaintext import one_line
+
     given = [
         f"{name} = '{one_line(configured[name])}'"
         for name in ("recovery_target", "recovery_target_lsn", "recovery_target_name", "recovery_target_time",

@@ -15,7 +15,6 @@ import typer
 from walproof.errors import UnitError, WalError
 from walproof.sentences import say_list
 from walproof.units import Lsn, is_time_of_day, parse_moment
-from walproof.wal.places.folder import Folder
 
 if TYPE_CHECKING:
     from walproof.wal.places.opened import Path
@@ -74,6 +73,8 @@ class AskedSpan:
 def unread_timelines(paths: Sequence[Path]) -> str | None:
     """A sentence about folders with WAL of several timelines, where an older one goes on after the newest
     began: only what leads to the newest is read. None where all is read, and of object stores."""
+    from walproof.wal.places.folder import Folder
+
     named: dict[int, list[str]] = {}
     for path in paths:
         folder = Folder(FilePath(path)) if isinstance(path, str | os.PathLike) else path
@@ -91,8 +92,8 @@ def unread_timelines(paths: Sequence[Path]) -> str | None:
         return None
     said = say_list([str(timeline) for timeline in sorted(older)])
     return (
-        f"only WAL that leads to timeline {newest} is read; timeline{'s' * (len(older) > 1)} {said} "
-        f"{'go' if len(older) > 1 else 'goes'} on after it began: --timeline {max(older)} reads that"
+        f"only WAL that leads to timeline {newest} is read, and none that was written after its begin on "
+        f"timeline {said}: --timeline {max(older)} reads that"
     )
 
 

@@ -1,0 +1,82 @@
+"""The tables of a draft: names, keys and indexes of applications that are set up in their own way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.advise.workload.apps import ID, PARENTS, column, foreign, made, primary, table
+from walproof.facts.application import AppIndex
+
+
+def test_names_without_a_schema_are_found_as_the_application_finds_them() -> None:
+    state = replace(
+        column("state", "app.state", not_null=True, labels=("new", "paid", "lost"), distinct=2.0),
+        usual=("lost", "paid"),
+    )
+    orders = table("orders", ID, state, keys=(replace(primary("id"), name="orders_key"),), schema="app")
+    schema = made("UPDATE orders SET state = $1 WHERE id = $2", tables=(orders,)).files["schema.sql"]
+    assert schema.count("CREATE SCHEMA") == 1
+    assert 'ALTER DATABASE %I SET search_path = "app", "public"' in schema
+    assert 'ADD CONSTRAINT "orders_key" PRIMARY KEY (id);' in schema
+    # The type keeps its order; rows have the labels that are used.
+    assert "CREATE TYPE app.state AS ENUM ('new', 'paid', 'lost');" in schema
+    assert "(ARRAY['lost', 'paid', 'new'])[1 + " in schema
+    assert "search_path" not in made("UPDATE parents SET name = $1", tables=(PARENTS,)).files["schema.sql"]
+
+
+def test_a_key_is_known_and_the_number_of_values_is_an_estimate() -> None:
+    """Both columns point to other tables, and pg_stats estimates too few pairs for the rows."""
+    parts = [table(name, column("id", "integer", not_null=True), rows=rows, keys=(primary("id"),))
+             for name, rows in (("products", 300), ("stores", 40))]  # fmt: skip
+    stock = table(
+        "stock", column("product", "integer", not_null=True, distinct=250.0),
+        column("store", "integer", not_null=True, distinct=38.0), column("n", "integer"),
+        rows=10_000,
+        keys=(primary("product", "store"), foreign("product", "public.products"),
+              foreign("store", "public.stores")),
+    )  # fmt: skip
+    query = "UPDATE stock SET n = n + 1 WHERE product = $1 AND store = $2"
+    (of_stock,) = (
+        each for each in made(query, tables=(stock, *parts)).tables if each.table.relation == "stock"
+    )
+    assert of_stock.lost_keys == ()
+    pairs = {
+        tuple(
+            eval(of_stock.spaces[name].number.replace("/", "//"), {"i": i}) for name in ("product", "store")
+        )
+        for i in range(1, 10_001)
+    }
+    assert len(pairs) == 10_000
+    assert max(product for product, _ in pairs) <= 300
+    assert max(store for _, store in pairs) <= 40
+    # More rows than pairs: then it is lost, and said.
+    (crowded,) = (
+        each for each in made(query, tables=(replace(stock, rows=13_000), *parts)).tables
+        if each.table.relation == "stock"
+    )  # fmt: skip
+    assert crowded.lost_keys == (("product", "store"),)
+
+
+@pytest.mark.parametrize(
+    ("definition", "columns", "kept"),
+    [
+        ("USING gist (place, during)", ("place", "during"), 'CREATE INDEX ON public.bookings ("place");'),
+        ("USING gist (during)", ("during",), "CREATE INDEX b ON public.bookings USING gist (during);"),
+        ("USING gin (tags)", ("tags",), "CREATE INDEX b ON public.bookings USING gin (tags);"),
+        ("USING gin (tags, id)", ("id", "tags"), 'CREATE INDEX ON public.bookings ("id");'),
+        ("USING btree (place)", ("place",), "CREATE INDEX b ON public.bookings USING btree (place);"),
+    ],
+)
+def test_an_index_that_needs_an_extension_is_a_btree(
+    definition: str, columns: tuple[str, ...], kept: str
+) -> None:
+    index = AppIndex(f"CREATE INDEX b ON public.bookings {definition}", columns, False)
+    bookings = table(
+        "bookings", ID, column("place", "integer"), column("during", "tstzrange"), column("tags", "text[]"),
+        keys=(primary("id"),), indexes=(index,),
+    )  # fmt: skip
+    found = made("UPDATE bookings SET place = $1 WHERE id = $2", tables=(bookings,))
+    assert kept in found.files["schema.sql"]
+    assert any("needs an extension" in note for note in found.notes) == (" ON public.bookings (" in kept)
