@@ -137,6 +137,10 @@ def test_what_is_no_load_is_refused(tmp_path: Path, text: str, message: str) -> 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="could not read load"):
         read_load(str(tmp_path / "none.toml"))
+    (tmp_path / "shop.toml").touch()
+    with pytest.raises(StudyError) as caught:
+        read_load(str(tmp_path))
+    assert caught.value.hint == f'Is "{tmp_path}/shop.toml" meant?'
 
 
 def test_a_file_name_is_part_of_a_study_name() -> None:

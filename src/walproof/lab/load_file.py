@@ -35,7 +35,7 @@ def read_load(name: str) -> tuple[dict[str, Any], Path]:
         raise StudyError(
             f'could not read load "{name}"',
             detail=getattr(error, "strerror", None) or str(error),
-            hint="docs/tune.md shows how to make a load from an application.",
+            hint=_meant(path) or "docs/tune.md shows how to make a load from an application.",
         ) from error
     try:
         data = tomllib.loads(text)
@@ -44,6 +44,12 @@ def read_load(name: str) -> tuple[dict[str, Any], Path]:
     data = {"name": slug(path.stem), "title": f"The load of {path.name}", **data}
     _check_kind(check_study(data, name, text), name)
     return _tables(data, name), path.parent
+
+
+def _meant(path: Path) -> str | None:
+    """The load in a folder that was named in its place, as `walproof workload` makes one."""
+    found = sorted(path.glob("*.toml")) if path.is_dir() else []
+    return f'Is "{found[0]}" meant?' if len(found) == 1 else None
 
 
 def _check_kind(study: StudyFile, name: str) -> None:

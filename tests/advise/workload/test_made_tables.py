@@ -6,8 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from tests.advise.workload.apps import ID, PARENTS, column, foreign, made, primary, table
-from walproof.facts.application import AppIndex
+from tests.advise.workload.apps import (
+    ID,
+    ORDER,
+    PARENTS,
+    application,
+    column,
+    foreign,
+    made,
+    only_script,
+    primary,
+    statement,
+    table,
+)
+from walproof.advise.workload.draft import draft
+from walproof.facts.application import AppIndex, AppKey
 
 
 def test_names_without_a_schema_are_found_as_the_application_finds_them() -> None:
@@ -80,3 +93,35 @@ def test_an_index_that_needs_an_extension_is_a_btree(
     found = made("UPDATE bookings SET place = $1 WHERE id = $2", tables=(bookings,))
     assert kept in found.files["schema.sql"]
     assert any("needs an extension" in note for note in found.notes) == (" ON public.bookings (" in kept)
+
+
+SESSIONS = table(
+    "sessions", ID, column("token", "text", not_null=True), column("expires", "timestamp with time zone"),
+    column("day", "date"), keys=(primary("id"), AppKey("u", ("token",), "UNIQUE (token)")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "found"),
+    [
+        ("SELECT id FROM sessions WHERE token = $1 AND expires > now()", 1, "expires > ({} + 0 * {})"),
+        ("DELETE FROM sessions WHERE now() > expires", 100, "({} + 101 * {}) > expires"),
+        ("UPDATE sessions SET expires = now() WHERE expires >= LOCALTIMESTAMP AND id = $1", 1,
+         "expires = CURRENT_TIMESTAMP WHERE expires >= ({}"),
+        ("SELECT id FROM sessions WHERE expires > now() - interval $1", 5, "expires > ({} + 9995 * {})"),
+    ],
+)  # fmt: skip
+def test_what_is_compared_with_now_is_compared_with_the_times_of_rows(
+    query: str, rows: float, found: str
+) -> None:
+    draft_ = draft(application((SESSIONS,), statement(query, rows=1000 * rows)), ORDER)
+    expected = found.format("timestamptz '2020-01-01 00:00+00'", "interval '1 second'")
+    assert expected in only_script(draft_)
+    assert "now()" not in only_script(draft_)
+
+
+def test_a_day_of_now_is_a_day_of_the_rows() -> None:
+    query = "SELECT id FROM sessions WHERE CURRENT_DATE = day"
+    script = only_script(draft(application((SESSIONS,), statement(query)), ORDER))
+    assert "CURRENT_DATE" not in script
+    assert "date '2000-01-01' + " in script

@@ -6,13 +6,13 @@ text says where each of them stands; the text itself is kept as it is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from sqlglot import exp
 
+from walproof.advise.workload.clocks import replace_clocks
 from walproof.advise.workload.constants import (
     CLOCKS,
     Source,
@@ -23,7 +23,7 @@ from walproof.advise.workload.constants import (
     type_name,
 )
 from walproof.advise.workload.naming import Catalog, Names, Unreadable, table_node
-from walproof.advise.workload.parsing import tree_of
+from walproof.advise.workload.parsing import COMPARISONS, NUMBERED, text_of, tree_of
 from walproof.facts.application import AppColumn, AppTable
 
 _DEPTH_MOST = 200
@@ -109,6 +109,8 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
     tuples = written.expression if isinstance(written, exp.Insert) else None
     count = len(tuples.expressions) if isinstance(tuples, exp.Values) else 1
     conflict = tree.find(exp.OnConflict)
+    if replace_clocks(tree, names):
+        query = text_of(tree)
     query, parameters = _parameters(tree, names, query)
     return ReadStatement(
         query=query,
@@ -130,7 +132,7 @@ def _parameters(tree: exp.Expr, names: Names, query: str) -> tuple[str, tuple[Pa
     found: dict[int, Parameter] = {}
     wholes: dict[int, exp.Expr] = {}
     for node in list(tree.find_all(exp.Placeholder)):
-        if not _NUMBERED.fullmatch(str(node.this)):
+        if not NUMBERED.fullmatch(str(node.this)):
             continue
         number = int(str(node.this)[1:])
         climb = _Climb(names, number)
@@ -147,9 +149,7 @@ def _parameters(tree: exp.Expr, names: Names, query: str) -> tuple[str, tuple[Pa
         return query, tuple(found.values())
     for whole in wholes.values():
         whole.replace(exp.Placeholder(this=f"p{whole.args['walproof_number']}"))
-    for node in list(tree.find_all(exp.Placeholder)):
-        node.replace(exp.Parameter(this=exp.Literal.number(str(node.this)[1:])))
-    return tree.sql(dialect="postgres", comments=False), tuple(found.values())
+    return text_of(tree), tuple(found.values())
 
 
 def _says(parameter: Parameter) -> int:
@@ -157,9 +157,6 @@ def _says(parameter: Parameter) -> int:
     if parameter.column is not None:
         return 3
     return 2 if parameter.type is not None else int(parameter.literal is not None)
-
-
-_NUMBERED = re.compile(r"p[0-9]+")
 
 
 _VERBS: Mapping[type[exp.Expr], str] = {
@@ -268,7 +265,7 @@ class _Climb:
         elif isinstance(above, exp.Like | exp.ILike):
             found = self._names.column(above.this) if isinstance(above.this, exp.Column) else None
             return self._compared(Part.LIKE, found)
-        elif isinstance(above, _COMPARISONS):
+        elif isinstance(above, COMPARISONS):
             return self._comparison(node, above)
         elif isinstance(above, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
             return self._contained(above.right if node is above.left else above.left)
@@ -279,7 +276,7 @@ class _Climb:
             if not isinstance(above.parent.parent, exp.Insert):
                 return self._listed(above.parent, at)
             return self._inserted(above.parent.parent, at)
-        elif isinstance(above, exp.Tuple) and isinstance(above.parent, (exp.In, *_COMPARISONS)):
+        elif isinstance(above, exp.Tuple) and isinstance(above.parent, (exp.In, *COMPARISONS)):
             return self._in_tuple(node, above, above.parent)
         elif isinstance(above, exp.Tuple) and isinstance(above.parent, exp.Insert):
             return self._when(above.parent, above.expressions.index(node))
@@ -407,7 +404,6 @@ class _Climb:
         return self._part(Part.INSERTED, self._names.column(names[at]))
 
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
 _SAME_TYPE = (
     exp.Paren, exp.Cast, exp.Neg, exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.Case, exp.If,
     exp.Any, exp.All, exp.Tuple,

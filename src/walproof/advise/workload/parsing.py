@@ -13,6 +13,9 @@ from walproof.advise.workload.naming import Unreadable
 from walproof.facts.application import MASKED
 from walproof.sqltext import tokens
 
+NUMBERED = re.compile("p[0-9]+")
+"""The name of a parameter in the tree."""
+COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
 _LENGTH_MOST = 20_000
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it does not understand is told by us
 _TYPED = re.compile(
@@ -63,3 +66,11 @@ def _without_typed(query: str) -> list[tuple[bool, str]]:
             words = []
         parts.append((False, token.text))
     return parts
+
+
+def text_of(tree: exp.Expr) -> str:
+    """The statement, ``$1`` in the place of each parameter."""
+    written = tree.copy()
+    for node in list(written.find_all(exp.Placeholder)):
+        node.replace(exp.Parameter(this=exp.Literal.number(str(node.this)[1:])))
+    return written.sql(dialect="postgres", comments=False)
