@@ -19,6 +19,7 @@ from walproof.cli.advising import (
     LookOrder,
     Telling,
     advice_from,
+    is_recording,
     keep_window,
     look_sentence,
     observe_server,
@@ -157,7 +158,7 @@ def advise(
     if pg is not None and not demo:
         raise SettingError("--pg is for --demo", hint="A running server has its own PostgreSQL.")
     is_one = config is None and len(words) <= 1
-    if standby and (not is_one or demo or Path(words[0]).is_dir()):
+    if standby and (not is_one or demo or is_recording(words[0])):
         raise SettingError(
             "--standby is for one running server",
             hint="Name the primary as well." if is_one else "A standby is recognised: name it as one more.",
@@ -192,7 +193,7 @@ def _one(
     with ExitStack() as stack:
         if place is None:
             place = stack.enter_context(_demo(pg))
-        if Path(place).is_dir():
+        if is_recording(place):
             folder, window = Path(place), recorded_window(Path(place))
         else:
             folder = save if save is not None else _temporary(stack)

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walproof.analysis.watch.assessment import unique_names
-from walproof.cli.advising import LookOrder, Telling, keep_window, observe_server, recorded_window
+from walproof.cli.advising import (
+    LookOrder,
+    Telling,
+    is_recording,
+    keep_window,
+    observe_server,
+    recorded_window,
+)
 from walproof.cli.watch_order import Typed, server_name, watch_order
 from walproof.errors import WalproofError
 
@@ -38,7 +45,7 @@ class Asked:
     @property
     def is_recorded(self) -> bool:
         """Whether it is a folder."""
-        return Path(self.place).is_dir()
+        return is_recording(self.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ def asked_servers(words: Sequence[str], config: Path | None, typed: Typed) -> li
 
     file = None if config is None else read_watch_file(config)
     named = {table.name for table in file.server} if file is not None else set()
-    folders = [word for word in words if word not in named and Path(word).is_dir()]
+    folders = [word for word in words if word not in named and is_recording(word)]
     servers = tuple(word for word in words if word not in folders)
     found = [Asked(Path(word).resolve().name, word) for word in folders]
     if servers or not words:
@@ -81,7 +88,7 @@ def asked_servers(words: Sequence[str], config: Path | None, typed: Typed) -> li
     return [replace(asked, name=name) for asked, name in zip(found, names, strict=True)]
 
 
-def folder_name(name: str) -> str:
+def _folder_name(name: str) -> str:
     """The name of a server as that of a folder."""
     return re.sub(r"[/\x00-\x1f]", "_", name).lstrip(".") or "_"
 
@@ -90,13 +97,14 @@ class FleetLook:
     """Looks at several servers at once, each in a thread; one that fails does not end the others."""
 
     def __init__(self, servers: Sequence[Asked], seconds: float, wal_most: int, folder: Path) -> None:
+        running = [asked for asked in servers if not asked.is_recorded]
+        folders = unique_names([_folder_name(asked.name) for asked in running])
         self._orders = {
             asked.name: LookOrder(
-                asked.place, seconds, wal_most, folder / folder_name(asked.name), asked.streams,
-                asked.max_retained_bytes,
+                asked.place, seconds, wal_most, folder / name, asked.streams, asked.max_retained_bytes
             )
-            for asked in servers if not asked.is_recorded
-        }  # fmt: skip
+            for asked, name in zip(running, folders, strict=True)
+        }
         self._servers = servers
         self._over = threading.Event()
         self._passed: dict[str, tuple[float, int]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -217,6 +218,11 @@ def _wait(observer: ServerObserver, order: LookOrder, telling: Telling) -> None:
 
 def _both(error: ProbeError) -> str:
     return error.message if error.detail is None else f"{error.message} ({error.detail})"
+
+
+def is_recording(word: str) -> bool:
+    """Whether a word names a folder; a connection string may be longer than any path."""
+    return os.path.isdir(word)  # noqa: PTH112 - Path.is_dir raises OSError for such a one
 
 
 def recorded_window(folder: Path) -> ServerWindow:
