@@ -73,9 +73,15 @@ def test_wal_of_a_timeline_that_is_not_read_is_said(tmp_path: Path) -> None:
     said = unread_timelines([folder("both", *first, *second)])
     assert said is not None
     assert said == (
-        "only WAL that leads to timeline 2 is read, and none that was written after its begin on timeline 1: "
-        "--timeline 1 reads that"
+        "only WAL that leads to timeline 2 is read, and none that older timelines have after the next one "
+        "began: --timeline 1 reads that"
     )
+    third = [f"0000000300000000000000{number:02X}" for number in (7, 8)]
+    both = unread_timelines(
+        [folder("three", *first, *second[:2], third[0]), folder("more", *second, third[1])]
+    )
+    assert both is not None
+    assert both.endswith("began: --timeline 1 reads that"), "timeline 2 ends where 3 begins"
     # A promotion after which the old primary archived no more, and one timeline alone.
     assert unread_timelines([folder("promoted", *first[:5], *second)]) is None
     assert unread_timelines([folder("one", *first), folder("none")]) is None

@@ -268,6 +268,10 @@ OWN_SCHEMA = """
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant smallint NOT NULL REFERENCES app.tenants,
         mail text NOT NULL, grade "Odd one".grade NOT NULL, CONSTRAINT people_mail UNIQUE (mail));
     CREATE UNIQUE INDEX ON app.people (tenant, lower(mail));
+    ALTER TABLE app.people ADD gone timestamptz, ADD a int, ADD b int;
+    CREATE UNIQUE INDEX ON app.people (lower(mail)) WHERE gone IS NULL;
+    CREATE UNIQUE INDEX ON app.people (tenant, coalesce(a, 0)) INCLUDE (grade) WHERE a > 0;
+    CREATE UNIQUE INDEX ON app.people (least(a, b), greatest(a, b)) WHERE b > 0;
     CREATE TABLE app.places (id int PRIMARY KEY, name text);
     CREATE TABLE app.stock (
         tenant smallint REFERENCES app.tenants, place int REFERENCES app.places, n int NOT NULL DEFAULT 0,
@@ -319,8 +323,9 @@ def test_an_application_with_schemas_of_its_own(
     assert "not in the load" not in done.stdout
     assert "is no unique key here" not in done.stdout
     tables = {table.name: table for table in found.tables}
-    (by_tenant,) = (each for each in tables["app.people"].indexes if each.is_unique)
-    assert by_tenant.columns == ("tenant", "mail"), "those of its expressions, too"
+    unique = [each.columns for each in tables["app.people"].indexes if each.is_unique]
+    # Those of expressions, too, and none of a predicate.
+    assert unique == [("tenant", "mail"), ("mail",), ("tenant", "a")]
     state = next(column for column in tables["app.orders"].columns if column.name == "state")
     assert set(state.usual) == ({"sent", "lost", "paid"} if role == "owner" else set())
     with running(install, workspace, "draft", COUNTING) as cluster:

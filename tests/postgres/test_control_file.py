@@ -12,7 +12,7 @@ from walproof.errors import ClusterError
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.control_file import read_redo
+from walproof.postgres.control_file import read_redo, target_timeline
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.units import Lsn
@@ -75,10 +75,11 @@ def test_a_timeline_that_had_no_checkpoint_before_the_crash_counts(
     head = struct.pack("=Q I I I 4x q Q Q I", 7, version, 202610061, 6, 0, 0x80, 0x1000028, 3)
     data = data_with(tmp_path, head.ljust(at, b"\0") + struct.pack("=I", 4))
     # What is read there is believed where the timeline has a history.
-    assert read_redo(data) == (Lsn(0x1000028), 3)
+    assert target_timeline(data) == 3
     (data / "pg_wal").mkdir()
     (data / "pg_wal" / "00000004.history").touch()
-    assert read_redo(data) == (Lsn(0x1000028), 4)
+    assert target_timeline(data) == 4
+    assert read_redo(data) == (Lsn(0x1000028), 3)
 
 
 @pytest.mark.live
@@ -94,10 +95,8 @@ def test_a_crash_soon_after_a_promotion_recovers_on_the_new_timeline(
             standby.promote()
             run(standby, "CREATE TABLE written ()")
             standby.kill()
-            redo, timeline = read_redo(standby.data)
-            assert timeline == 2
-            assert (standby.data / "pg_wal" / "00000002.history").is_file()
-            assert redo > Lsn(0)
+            # The checkpoint that a promotion asks for may be over already.
+            assert target_timeline(standby.data) == 2
         finally:
             standby.stop("immediate")
 

@@ -55,15 +55,13 @@ def _table(view: FleetView, title: str) -> dict[str, list[str]]:
 
 def test_the_answer_says_who_needs_something_and_what_is_dangerous() -> None:
     view = _fleet()
-    assert view.summary == (
-        "4 of 5 servers have something to change. Danger: a, b and c. Not looked at: gone."
-    )
+    assert view.summary == ("4 of 5 servers have something to change. Danger: a, b and c. No advice on gone.")
     servers = _table(view, "Servers")
     assert servers["a"][:4] == ["16.14", "1", "0", "1"]
     assert servers["a"][4] == "Turn fsync on"
     assert servers["a2"][0] == "16.14, standby"
     assert servers["well"][-1] == "nothing to change"
-    assert servers["gone"][-1] == "not looked at: could not connect to the server"
+    assert servers["gone"][-1] == "no advice: could not connect to the server"
 
 
 def test_the_same_advice_is_one_row_with_its_servers() -> None:
@@ -81,6 +79,12 @@ def test_settings_that_differ_within_a_cluster_are_named() -> None:
     assert _table(_fleet(), "Settings that differ within a cluster") == {
         "fsync": ["a off, a2 on"], "max_wal_size": ["a 8GB, a2 1GB"],
     }  # fmt: skip
+
+
+def test_of_servers_that_are_all_away_nothing_is_counted() -> None:
+    view = FleetView((Member("a", error="no route"), Member("b", error="no route")))
+    assert view.summary == "No advice on a and b."
+    assert view.dateline == "2 servers · advice on 0"
 
 
 def test_many_servers_are_counted() -> None:

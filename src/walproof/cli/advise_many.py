@@ -23,7 +23,11 @@ def look_at_many(
     *,
     keeps: bool,
 ) -> list[Looked]:
-    """Look at all of them at once, and keep what was seen if that is wanted. Raises StoreError."""
+    """Look at all of them at once, and keep what was seen if that is wanted. Raises SettingError for a folder
+    that has files."""
+
+    if keeps:
+        look.check_folders()
 
     def show(passed_s: float, running: int, wal_bytes: int) -> None:
         progress(
@@ -31,11 +35,12 @@ def look_at_many(
             f"{say_count(running, 'server')}, {format_bytes(wal_bytes)} of WAL"
         )
 
-    looked = with_own_standbys(look.look(show, say))
+    looked = look.look(show, say)
     progress("")
     if keeps:
-        keep(looked)
-    return looked
+        # As each was seen: what is kept may be put together again.
+        keep(looked, say)
+    return with_own_standbys(looked)
 
 
 def advise_many(
@@ -90,10 +95,10 @@ def _failed(name: str, error: WalproofError) -> Member:
 
 
 def check_all_seen(view: FleetView) -> None:
-    """Raise ProbeError if a server could not be looked at: a script has to know."""
+    """Raise ProbeError if there is no advice on a server: a script has to know."""
     if view.failed:
         raise ProbeError(
-            f"{len(view.failed)} of {say_count(len(view.members), 'server')} could not be looked at",
+            f"no advice on {len(view.failed)} of {say_count(len(view.members), 'server')}",
             detail="\n".join(
                 ": ".join(filter(None, (member.name, member.error, member.detail))) for member in view.failed
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from walproof.cli.advising import (
     recorded_window,
 )
 from walproof.cli.watch_order import Typed, server_name, watch_order
-from walproof.errors import WalproofError
+from walproof.errors import SettingError, StoreError, WalproofError
 
 if TYPE_CHECKING:
     from walproof.facts.server import ServerWindow
@@ -112,6 +113,14 @@ class FleetLook:
         self._errors: dict[str, WalproofError] = {}
         self._defects: dict[str, BaseException] = {}
 
+    def check_folders(self) -> None:
+        """Raise SettingError if a recording's folder has files: what is new would be mixed with them."""
+        for order in self._orders.values():
+            if order.folder.is_dir() and any(order.folder.iterdir()):
+                raise SettingError(
+                    f'folder "{order.folder}" is not empty', hint="Name a new folder with --save."
+                )
+
     def look(self, show: Callable[[float, int, int], None], say: Callable[[str], None]) -> list[Looked]:
         """Look until all have been looked at. ``show`` is told the seconds of the slowest look, how many
         servers are being looked at, and the bytes of WAL of all; ``say`` gets sentences."""
@@ -122,15 +131,16 @@ class FleetLook:
         for thread in threads:
             thread.start()
         try:
-            while running := [thread for thread in threads if thread.is_alive()]:
+            while (running := [thread for thread in threads if thread.is_alive()]) and not self._defects:
                 running[0].join(_POLL_S)
                 seen = list(self._passed.values())
                 if seen:
                     show(min(passed for passed, _ in seen), len(running), sum(size for _, size in seen))
         finally:
             self._over.set()
+            until = time.monotonic() + _ENDING_S
             for thread in threads:
-                thread.join(_ENDING_S)
+                thread.join(max(0.0, until - time.monotonic()))
         for defect in self._defects.values():
             raise defect
         return [self._looked(asked) for asked in self._servers]
@@ -194,8 +204,11 @@ def _is_standby_of(other: ServerWindow, window: ServerWindow) -> bool:
     )
 
 
-def keep(looked: Sequence[Looked]) -> None:
-    """Write what was seen of each running server beside its recording. Raises StoreError."""
+def keep(looked: Sequence[Looked], say: Callable[[str], None]) -> None:
+    """Write what was seen of each running server beside its recording; what cannot be written is said."""
     for each in looked:
         if each.window is not None and not each.asked.is_recorded:
-            keep_window(each.window, each.folder)
+            try:
+                keep_window(each.window, each.folder)
+            except StoreError as error:
+                say(f"{each.asked.name} is not kept: {error.message}")

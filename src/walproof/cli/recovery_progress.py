@@ -66,8 +66,8 @@ def progress(
     sights = [server.look()]
     course = syncing = target = None
     if not check and not _is_over(sights[-1]):
-        configured = _configured(server, shared_buffers)
-        if (data / "recovery.signal").exists():
+        configured, is_read = _configured(server, shared_buffers)
+        if is_read and (data / "recovery.signal").exists():
             target = _target(configured)
         syncing = _syncing(server, sights[-1], configured, calibration)
         course = _course(server, sights, configured, calibration)
@@ -257,8 +257,9 @@ def _marks(redo: Lsn, last: str, size: int) -> list[Lsn]:
 
 
 def _redo(data: Path) -> tuple[Lsn, int]:
-    """Where this recovery begins, and on which timeline: by the label of a backup, else the control file."""
-    from walproof.postgres.control_file import read_redo
+    """Where this recovery begins, and the timeline that it goes to: by the label of a backup, else
+    the control file."""
+    from walproof.postgres.control_file import read_redo, target_timeline
 
     label = data / "backup_label"
     if label.is_file():
@@ -266,7 +267,7 @@ def _redo(data: Path) -> tuple[Lsn, int]:
         start, timeline = _LABEL_START.search(text), _LABEL_TIMELINE.search(text)
         if start is not None and timeline is not None:
             return Lsn.parse(start[1]), int(timeline[1])
-    return read_redo(data)
+    return read_redo(data)[0], target_timeline(data)
 
 
 def _buffers(version: int, configured: Mapping[str, str]) -> int:
@@ -292,20 +293,21 @@ def _sync_method(version: int, configured: Mapping[str, str]) -> str:
     return configured.get("recovery_init_sync_method", "fsync").lower()
 
 
-def _configured(server: RecoveringServer, given_buffers: str | None) -> dict[str, str]:
-    """Settings that the server was started with, and ``--shared-buffers``."""
+def _configured(server: RecoveringServer, given_buffers: str | None) -> tuple[dict[str, str], bool]:
+    """Settings that the server was started with, and ``--shared-buffers``; whether its files could be
+    read."""
     from walproof.settings.server_conf import server_conf
 
     given = {}
     if given_buffers is not None:
         given["shared_buffers"] = f"{options.buffers('--shared-buffers', given_buffers) * 8}kB"
     try:
-        return server_conf(server.data, server.command()) | given
+        return server_conf(server.data, server.command()) | given, True
     except SettingError as error:
         _note(f"the server's settings are not known, its defaults count: {error.message}")
         if not given:
             _note("--shared-buffers says what the server has; the default is 128 MB.")
-        return given
+        return given, False
 
 
 def _note(text: str) -> None:

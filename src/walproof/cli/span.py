@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,8 +72,8 @@ class AskedSpan:
 
 
 def unread_timelines(paths: Sequence[Path]) -> str | None:
-    """A sentence about folders with WAL of several timelines, where an older one goes on after the newest
-    began: only what leads to the newest is read. None where all is read, and of object stores."""
+    """A sentence about folders with WAL of several timelines, where one goes on after the next began: only
+    what leads to the newest is read. None where all is read, and of object stores."""
     from walproof.wal.places.folder import Folder
 
     named: dict[int, list[str]] = {}
@@ -83,17 +84,15 @@ def unread_timelines(paths: Sequence[Path]) -> str | None:
         for entry in folder.files():
             if _SEGMENT.match(entry.name):
                 named.setdefault(int(entry.name[:8], 16), []).append(entry.name[8:24])
-    if len(named) < 2:
+    timelines = sorted(named)
+    # A timeline ends where the next one begins, if that branched off it.
+    left = [older for older, newer in pairwise(timelines) if max(named[older]) > min(named[newer])]
+    if not left:
         return None
-    newest = max(named)
-    begun = min(named[newest])
-    older = [timeline for timeline, rest in named.items() if timeline < newest and max(rest) > begun]
-    if not older:
-        return None
-    said = say_list([str(timeline) for timeline in sorted(older)])
+    options = say_list([f"--timeline {timeline}" for timeline in left])
     return (
-        f"only WAL that leads to timeline {newest} is read, and none that was written after its begin on "
-        f"timeline {said}: --timeline {max(older)} reads that"
+        f"only WAL that leads to timeline {timelines[-1]} is read, and none that older timelines have after "
+        f"the next one began: {options} {'reads' if len(left) == 1 else 'read'} that"
     )
 
 

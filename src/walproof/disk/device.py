@@ -89,7 +89,7 @@ def _flush_s(text: str, value: str) -> float:
         raise DiskError(
             f'invalid device: "{text}"',
             detail=f"flush={value} has no unit, so it would be seconds",
-            hint=f"flush={value}ms",
+            hint="A flush of two milliseconds is flush=2ms.",
         )
     if not 0 <= flush_s <= _MAX_FLUSH_S:
         raise DiskError(

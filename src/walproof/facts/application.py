@@ -69,6 +69,7 @@ class AppIndex:
     columns: tuple[str, ...]
     """Its plain columns; of a unique index those of its expressions, too."""
     is_unique: bool
+    has_expressions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

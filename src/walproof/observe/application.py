@@ -26,6 +26,7 @@ from walproof.facts.application import (
     AppStatement,
     AppTable,
 )
+from walproof.observe.app_index import index_of
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
 from walproof.observe.cycles import CycleClock, usual_cycles
@@ -173,14 +174,9 @@ _KEYS = """
 _INDEXES = """
     SELECT i.indrelid, pg_get_indexdef(i.indexrelid),
            ARRAY(SELECT a.attname::text FROM pg_attribute a
-                 WHERE a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey::int2[]) ORDER BY a.attnum),
-           -- A unique index on expressions makes pairs of these unique, and not its plain columns alone.
-           CASE WHEN i.indisunique AND i.indexprs IS NOT NULL THEN ARRAY(
-             SELECT a.attname::text FROM pg_attribute a
-             WHERE a.attrelid = i.indrelid AND (a.attnum = ANY(i.indkey::int2[]) OR EXISTS (
-               SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                      AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid
-                      AND d.refobjsubid = a.attnum)) ORDER BY a.attnum) END,
+                 WHERE a.attrelid = i.indrelid AND a.attnum = ANY((i.indkey::int2[])[0:i.indnkeyatts - 1])
+                 ORDER BY a.attnum),
+           (SELECT count(*) FROM unnest(i.indkey::int2[]) k WHERE k = 0),
            i.indisunique,
            EXISTS (SELECT FROM pg_constraint k
                    WHERE k.conindid = i.indexrelid AND k.contype NOT IN ('f', 'x')),
@@ -419,12 +415,14 @@ def _tables(asking: Asking) -> tuple[AppTable, ...]:
             keys[oid].append(AppKey(kind, tuple(names), definition, other, tuple(other_columns), conname))
     indexes: dict[int, list[AppIndex]] = defaultdict(list)
     pages: dict[int, list[tuple[tuple[str, ...], int]]] = defaultdict(list)
-    for oid, definition, names, within, is_unique, is_of_key, count in asking.rows(
+    for oid, definition, names, expressions, is_unique, is_of_key, count in asking.rows(
         "indexes", _INDEXES, [oids]
     ):
         pages[oid].append((tuple(names), count))
         if not is_of_key:
-            indexes[oid].append(AppIndex(definition, tuple(within or names), is_unique))
+            indexes[oid].append(
+                index_of(definition, tuple(names), expressions, columns[oid], is_unique=is_unique)
+            )
     return tuple(
         AppTable(
             schema, relation, name, kind, rows_, size, tuple(columns[oid]), tuple(keys[oid]),

@@ -19,13 +19,26 @@ _REACHED_AT, _REACHED_AT_19 = 144, 152
 
 
 def read_redo(data: Path) -> tuple[Lsn, int]:
-    """Where recovery of this data directory begins, and the timeline that it goes to.
-
-    That is the one of the checkpoint, or a newer one that was reached before the crash and had no checkpoint
-    yet (minRecoveryPointTLI; InitWalRecovery in xlogrecovery.c).
+    """Where recovery of this data directory begins, and on which timeline.
 
     Raises ClusterError if there is no control file, or its version is not known.
     """
+    _, _, redo, timeline = _read(data)
+    return redo, timeline
+
+
+def target_timeline(data: Path) -> int:
+    """The timeline that a crash recovery goes to: the one of the checkpoint, or a newer one that was reached
+    before the crash and had no checkpoint yet (minRecoveryPointTLI; InitWalRecovery in xlogrecovery.c).
+
+    Raises as `read_redo`.
+    """
+    content, version, _, timeline = _read(data)
+    return max(timeline, _reached(data, content, version))
+
+
+def _read(data: Path) -> tuple[bytes, int, Lsn, int]:
+    """(content, version, redo point, its timeline)."""
     path = data / "global" / "pg_control"
     try:
         content = path.read_bytes()
@@ -46,7 +59,7 @@ def read_redo(data: Path) -> tuple[Lsn, int]:
             f'where recovery begins is not known: the layout of "{path}" is not',
             detail=f"It has version {version}; known are {known} (PostgreSQL 13 to 19).",
         )
-    return Lsn(redo), max(timeline, _reached(data, content, version))
+    return content, version, Lsn(redo), timeline
 
 
 def _reached(data: Path, content: bytes, version: int) -> int:

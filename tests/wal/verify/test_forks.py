@@ -96,7 +96,7 @@ def test_the_timeline_of_the_servers_pg_wal_counts(layer: Layer, tmp_path: Path)
     assert found.live_timeline == 1
     end = segment_lsn(last) + MB
     said = verdict(found)
-    assert f"({Lsn(end)}); recovery_target_timeline = 1 leads there, latest to timeline 2" in said
+    assert f"({Lsn(end)}); recovery_target_timeline = 1 leads to timeline 1, latest to timeline 2" in said
 
 
 def test_latest_ends_where_a_history_is_missing(layer: Layer) -> None:
@@ -120,4 +120,5 @@ def test_a_timeline_that_was_left_behind_has_moments_of_its_own(layer: Layer) ->
     assert {window.timeline for window in found.windows} == {1, 2}
     end = Lsn(segment_lsn(max(laid.source.other)) + MB)
     assert f"({laid.source.ends[-1]}); timeline 1 parts from it at " in verdict(found)
-    assert verdict(found).endswith(f"({end}), where recovery_target_timeline = 1 leads")
+    assert verdict(found).endswith(f"({end})")
+    assert ", and recovery_target_timeline = 1 leads on to " in verdict(found)

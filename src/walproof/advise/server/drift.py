@@ -13,8 +13,11 @@ _OWN = (
     "hot_standby_feedback", "transaction_read_only", "synchronous_standby_names",
 )  # fmt: skip
 """What each server has for itself, or what says nothing after a failover."""
-_OWN_BEGINNINGS = ("max_standby_", "recovery_", "wal_receiver_", "wal_retrieve_", "primary_")
-"""What only a standby uses."""
+_OWN_BEGINNINGS = (
+    "max_standby_", "recovery_target", "recovery_min_apply_delay", "recovery_end_command", "wal_receiver_",
+    "wal_retrieve_", "primary_",
+)  # fmt: skip
+"""What only a standby uses, or a recovery from an archive."""
 _NOT_OF_THE_SERVER = ("internal", "superuser-backend", "backend")
 _OF_THE_SESSION = ("session", "client", "override", "database", "user", "database user")
 

@@ -197,7 +197,12 @@ def _column(table: str, column: AppColumn, own: frozenset[str], notes: list[str]
 
 def _fill(made: MadeTable, own: frozenset[str]) -> str:
     columns = [column for column in made.table.columns if not _is_generated(column, own)]
-    values = ",\n       ".join(_row_value(column, made.spaces[column.name]) for column in columns)
+    whole = {name for index in made.table.indexes if index.is_unique and index.has_expressions
+             for name in index.columns}  # fmt: skip
+    values = ",\n       ".join(
+        _row_value(column, made.spaces[column.name], may_be_null=column.name not in whole)
+        for column in columns
+    )
     names = ", ".join(quoted(column.name) for column in columns)
     return (
         f"INSERT INTO {made.table.name} ({names})\n"
@@ -209,10 +214,12 @@ def _is_generated(column: AppColumn, own: frozenset[str]) -> bool:
     return column.is_generated and _only_makes(column.default or "", own)
 
 
-def _row_value(column: AppColumn, space: Space) -> str:
+def _row_value(column: AppColumn, space: Space, *, may_be_null: bool) -> str:
+    """A value of row ``i``. Expressions such as coalesce make one value of NULL and another, so what a unique
+    one names is never NULL."""
     made = typed(column, space, space.number)
     has_value = [f"NOT {space.is_root}"] if space.is_root else []
-    if column.null_share > 0 and not column.not_null and not space.is_unique:
+    if column.null_share > 0 and may_be_null and not column.not_null and not space.is_unique:
         has_value.append(f"(i * 7919) % 1000 >= {round(1000 * column.null_share)}")
     return f"CASE WHEN {' AND '.join(has_value)} THEN {made} END" if has_value else made
 
@@ -249,7 +256,9 @@ def _keys(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[st
                 f"{table.name} has an index that needs an extension: {index.definition}. Here it is a btree "
                 f"on ({', '.join(plain)})."
             )
-            yield f"CREATE INDEX ON {table.name} ({names});"
+            # Its name, which no other index takes then.
+            name = index.definition.partition(" INDEX ")[2].partition(" ON ")[0]
+            yield f"CREATE INDEX {name} ON {table.name} ({names});"
         else:
             yield f"{index.definition.replace(' ON ONLY ', ' ON ', 1)};"
 
@@ -261,8 +270,10 @@ def _named(key: AppKey) -> str:
 
 def _needing_extension(table: AppTable, index: AppIndex) -> tuple[str, ...]:
     """Columns of a GiST or GIN index of types that only btree_gist or btree_gin has operator classes for."""
-    native = _NATIVE.get(index.definition.partition(" USING ")[2].partition(" ")[0])
-    if native is None:
+    inner = index.definition.partition(" USING ")[2]
+    native = _NATIVE.get(inner.partition(" ")[0])
+    if native is None or "_ops" in inner:
+        # A class that is named is the server's own: one of an extension would have its schema.
         return ()
     types = {column.name: column.type for column in table.columns}
     return tuple(name for name in index.columns if native.search(types.get(name, "")) is None)

@@ -174,9 +174,12 @@ def _idle(looks: tuple[WatchLook, ...]) -> tuple[str, ...]:
 def unique_names(names: Sequence[str]) -> list[str]:
     """The names, with a number where several are the same."""
     counts: Mapping[str, int] = {name: list(names).count(name) for name in names}
-    seen: dict[str, int] = {}
+    taken = {name for name in names if counts[name] == 1}
     found = []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        found.append(name if counts[name] == 1 else f"{name} #{seen[name]}")
+        number, given = 1, name
+        while counts[name] > 1 and (given := f"{name} #{number}") in taken:
+            number += 1
+        taken.add(given)
+        found.append(given)
     return found

@@ -48,7 +48,7 @@ class FleetView:
         """How many servers, and how many answered."""
         told = len(self.members) - len(self.failed)
         of_all = say_count(len(self.members), "server")
-        return f"{of_all} · {told} looked at" if self.failed else of_all
+        return f"{of_all} · advice on {told}" if self.failed else of_all
 
     @property
     def summary(self) -> str:
@@ -57,11 +57,13 @@ class FleetView:
         busy = [name for name, view in views.items() if view.items]
         danger = [name for name, view in views.items() if _count(view, Weight.DANGER)]
         of = say_count(len(views), "server")
-        told = [f"{len(busy)} of {of} {'has' if len(busy) == 1 else 'have'} something to change."]
+        told = []
+        if views:
+            told.append(f"{len(busy)} of {of} {'has' if len(busy) == 1 else 'have'} something to change.")
         if danger:
             told.append(f"Danger: {_named(danger)}.")
         if self.failed:
-            told.append(f"Not looked at: {_named([member.name for member in self.failed])}.")
+            told.append(f"No advice on {_named([member.name for member in self.failed])}.")
         return " ".join(told)
 
     @property
@@ -102,7 +104,7 @@ class FleetView:
         rows = []
         for place, member in enumerate(self.members, 1):
             if member.view is None or member.window is None:
-                rows.append(text_cells((member.name, *(UNKNOWN,) * 4, f"not looked at: {member.error}")))
+                rows.append(text_cells((member.name, *(UNKNOWN,) * 4, f"no advice: {member.error}")))
                 continue
             counts = (str(_count(member.view, weight)) for weight in Weight)
             first = member.view.items[0].advice.title if member.view.items else "nothing to change"
@@ -155,9 +157,8 @@ class FleetView:
             return []
         columns = (Column("setting", whole_most=40), Column("values", whole_most=56))
         text = (
-            f"{say_count(len(rows), 'setting')} {'differs' if len(rows) == 1 else 'differ'} between a "
-            "primary and its standbys. Streaming copies no settings: after a failover those of the standby "
-            "hold."
+            f"{say_count(len(rows), 'setting')} {'differs' if len(rows) == 1 else 'differ'} between servers "
+            "of one cluster. Streaming copies no settings: after a failover those of the new primary hold."
         )
         table = Table("Settings that differ within a cluster", columns, tuple(rows))
         return [Paragraph(text, terminal=True), table]

@@ -159,17 +159,19 @@ def _others(archive: VerifiedArchive) -> str:
         + ("" if spans(archive, line) else ", where no backup leads")
         for line in others
     ]
-    said += [
-        f"; timeline {line} parts from it at {fork} and goes on to "
-        f"{_place(ends[line].end, ends[line].end_time)}, where recovery_target_timeline = {line} leads"
-        for line, fork in archive.ancestors.get(main, ())
-        if line not in others
-        and line in ends
-        and ends[line].end > fork
-        and any(window.timeline == line for window in archive.windows)
-    ]
+    for line, fork in archive.ancestors.get(main, ()):
+        along = [window for window in archive.windows if window.timeline == line]
+        reached = max(along, key=lambda window: window.end, default=None)
+        if reached is not None and reached.end > fork and line not in others:
+            place = _place(reached.end, reached.end_time)
+            said.append(
+                f"; timeline {line} parts from it at {fork}, and recovery_target_timeline = {line} leads on "
+                f"to {place}"
+            )
     if main != latest:
-        said.append(f"; recovery_target_timeline = {main} leads there, latest to timeline {latest}")
+        said.append(
+            f"; recovery_target_timeline = {main} leads to timeline {main}, latest to timeline {latest}"
+        )
     elif others:
         said.append(f"; recovery_target_timeline = latest leads to timeline {latest}")
     begun = _newest_from(archive, main) + 1

@@ -154,7 +154,10 @@ def read_labelled(folder: Place) -> Found:
     """A folder with ``backup_label`` and no manifest: ``pg_basebackup --no-manifest``, or files that were
     copied between pg_backup_start and pg_backup_stop (manual, "Making a Base Backup Using the Low Level
     API")."""
-    text = _label_beside(folder)
+    try:
+        text = (folder / "backup_label").first_bytes(_LABEL_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        return BrokenBackup(str(folder), f"could not read its backup_label: {error.strerror}")
     start = re.search(r"^START WAL LOCATION: ([0-9A-F]{1,8}/[0-9A-F]{1,8})", text, re.MULTILINE)
     timeline = re.search(r"^START TIMELINE: ([0-9]{1,10})$", text, re.MULTILINE)
     if start is None or timeline is None:

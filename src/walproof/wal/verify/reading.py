@@ -146,7 +146,8 @@ def read_archive(
 def _check_rights(files: Sequence[WalFile]) -> None:
     """Nothing can be said of an archive of which no file may be read. Raises WalError."""
     plain = [file for file in files if file.reader is None]
-    if plain and len(plain) == len(files) and not any(os.access(file.path, os.R_OK) for file in plain):
+    is_closed = (Path(file.path).exists() and not os.access(file.path, os.R_OK) for file in plain)
+    if plain and len(plain) == len(files) and all(is_closed):
         raise WalError(
             f'could not open file "{plain[0].path}": Permission denied',
             detail=f"None of {len(plain):,} WAL files may be read.",
