@@ -19,7 +19,7 @@ from walproof.cli.advising import (
     LookOrder,
     Telling,
     advice_from,
-    is_recording,
+    is_folder,
     keep_window,
     look_sentence,
     observe_server,
@@ -158,7 +158,7 @@ def advise(
     if pg is not None and not demo:
         raise SettingError("--pg is for --demo", hint="A running server has its own PostgreSQL.")
     is_one = config is None and len(words) <= 1
-    if standby and (not is_one or demo or is_recording(words[0])):
+    if standby and (not is_one or demo or is_folder(words[0])):
         raise SettingError(
             "--standby is for one running server",
             hint="Name the primary as well." if is_one else "A standby is recognised: name it as one more.",
@@ -193,7 +193,7 @@ def _one(
     with ExitStack() as stack:
         if place is None:
             place = stack.enter_context(_demo(pg))
-        if is_recording(place):
+        if is_folder(place):
             folder, window = Path(place), recorded_window(Path(place))
         else:
             folder = save if save is not None else _temporary(stack)
@@ -224,8 +224,7 @@ def _several(
 
     with ExitStack() as stack:
         folder = save if save is not None else _temporary(stack)
-        running = sum(not asked.is_recorded for asked in servers)
-        look = FleetLook(servers, seconds, most // max(1, running), folder)
+        look = FleetLook(servers, seconds, most, folder)
         looked = look_at_many(look, seconds, _progress, _tell, keeps=save is not None)
         return advise_many(looked, order, earlier, _progress)
 

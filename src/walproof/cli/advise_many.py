@@ -73,21 +73,20 @@ def _member(looked: Looked, order: AdviceOrder, earlier: Mapping[str, Earlier] |
 
 
 def _since(earlier: Earlier | None, advice: Sequence[Advice]) -> tuple[str, ...]:
-    return (
-        ("The earlier advice has nothing on this server.",)
-        if earlier is None
-        else since(earlier, advice).sentences
-    )
+    if earlier is None:
+        return ("The earlier advice has nothing on this server.",)
+    return since(earlier, advice).sentences
 
 
 def _limits(order: AdviceOrder, asked: Asked) -> AdviceOrder:
-    """The order with what the server's own table says where nothing was typed."""
+    """The order with the server's own limits; of a running server they are what was typed, where it was."""
+    if asked.is_recorded:
+        return order
+    server = asked.server
     return replace(
-        order,
-        recovery_s=asked.recovery_s if order.recovery_s is None else order.recovery_s,
-        wal_disk_bytes=asked.wal_disk_bytes if order.wal_disk_bytes is None else order.wal_disk_bytes,
-        calibration=asked.calibration if order.calibration is None else order.calibration,
-    )
+        order, recovery_s=server.recovery_s, wal_disk_bytes=server.wal_disk_bytes,
+        calibration=server.calibration,
+    )  # fmt: skip
 
 
 def _failed(name: str, error: WalproofError) -> Member:

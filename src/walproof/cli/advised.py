@@ -14,12 +14,12 @@ from walproof.analysis.watch.assessment import unique_names
 from walproof.cli.advising import (
     LookOrder,
     Telling,
-    is_recording,
+    is_folder,
     keep_window,
     observe_server,
     recorded_window,
 )
-from walproof.cli.watch_order import Typed, server_name, watch_order
+from walproof.cli.watch_order import ServerOrder, Typed, server_name, watch_order
 from walproof.errors import SettingError, StoreError, WalproofError
 
 if TYPE_CHECKING:
@@ -35,18 +35,15 @@ class Asked:
     """One server, running or recorded."""
 
     name: str
-    place: str
-    """A connection string or a recording's folder."""
-    recovery_s: float | None = None
-    wal_disk_bytes: int | None = None
-    calibration: Path | None = None
-    streams: bool = True
+    """No other has it."""
+    server: ServerOrder
+    """As ``walproof watch`` has it; of a recording its ``conninfo`` is the folder."""
     max_retained_bytes: int | None = None
 
     @property
     def is_recorded(self) -> bool:
         """Whether it is a folder."""
-        return is_recording(self.place)
+        return is_folder(self.server.conninfo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +66,9 @@ def asked_servers(words: Sequence[str], config: Path | None, typed: Typed) -> li
 
     file = None if config is None else read_watch_file(config)
     named = {table.name for table in file.server} if file is not None else set()
-    folders = [word for word in words if word not in named and is_recording(word)]
+    folders = [word for word in words if word not in named and is_folder(word)]
     servers = tuple(word for word in words if word not in folders)
-    found = [Asked(Path(word).resolve().name, word) for word in folders]
+    found = [Asked(Path(word).resolve().name, ServerOrder(word)) for word in folders]
     if servers or not words:
         from walproof.probe.connection import require_service
 
@@ -79,12 +76,7 @@ def asked_servers(words: Sequence[str], config: Path | None, typed: Typed) -> li
         retained = None if file is None else file.max_retained
         for server in order.servers:
             require_service(server.conninfo)
-            found.append(
-                Asked(
-                    server.name or server_name(server.conninfo), server.conninfo, server.recovery_s,
-                    server.wal_disk_bytes, server.calibration, server.streams, retained,
-                )
-            )  # fmt: skip
+            found.append(Asked(server.name or server_name(server.conninfo), server, retained))
     names = unique_names([asked.name for asked in found])
     return [replace(asked, name=name) for asked, name in zip(found, names, strict=True)]
 
@@ -95,14 +87,23 @@ def _folder_name(name: str) -> str:
 
 
 class FleetLook:
-    """Looks at several servers at once, each in a thread; one that fails does not end the others."""
+    """Looks at several servers at once, each in a thread; one that fails does not end the others.
+
+    ``wal_most``: bytes of WAL to record, of all together.
+    """
 
     def __init__(self, servers: Sequence[Asked], seconds: float, wal_most: int, folder: Path) -> None:
         running = [asked for asked in servers if not asked.is_recorded]
+        most = wal_most // max(1, len(running))
         folders = unique_names([_folder_name(asked.name) for asked in running])
         self._orders = {
             asked.name: LookOrder(
-                asked.place, seconds, wal_most, folder / name, asked.streams, asked.max_retained_bytes
+                asked.server.conninfo,
+                seconds,
+                most,
+                folder / name,
+                asked.server.streams,
+                asked.max_retained_bytes,
             )
             for asked, name in zip(running, folders, strict=True)
         }
@@ -168,7 +169,7 @@ class FleetLook:
 
     def _looked(self, asked: Asked) -> Looked:
         if asked.is_recorded:
-            folder = Path(asked.place)
+            folder = Path(asked.server.conninfo)
             try:
                 return Looked(asked, folder, recorded_window(folder))
             except WalproofError as error:

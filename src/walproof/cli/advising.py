@@ -220,7 +220,7 @@ def _both(error: ProbeError) -> str:
     return error.message if error.detail is None else f"{error.message} ({error.detail})"
 
 
-def is_recording(word: str) -> bool:
+def is_folder(word: str) -> bool:
     """Whether a word names a folder; a connection string may be longer than any path."""
     return os.path.isdir(word)  # noqa: PTH112 - Path.is_dir raises OSError for such a one
 

@@ -175,9 +175,8 @@ def budget_s(text: str | None) -> float | None:
     return seconds
 
 
-_OF_DISKS = ("--size", "--wal-disk")
-_WITHOUT_UNIT_LEAST = 1 << 20
-"""Fewer bytes than this are meant by nobody who names no unit."""
+_WITHOUT_UNIT_LEAST = 8192
+"""Fewer bytes than a page are meant by nobody who names no unit."""
 
 
 def positive_bytes(option: str, text: str) -> int:
@@ -191,9 +190,10 @@ def positive_bytes(option: str, text: str) -> int:
             detail=f'Given: "{text}".',
             hint="Sizes are written like 128MB or 8GB.",
         )
-    if option in _OF_DISKS and text.strip().isdigit() and count < _WITHOUT_UNIT_LEAST:
+    if text.strip().isdigit() and count < _WITHOUT_UNIT_LEAST:
         raise SettingError(
-            f"{option} {text.strip()} has no unit, so it would be bytes", hint=f"{option} {text.strip()}GB"
+            f"{option} {text.strip()} has no unit, so it would be bytes",
+            hint="Sizes are written like 128MB or 8GB.",
         )
     return count
 

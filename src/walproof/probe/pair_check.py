@@ -130,17 +130,14 @@ def check_pair(upstream: Identity, standby: Identity) -> None:
             f"of --standby: {standby.system_identifier}.",
             hint="Name the primary that it was made from, or make the standby again from a base backup.",
         )
-    if not upstream.is_in_recovery and None not in (upstream.timeline, standby.timeline):
-        assert upstream.timeline is not None
-        assert standby.timeline is not None
-        if standby.timeline > upstream.timeline:
-            raise ProbeError(
-                "the standby follows another primary",
-                detail=f"It is on timeline {standby.timeline}, and the server of --primary writes timeline "
-                f"{upstream.timeline}: their histories have parted.",
-                hint="--primary is to name the server that was promoted. pg_rewind makes the old one its "
-                "standby.",
-            )
+    ours, theirs = upstream.timeline, standby.timeline
+    if not upstream.is_in_recovery and ours is not None and theirs is not None and theirs > ours:
+        raise ProbeError(
+            "the standby follows another primary",
+            detail=f"It is on timeline {theirs}, and the server of --primary writes timeline {ours}: their "
+            "histories have parted.",
+            hint="Name the server that was promoted as --primary. pg_rewind makes the old one its standby.",
+        )
     if upstream.is_in_recovery and upstream.started_at == standby.started_at:
         raise ProbeError(
             "--primary and --standby name the same server",

@@ -1,5 +1,5 @@
 """Settings that differ between servers of one cluster: streaming copies no settings, so a failover brings
-those of the standby."""
+those of the new primary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _OWN_BEGINNINGS = (
     "wal_retrieve_", "primary_",
 )  # fmt: skip
 """What only a standby uses, or a recovery from an archive."""
-_NOT_OF_THE_SERVER = ("internal", "superuser-backend", "backend")
 _OF_THE_SESSION = ("session", "client", "override", "database", "user", "database user")
 
 
@@ -46,8 +45,7 @@ def drifts(cluster: Mapping[str, ServerWindow]) -> tuple[Drift, ...]:
             server: window.settings[name] for server, window in cluster.items() if name in window.settings
         }
         if any(
-            setting.context in _NOT_OF_THE_SERVER or setting.source in _OF_THE_SESSION
-            for setting in seen.values()
+            setting.context == "internal" or setting.source in _OF_THE_SESSION for setting in seen.values()
         ):
             continue
         values = {server: setting.value for server, setting in seen.items()}

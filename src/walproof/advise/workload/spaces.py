@@ -187,8 +187,9 @@ def _first_of_default(column: AppColumn) -> int | str | None:
     if match is None:
         return None
     text = (match["text"] or match["bare"] or "").replace("''", "'")
-    if column.labels is not None:
-        return (labels_of(column) or ()).index(text) if text in column.labels else None
+    labels = labels_of(column)
+    if labels is not None:
+        return labels.index(text) if text in labels else None
     kind = base_of(column.type)[0]
     if kind == "boolean":
         return {"true": 0, "false": 1}.get(text)
