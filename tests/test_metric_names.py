@@ -50,7 +50,7 @@ OTHERS = {
 OTHER_FACTS = (
     "advise/server/", "report/advice/", "report/wal/", "report/watch/", "report/replica.py",
     "probe/environment.py", "advise/tune/", "report/tune/", "cli/tune_plan.py", "cli/tuning.py",
-    "cli/workload.py",
+    "cli/workload_said.py", "advise/workload/likeness.py",
 )  # fmt: skip
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+")

@@ -9,16 +9,19 @@ from pathlib import Path
 import pytest
 
 from tests.advise.workload.apps import tickets
+from tests.advise.workload.tries import tried
 from tests.cli.command import walproof
 from walproof.advise.workload.draft import DraftOrder, draft
-from walproof.cli.workload import as_data, say, write
+from walproof.advise.workload.likeness import with_try
+from walproof.cli.workload_said import drafted, say
+from walproof.cli.workload_try import keep, write
 
 ORDER = DraftOrder("tickets", 1 << 30, 20)
 
 
 def test_it_says_what_the_load_has_and_has_not(capsys: pytest.CaptureFixture[str]) -> None:
     seen = tickets()
-    say(seen, draft(seen, replace(ORDER, statements=5)), Path("tickets"))
+    say(drafted(seen, draft(seen, replace(ORDER, statements=5)), Path("tickets")))
     text = capsys.readouterr().out
     assert text.startswith("load tickets, from 8 s of database postgres: ")
     assert "of the calls and " in text
@@ -35,33 +38,71 @@ def test_the_disk_of_the_server_is_emulated_where_its_flush_is_known(
 ) -> None:
     seen = replace(tickets(), flush_s=0.00143, settings=(("shared_buffers", "8GB"),))
     made = draft(seen, replace(ORDER, most_bytes=1 << 20))
-    say(seen, made, Path("tickets"))
+    load = drafted(seen, made, Path("tickets"))
+    say(load)
     text = capsys.readouterr().out
     assert "with the server's own settings and a disk like its own:" in text
     assert "--set NAME=VALUE" in text
     tuning = next(line for line in text.splitlines() if "walproof tune" in line)
     assert "--conf tickets/server.conf --device flush=1.43ms --keep shared_buffers=" in tuning
     assert "is not known" not in text
-    assert as_data(seen, made, Path("tickets"))["device"] == "flush=1.43ms"
+    assert load.device == "flush=1.43ms"
 
 
 def test_the_files_belong_to_whoever_made_them(tmp_path: Path) -> None:
     made = draft(tickets(), ORDER)
     write(made, tmp_path / "new")
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(made.files)
+    load = drafted(tickets(), made, tmp_path / "new")
+    assert load.file == str(tmp_path / "new" / "tickets.toml")
+    keep(load, tmp_path / "new")
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted([*made.files, "draft.json"])
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "new").iterdir()} == {0o600}
-    data = as_data(tickets(), made, tmp_path / "new")
-    assert data["file"] == str(tmp_path / "new" / "tickets.toml")
+
+
+def test_another_draft_takes_the_place_of_the_first(tmp_path: Path) -> None:
+    seen = tickets()
+    first = draft(seen, ORDER)
+    write(first, tmp_path / "new")
+    failing = first.scripts[next(iter(first.scripts))].members[0].statement
+    second = draft(seen, ORDER, {failing: "it fails when it is tried: it is too long"})
+    write(second, tmp_path / "new", first)
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(second.files)
+    assert failing in [left.statement for left in second.left_out]
+    assert failing not in [item.statement for each in second.scripts.values() for item in each.members]
+
+
+def test_a_load_that_was_tried_stands_beside_the_application(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = tickets()
+    load = drafted(seen, draft(seen, ORDER), Path("tickets"))
+    say(with_try(load, tried(load)))
+    text = capsys.readouterr().out
+    assert "each script alone on PostgreSQL 17.10" in text
+    assert "1.00x of its rows and 1.00x of its WAL records\n" in text
+    assert " !" not in text
+    assert "walproof workload tickets/tickets.toml" not in text
+    first = load.scripts[0].file
+    say(with_try(load, tried(load, {first: 0})))
+    text = capsys.readouterr().out
+    assert "0.00 !" in text
+    assert "; ! is what differs\n" in text
+    assert "\n  walproof workload tickets/tickets.toml\n" in text
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_why_a_load_was_not_tried_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    load = drafted(tickets(), draft(tickets(), ORDER), Path("tickets"))
+    say(replace(load, not_tried="PostgreSQL 17 is not on this machine."))
+    assert "\nnot tried: PostgreSQL 17 is not on this machine.\n" in capsys.readouterr().out
 
 
 def test_the_servers_major_version_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     seen = replace(tickets(), version_num=180001)
     made = draft(seen, ORDER)
     assert tomllib.loads(made.files["tickets.toml"])["pg"] == ["18"]
-    say(seen, made, Path("tickets"))
+    say(drafted(seen, made, Path("tickets")))
     assert "is not on this machine" not in capsys.readouterr().out
     newer = replace(tickets(), version_num=990001)
-    say(newer, draft(newer, ORDER), Path("tickets"))
+    say(drafted(newer, draft(newer, ORDER), Path("tickets")))
     assert (
         "PostgreSQL 99, which the server is and tickets.toml names, is not on this machine: "
         '"walproof pg install 99" fetches it, and --pg runs another.\n'
@@ -85,3 +126,27 @@ def test_what_cannot_be_is_refused(words: list[str], said: str, tmp_path: Path) 
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["host=/nowhere"], "there is no folder for the load"),
+        (["a.toml", "--to", "new"], '"a.toml" is a load, which is tried as it is'),
+        (["a.toml"], 'could not read "draft.json"'),
+        (["other/a.toml"], "stored draftedload cannot be read"),
+        (["old/a.toml"], '"old/draft.json" has format 0, expected 1'),
+        (["far/a.toml"], "PostgreSQL 99, which the application's server is, is not on this machine"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(words: list[str], said: str, tmp_path: Path) -> None:
+    load = drafted(tickets(), draft(tickets(), ORDER), Path())
+    for name, changed in (("old", replace(load, format=0)), ("far", replace(load, pg="99"))):
+        (tmp_path / name).mkdir()
+        keep(changed, tmp_path / name)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "draft.json").write_text('{"format": 1}')
+    done = walproof("workload", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

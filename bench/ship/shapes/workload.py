@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 
+class TriedFigures(TypedDict):
+    calls: int
+    rows: float
+    wal_records: float
+    wal_bytes: float
+    differs: list[str]
+
+
 class CountedStatement(TypedDict):
     query: str
     calls: float
@@ -12,12 +20,15 @@ class CountedStatement(TypedDict):
     wal_records: float
     wal_fpi: float
     wal_bytes: float
+    tried: TriedFigures | None
 
 
 class DraftedScript(TypedDict):
     file: str
     calls: float
     statements: list[CountedStatement]
+    tried: TriedFigures | None
+    error: str | None
 
 
 class MadeTable(TypedDict):
@@ -33,6 +44,12 @@ class LeftOut(TypedDict):
     why: str
     calls_share: float
     wal_share: float
+
+
+class TriedTogether(TypedDict):
+    version: str
+    rows: float | None
+    wal_records: float | None
 
 
 class DraftedLoad(TypedDict):
@@ -52,3 +69,5 @@ class DraftedLoad(TypedDict):
     tables: list[MadeTable]
     left_out: list[LeftOut]
     notes: list[str]
+    tried: TriedTogether | None
+    not_tried: str | None

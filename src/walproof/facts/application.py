@@ -172,3 +172,5 @@ class Application:
     a foreign table."""
     segment_bytes: int = 16 << 20
     """wal_segment_size, which initdb chooses."""
+    is_here: bool = False
+    """Whether the server is on the machine that looked, or seems to be through a tunnel."""

@@ -32,6 +32,7 @@ from walproof.observe.counters import counter_queries
 from walproof.observe.cycles import CycleClock, usual_cycles
 from walproof.observe.objects import read_settings
 from walproof.probe.connection import connect_foreign
+from walproof.probe.startup import is_here
 from walproof.sqltext import tokens
 
 TABLES_MOST = 1000
@@ -248,6 +249,7 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             views=tuple(
                 (str(schema), str(name), str(kind)) for schema, name, kind in asking.rows("views", _VIEWS)
             ),
+            is_here=is_here(session),
             segment_bytes=int(asking.value("wal_segment_size", _SEGMENT) or 16 << 20),
         )
 

@@ -84,9 +84,17 @@ class DraftOrder:
     """Number of statements, at most."""
 
 
-def draft(application: Application, order: DraftOrder) -> Draft:
-    """Make a load of what the database says of its application."""
+def draft(
+    application: Application, order: DraftOrder, refused: Mapping[AppStatement, str] | None = None
+) -> Draft:
+    """Make a load of what the database says of its application.
+
+    ``refused``: statements that cannot be part of it, and why, as its try has shown.
+    """
     read, why = _read(application)
+    for row, reason in (refused or {}).items():
+        del read[row]
+        why[row] = reason
     rows = [*read, *why]
     calls, wal = sum(row.calls for row in rows) or 1.0, sum(row.wal_bytes for row in rows) or 1.0
     frequent = [row for row in read if max(row.calls / calls, row.wal_bytes / wal) >= _RARE]

@@ -1,0 +1,223 @@
+"""What ``walproof workload`` prints of a drafted load."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from walproof.units import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from walproof.advise.workload.draft import Draft
+    from walproof.advise.workload.spaces import MadeTable
+    from walproof.advise.workload.transactions import Transaction
+    from walproof.analysis.working_set import Draws
+    from walproof.facts.application import Application
+    from walproof.facts.drafted import (
+        DraftedLoad,
+        DraftedScript,
+        DraftedStatement,
+        DraftedTable,
+        TriedFigures,
+    )
+
+_LEFT_OUT_SHOWN = 10
+_LAWS = {
+    "even": "rows are drawn evenly",
+    "exponential": "rows are drawn by an exponential law (parameter {:.3g})",
+    "zipf": "rows are drawn by Zipf's law (exponent {:.3g})",
+}
+_SHARE_SHOWN = 0.001
+_TEXT_SHOWN = 64
+_TEXT_BESIDE = 44
+"""Where figures stand before it."""
+_WIDTH = 98
+_HUNDRED = 99.995
+
+
+def drafted(found: Application, made: Draft, to: Path) -> DraftedLoad:
+    """The draft as it is kept and printed."""
+    from walproof.advise.workload.server_conf import FILE as CONF
+    from walproof.facts.drafted import FORMAT, DraftedLoad, NotDrafted
+
+    return DraftedLoad(
+        format=FORMAT,
+        name=made.name,
+        file=str(to / f"{made.name}.toml"),
+        conf=str(to / CONF),
+        shared_buffers=made.shared_buffers,
+        device=made.device,
+        pg=str(found.version_num // 10000),
+        database=found.database,
+        seconds=found.seconds,
+        rate=made.rate,
+        calls_share=made.calls_share,
+        wal_share=made.wal_share,
+        scripts=tuple(_script(name, each) for name, each in made.scripts.items()),
+        tables=tuple(_table(table, made.laws.get(table.table.name)) for table in made.tables),
+        left_out=tuple(
+            NotDrafted(left.statement.query, left.why, left.calls_share, left.wal_share)
+            for left in made.left_out
+        ),
+        notes=made.notes,
+    )
+
+
+def _script(name: str, made: Transaction) -> DraftedScript:
+    from walproof.facts.drafted import DraftedScript, DraftedStatement
+
+    rows = [item.statement for item in made.members]
+    return DraftedScript(
+        name,
+        made.calls,
+        tuple(
+            DraftedStatement(row.query, row.calls, row.rows, row.wal_records, row.wal_fpi, row.wal_bytes)
+            for row in rows
+        ),
+    )
+
+
+def _table(made: MadeTable, draws: Draws | None) -> DraftedTable:
+    from walproof.facts.drafted import DraftedTable
+
+    if draws is None:
+        return DraftedTable(made.table.name, made.rows, None, None, None)
+    return DraftedTable(made.table.name, made.rows, draws.law.value, draws.parameter, draws.is_adjacent)
+
+
+def say(load: DraftedLoad) -> None:
+    """What the load has, what it does not have, and what to do with it."""
+    from walproof.sentences import say_count
+
+    out = sys.stdout.write
+    since = "since the statistics were reset" if load.seconds is None else format_duration(load.seconds)
+    pieces = sum(len(each.statements) for each in load.scripts)
+    out(
+        f"load {load.name}, from {since} of database {load.database}: "
+        f"{say_count(len(load.scripts), 'script')} with {say_count(pieces, 'statement')}\n"
+        f"{load.calls_share:.0%} of the calls and {load.wal_share:.0%} of the WAL are in it\n\n"
+    )
+    for line in _script_lines(load) if load.tried is None else _tried_lines(load):
+        out(line.rstrip() + "\n")
+    rows = sum(table.rows for table in load.tables)
+    out(f"\ntables: {len(load.tables)}, with {rows:,} rows of invented values\n")
+    for table in load.tables:
+        if table.law in _LAWS:
+            law = _LAWS[table.law].format(table.parameter)
+            out(
+                f"  {table.name}: {law}{', side by side' * bool(table.is_adjacent)}, as its page images say\n"
+            )
+    shown = [left for left in load.left_out if max(left.wal_share, left.calls_share) >= _SHARE_SHOWN]
+    if shown:
+        out("\nnot in the load, those with the most WAL first\n")
+        for left in shown[:_LEFT_OUT_SHOWN]:
+            head = f"{left.wal_share:.1%} of the WAL, {left.calls_share:.1%} of the calls: {left.why}"
+            out(textwrap.fill(head, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
+            out(f"      {short(left.query)}\n")
+    more = len(load.left_out) - len(shown[:_LEFT_OUT_SHOWN])
+    if more > 0:
+        out(f"\n{say_count(more, 'other statement')} not in it (--json has all)\n")
+    if load.notes:
+        out("\nwhat differs from the application\n")
+        for note in load.notes:
+            out(textwrap.fill(note, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
+    _say_next(load)
+
+
+def _script_lines(load: DraftedLoad) -> Iterator[str]:
+    """The scripts with their statements, where they were not tried."""
+    total = sum(each.calls for each in load.scripts)
+    yield "share of scripts   WAL of a run   script"
+    for each in load.scripts:
+        yield f"{each.calls / total:>15.1%}   {format_bytes(_wal(each)):>12}   {each.file}"
+        for item in each.statements:
+            yield f"{'':>34}{short(item.query)}"
+    if load.not_tried is not None:
+        yield ""
+        yield from textwrap.wrap(f"not tried: {load.not_tried}", _WIDTH, subsequent_indent="  ")
+
+
+def _tried_lines(load: DraftedLoad) -> Iterator[str]:
+    """The scripts with their statements, the application's figures beside those of the try."""
+    assert load.tried is not None, "it was tried"
+    total = sum(each.calls for each in load.scripts)
+    yield f"{'share of':>8}  {'WAL of':>8}   {'rows of a call':^17}   {'WAL records of it':^17}"
+    yield f"{'scripts':>8}  {'a run':>8}   {'app':>7} {'here':>7}     {'app':>7} {'here':>7}     script"
+    for each in load.scripts:
+        yield f"{each.calls / total:>8.1%}  {format_bytes(_wal(each)):>8}{'':>42}{each.file}"
+        for item in each.statements:
+            yield f"{'':>18}{_beside(item)}  {short(item.query, _TEXT_BESIDE)}"
+        if each.error is not None:
+            yield f"{'':>18}fails: {each.error}"
+    yield ""
+    together = [
+        f"{ratio:.2f}x of its {noun}"
+        for ratio, noun in ((load.tried.rows, "rows"), (load.tried.wal_records, "WAL records"))
+        if ratio is not None
+    ]
+    if together:
+        yield (
+            f"here: each script alone on PostgreSQL {load.tried.version}. With the application's calls of each "
+            "they have"
+        )
+        yield f"{' and '.join(together)}{'; ! is what differs' * _differs(load)}"
+
+
+def _differs(load: DraftedLoad) -> bool:
+    return any(
+        item.tried is not None and item.tried.differs for each in load.scripts for item in each.statements
+    )
+
+
+def _beside(item: DraftedStatement) -> str:
+    """Rows and records of a call, the application's and here."""
+    cells = []
+    for name, total in (("rows", item.rows), ("wal_records", item.wal_records)):
+        here = "-" if item.tried is None else _figure(_of(item.tried, name))
+        mark = " !" if item.tried is not None and name in item.tried.differs else "  "
+        cells.append(f"{_figure(total / item.calls):>7} {here:>7}{mark}")
+    return "   ".join(cells)
+
+
+def _of(tried: TriedFigures, name: str) -> float:
+    return tried.rows if name == "rows" else tried.wal_records
+
+
+def _figure(number: float) -> str:
+    return f"{number:.2f}" if number < _HUNDRED else f"{number:,.0f}"
+
+
+def _wal(script: DraftedScript) -> float:
+    """Bytes of WAL of a run in the application."""
+    return sum(item.wal_bytes / item.calls for item in script.statements)
+
+
+def _say_next(load: DraftedLoad) -> None:
+    from walproof.cli.majors import install_like
+
+    out = sys.stdout.write
+    file = Path(load.file)
+    keep = "" if load.shared_buffers is None else f" --keep shared_buffers={load.shared_buffers}"
+    where = f"--conf {load.conf}" + ("" if load.device is None else f" --device {load.device}")
+    if install_like(10000 * int(load.pg)) is None:
+        out(
+            f"\nPostgreSQL {load.pg}, which the server is and {file.name} names, is not on this machine: "
+            f'"walproof pg install {load.pg}" fetches it, and --pg runs another.\n'
+        )
+    on = "with the server's own settings" + (" and a disk like its own" if load.device is not None else "")
+    out(f"\nRead {file.parent}/*.sql, then, {on}:\n")
+    out(f"  walproof workload {file}\n" if load.tried is None or _differs(load) else "")
+    out(f"  walproof run {file} {where} --quick\n")
+    out(f"  walproof compare --load {file} {where} --set NAME=VALUE\n")
+    out(f"  walproof tune --load {file} {where}{keep}\n")
+
+
+def short(query: str, most: int = _TEXT_SHOWN) -> str:
+    """The statement in a line, cut."""
+    from walproof.sqltext import visible
+
+    text = visible(" ".join(query.split()))
+    return text if len(text) <= most else f"{text[: most - 3]}..."

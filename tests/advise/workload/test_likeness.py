@@ -1,0 +1,116 @@
+"""A load beside its application, from what a try has counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tests.advise.workload.tries import tried
+from walproof.advise.workload.likeness import failures, with_try
+from walproof.facts.drafted import DraftedLoad, DraftedScript, DraftedStatement
+from walproof.facts.tried import TriedLoad, TriedScript, TriedStatement
+
+
+def statement(rows: float, records: float, calls: float = 1000.0) -> DraftedStatement:
+    return DraftedStatement("UPDATE t SET n = $1", calls, rows * calls, records * calls, 0.0, 60.0 * calls)
+
+
+def load(*statements: DraftedStatement, calls: float = 1000.0) -> DraftedLoad:
+    return DraftedLoad(
+        1, "shop", "shop.toml", "server.conf", None, None, "17", "shop", 60.0, 10.0, 1.0, 1.0,
+        (DraftedScript("01.sql", calls, statements),), (), (), (), not_tried="not yet",
+    )  # fmt: skip
+
+
+def ran(rows: tuple[int, ...], records: tuple[int, ...]) -> TriedStatement:
+    return TriedStatement("UPDATE t SET n = 1", rows, records, tuple(50 * each for each in records))
+
+
+def script(*statements: TriedStatement, **facts: object) -> TriedLoad:
+    return TriedLoad("17.10", (replace(TriedScript("01.sql", statements), **facts),))  # type: ignore[arg-type]
+
+
+def test_what_does_the_same_does_not_differ() -> None:
+    found = with_try(load(statement(1, 4), statement(3, 0)), tried(load(statement(1, 4), statement(3, 0))))
+    assert found.tried is not None
+    assert (found.tried.version, found.tried.rows, found.tried.wal_records) == ("17.10", 1.0, 1.0)
+    assert found.not_tried is None
+    assert [each.tried.differs for each in found.scripts[0].statements if each.tried] == [(), ()]
+    assert found.scripts[0].tried is not None
+    assert (found.scripts[0].tried.rows, found.scripts[0].tried.wal_records) == (4.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "records", "differs"),
+    [
+        ((0,) * 100, (0,) * 100, ("rows", "wal_records")),
+        ((1,) * 100, (2,) * 100, ()),
+        ((1,) * 100, (3,) * 100, ("wal_records",)),
+        ((20,) * 100, (2,) * 100, ("rows",)),
+        ((1,) * 85 + (0,) * 15, (2,) * 100, ()),  # 0.15 rows are as good as nothing
+    ],
+)
+def test_what_differs_is_named(
+    rows: tuple[int, ...], records: tuple[int, ...], differs: tuple[str, ...]
+) -> None:
+    found = with_try(load(statement(1, 2)), script(ran(rows, records)))
+    figures = found.scripts[0].statements[0].tried
+    assert figures is not None
+    assert figures.differs == differs
+    assert figures.wal_bytes == 50 * records[0]
+
+
+def test_chance_is_no_difference() -> None:
+    """Rows of one application, drawn again and again: a share of them that is rare is called different."""
+    random = Random(7)
+
+    def rows(n: int) -> tuple[int, ...]:
+        return tuple(int(random.expovariate(1 / 20)) for _ in range(n))
+
+    called = 0
+    for _ in range(400):
+        there, here = rows(30), rows(100)
+        found = with_try(load(statement(sum(there) / 30, 0, calls=30.0)), script(ran(here, (0,) * 100)))
+        figures = found.scripts[0].statements[0].tried
+        assert figures is not None
+        called += "rows" in figures.differs
+    assert called <= 8
+
+
+def test_a_changed_script_is_compared_as_a_whole() -> None:
+    found = with_try(load(statement(1, 4), statement(1, 2)), script(ran((2,) * 9, (12,) * 9)))
+    (each,) = found.scripts
+    assert [item.tried for item in each.statements] == [None, None]
+    assert each.tried is not None
+    assert (each.tried.rows, each.tried.wal_records, each.tried.differs) == (2.0, 12.0, ("wal_records",))
+    assert found.tried is not None
+    assert found.tried.wal_records == 2.0
+
+
+def test_a_script_that_fails_says_why() -> None:
+    facts = {"error": "null value in column", "failed": 1}
+    known = script(ran((1,), (4,)), ran((), ()), **facts)
+    found = with_try(load(statement(1, 4), statement(1, 2)), known)
+    (each,) = found.scripts
+    assert each.error == "null value in column"
+    assert each.tried is None
+    assert each.statements[0].tried is not None
+    assert each.statements[1].tried is None
+    assert found.tried is not None
+    assert found.tried.rows is None
+    assert failures(known) == {("01.sql", 1): "null value in column"}
+    assert failures(script(error="syntax error")) == {}
+
+
+def test_a_script_that_the_file_does_not_name() -> None:
+    found = with_try(load(statement(1, 4)), TriedLoad("17.10", ()))
+    assert found.scripts[0].error == "the load's file does not name it"
+
+
+def test_nothing_is_left_of_an_earlier_try() -> None:
+    first = with_try(load(statement(1, 4)), script(ran((1,) * 9, (4,) * 9)))
+    again = with_try(first, script(error="no such table"))
+    assert again.scripts[0].statements[0].tried is None
+    assert again.scripts[0].tried is None
