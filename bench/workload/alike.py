@@ -6,7 +6,8 @@ Applications run, at a fixed rate, on a server that counts their statements. ``w
 ``--seconds`` with a role that may read statistics, and drafts a load, which runs on a fresh server that
 counts, too, at the rate that the draft names. Both begin with a checkpoint, and are compared after three
 times as long: images depend on the time since a checkpoint, and a draft is of use only if that is right for
-other times than that of the look. Per verb and table stand records, images and bytes of WAL per call.
+other times than that of the look. Per verb and table stand records, images and bytes of WAL per call. Before
+that the draft is tried as its users try it: script by script.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ def main() -> None:
                 folder = keep / app.name
                 shutil.rmtree(folder, ignore_errors=True)
                 real = run_application(lab, app, given.pg, given.seconds, folder)
+                print(tried(folder), flush=True)
                 drafted = run_draft(lab, folder, given.pg, given.seconds)
                 print("\n".join(compared(app.name, real, drafted)), flush=True)
 
@@ -116,6 +118,13 @@ def run_application(lab: Laboratory, app: App, pg: str, seconds: int, to: Path) 
             print(done.stdout)
             time.sleep(max(0.0, until - time.monotonic()))
         return read_application(conninfo, None)
+
+
+def tried(folder: Path) -> str:
+    """What is printed of the draft when its scripts are tried one by one."""
+    (path,) = folder.glob("*.toml")
+    command = [sys.executable, "-P", "-m", "walproof", "workload", str(path)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def run_draft(lab: Laboratory, folder: Path, pg: str, seconds: int) -> Application:

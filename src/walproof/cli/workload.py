@@ -128,6 +128,7 @@ def _draft(
             hint="Was the application busy meanwhile? --for 10min waits longer, --since-reset takes all.",
         )
     write(made, to)
+    keep(replace(drafted(found, made, to), not_tried="its try was interrupted."), to)
     if try_ if try_ is not None else not found.is_here:
         load = draft_that_runs(found, order, made, to)
     else:
@@ -139,8 +140,8 @@ def _draft(
 def _why_not(is_here: bool) -> str:
     if is_here:
         return (
-            "the database is on this machine, where making the tables and running the scripts would be in its "
-            "way. --try does it all the same."
+            "the database is on this machine, and making the tables and running the scripts would be in its "
+            "way; --try does it all the same."
         )
     return "--no-try."
 

@@ -159,11 +159,8 @@ def _tried_lines(load: DraftedLoad) -> Iterator[str]:
         if ratio is not None
     ]
     if together:
-        yield (
-            f"here: each script alone on PostgreSQL {load.tried.version}. With the application's calls of each "
-            "they have"
-        )
-        yield f"{' and '.join(together)}{'; ! is what differs' * _differs(load)}"
+        yield f"each script alone on PostgreSQL {load.tried.version}, with the application's calls of each:"
+        yield f"  {' and '.join(together)}{'; ! is what differs' * _differs(load)}"
 
 
 def _differs(load: DraftedLoad) -> bool:

@@ -1,4 +1,4 @@
-"""A load that was drafted from an application: what is in it, what is not, and how it fared when it was tried.
+"""A load that was drafted from an application: what is in it, what is not, and what it did when it was tried.
 
 It is written beside the load's files, so that the load can be tried again, elsewhere or after a change.
 """

@@ -23,7 +23,12 @@ def prepare_tables(bench: Bench) -> dict[tuple[str, str], Path]:
         for workload in plan.workloads:
             setup = setup_description(workload)
             if not templates.is_prepared(workspace, install, plan.initdb_options, setup):
-                bench.progress.preparing(f"pgbench tables of scale {workload.scale} on PostgreSQL {label}")
+                tables = (
+                    f"tables of {workload.name}"
+                    if workload.setup_sql
+                    else f"pgbench tables of scale {workload.scale}"
+                )
+                bench.progress.preparing(f"{tables} on PostgreSQL {label}")
 
             def load(cluster: Cluster) -> None:
                 initialise(bench.pgbench, workload, target_of(cluster))  # noqa: B023 - called before the loop goes on
