@@ -131,3 +131,17 @@ def test_a_day_of_now_is_a_day_of_the_rows() -> None:
     script = only_script(draft(application((SESSIONS,), statement(query)), ORDER))
     assert "CURRENT_DATE" not in script
     assert "date '2000-01-01' + " in script
+
+
+def test_tables_of_pgbench_take_the_place_of_those_that_are_there() -> None:
+    own = table("pgbench_accounts", ID, column("abalance", "integer"), keys=(primary("id"),))
+    query = "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE id = $2"
+    lines = made(query, tables=(own,)).files["schema.sql"].splitlines()
+    dropped = lines.index(
+        "DROP TABLE IF EXISTS pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers;"
+    )
+    assert dropped < min(n for n, line in enumerate(lines) if line.startswith("CREATE"))
+    query = "UPDATE mine.pgbench_accounts SET abalance = abalance + $1 WHERE id = $2"
+    elsewhere = made(query, tables=(replace(own, schema="mine", name="mine.pgbench_accounts"),))
+    assert "DROP" not in elsewhere.files["schema.sql"]
+    assert "DROP" not in made("UPDATE parents SET name = $1", tables=(PARENTS,)).files["schema.sql"]

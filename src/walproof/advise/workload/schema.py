@@ -23,6 +23,8 @@ _MAKERS = (
     "array", "any", "nullif", "extract", "to_char", "date_part", "make_interval", "concat", "replace",
 )  # fmt: skip
 """What defaults and generated columns may call: anything else could act on the server that runs them."""
+_PGBENCH = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
+"""Tables that each load's server has before its own, and that an application which pgbench plays has, too."""
 _NEXT = re.compile(r"nextval\('(?:[^']|'')*'::regclass\)")
 """The next number of a sequence, as pg_get_expr writes it."""
 _NEXT_FRESH = f"nextval('{FRESH}'::regclass)"
@@ -109,7 +111,10 @@ def schema_sql(made: Sequence[MadeTable], deleted: frozenset[str], head: str) ->
     enums = enums_of(made)
     own = frozenset(enums)
     most = max((each.rows for each in made), default=0)
-    lines = [head, f"CREATE SEQUENCE {FRESH} START {most + 1};", *_types(made, enums)]
+    lines = [head]
+    if any(each.table.schema == "public" and each.table.relation in _PGBENCH for each in made):
+        lines.append(f"DROP TABLE IF EXISTS {', '.join(_PGBENCH)};")
+    lines += [f"CREATE SEQUENCE {FRESH} START {most + 1};", *_types(made, enums)]
     for each in made:
         lines += ["", *_create(each, own, notes)]
     lines += ["", *(_fill(each, own) for each in made), ""]
