@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
+from walproof.cli.status import ExitStatus
 from walproof.errors import SettingError, StudyError
 from walproof.units import format_duration, parse_duration_s
 
@@ -82,7 +83,7 @@ def workload(
     else:
         say(load)
     if is_load and any(script.error is not None for script in load.scripts):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitStatus.CHECK_FAILED)
 
 
 def _asked(

@@ -39,7 +39,7 @@ def write(made: Draft, to: Path, before: Draft | None = None) -> None:
 
 
 def keep(load: DraftedLoad, to: Path) -> None:
-    """Write what is known of the load beside its files. Raises StoreError."""
+    """Write the facts of the load beside its files. Raises StoreError."""
     from walproof.facts.codec import to_json
     from walproof.facts.drafted import FILE
     from walproof.files import write_whole
