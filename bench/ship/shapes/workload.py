@@ -9,6 +9,7 @@ class TriedFigures(TypedDict):
     calls: int
     rows: float
     wal_records: float
+    pruning_records: float
     wal_bytes: float
     differs: list[str]
 

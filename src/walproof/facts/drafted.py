@@ -20,6 +20,8 @@ class TriedFigures:
     rows: float
     """Rows that it returned or changed."""
     wal_records: float
+    pruning_records: float
+    """How many of them remove dead rows of a page, which any statement may do that comes to it."""
     wal_bytes: float
     """Without full-page images."""
     differs: tuple[str, ...]

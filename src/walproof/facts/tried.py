@@ -15,6 +15,8 @@ class TriedStatement:
     wal_records: tuple[int, ...] = ()
     """Records of WAL, without those of commits and checkpoints, which pg_stat_statements does not count
     either."""
+    pruning_records: tuple[int, ...] = ()
+    """How many of them remove dead rows of a page, which any statement may do that comes to it."""
     wal_bytes: tuple[int, ...] = ()
     """Their bytes, without full-page images: how many there are depends on the time since a checkpoint."""
 

@@ -43,6 +43,8 @@ _SETTINGS = {
     "autovacuum": "off", "checkpoint_timeout": "1d", "max_wal_size": "64GB", "fsync": "off",
 }  # fmt: skip
 _NOT_COUNTED = ("Transaction", "Standby", "XLOG")
+_PRUNES = ("PRUNE", "CLEAN")
+"""Operations; the latter is what 13 calls it."""
 _CONTROL = ("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE")
 _DECIDES = ("\\if", "\\startpipeline", "\\;")
 """Where a script has one of these, an answer does not tell which of its statements it belongs to."""
@@ -153,7 +155,7 @@ def _counted(
     start: int,
 ) -> Iterator[TriedStatement]:
     """The statements with what each call did. ``answers`` are those of all commands, BEGIN included."""
-    counts, sizes = [0] * len(answers), [0] * len(answers)
+    counts, prunes, sizes = ([0] * len(answers) for _ in range(3))
     ends = [answer.lsn for answer in answers]
     if ends and ends[-1] > start:
         with acting_as(cluster.user):
@@ -161,6 +163,7 @@ def _counted(
                 at = bisect_right(ends, int(record.lsn))
                 if record.rmgr not in _NOT_COUNTED and at < len(ends):
                     counts[at] += 1
+                    prunes[at] += record.rmgr == "Heap2" and record.operation.startswith(_PRUNES)
                     sizes[at] += record.total_length - record.image_bytes
     places = [place for place, counts_it in enumerate(changing) if counts_it]
     for sql, place in zip(wanted, places, strict=True):
@@ -169,5 +172,6 @@ def _counted(
             sql,
             tuple(rows_of(answers[call].tag) for call in calls),
             tuple(counts[call] for call in calls),
+            tuple(prunes[call] for call in calls),
             tuple(sizes[call] for call in calls),
         )

@@ -24,8 +24,9 @@ def load(*statements: DraftedStatement, calls: float = 1000.0) -> DraftedLoad:
     )  # fmt: skip
 
 
-def ran(rows: tuple[int, ...], records: tuple[int, ...]) -> TriedStatement:
-    return TriedStatement("UPDATE t SET n = 1", rows, records, tuple(50 * each for each in records))
+def ran(rows: tuple[int, ...], records: tuple[int, ...], pruning: int = 0) -> TriedStatement:
+    prunes = (pruning,) * len(records)
+    return TriedStatement("UPDATE t SET n = 1", rows, records, prunes, tuple(50 * each for each in records))
 
 
 def script(*statements: TriedStatement, **facts: object) -> TriedLoad:
@@ -60,6 +61,27 @@ def test_what_differs_is_named(
     assert figures is not None
     assert figures.differs == differs
     assert figures.wal_bytes == 50 * records[0]
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "pruning", "differs"),
+    [
+        (3.6, 5, 1, ()),  # its reads prune there, and here the statement itself
+        (5.0, 5, 1, ()),
+        (2.0, 5, 1, ("wal_records",)),
+        (0.9, 0, 0, ()),  # a read that prunes
+        (0.0, 1, 1, ()),
+        (2.0, 1, 0, ("wal_records",)),
+    ],
+)
+def test_who_prunes_a_page_is_no_difference(
+    there: float, here: int, pruning: int, differs: tuple[str, ...]
+) -> None:
+    found = with_try(load(statement(5, there)), script(ran((5,) * 100, (here,) * 100, pruning)))
+    figures = found.scripts[0].statements[0].tried
+    assert figures is not None
+    assert figures.differs == differs
+    assert figures.pruning_records == pruning
 
 
 def test_chance_is_no_difference() -> None:

@@ -32,7 +32,7 @@ def tried(load: DraftedLoad, times: Mapping[str, int] | None = None) -> TriedLoa
                                 factors.get(script.file, 1) * per_call(total, each.calls, n)
                                 for n in range(CALLS)
                             )
-                            for total in (each.rows, each.wal_records, each.wal_bytes)
+                            for total in (each.rows, each.wal_records, 0.0, each.wal_bytes)
                         ),
                     )
                     for each in script.statements

@@ -67,17 +67,24 @@ def _figures(application: Sequence[DraftedStatement], here: Sequence[TriedStatem
     """``application``: statements of a run, which ``here`` did."""
     rows = _sums([each.rows for each in here])
     records = _sums([each.wal_records for each in here])
+    pruning = _sums([each.pruning_records for each in here])
+    own = [count - less for count, less in zip(records, pruning, strict=True)]
     calls = min(each.calls for each in application)
-    per_call = {
-        "rows": (sum(each.rows / each.calls for each in application), rows),
-        "wal_records": (sum(each.wal_records / each.calls for each in application), records),
-    }
+    differs = []
+    if _differs(sum(each.rows / each.calls for each in application), rows, calls):
+        differs.append("rows")
+    there = sum(each.wal_records / each.calls for each in application)
+    # Whoever comes to a page first prunes it: what a statement has of that depends on what else runs.
+    only_prunes = not differs and fmean(own) < _NOTHING
+    if not only_prunes and all(_differs(there, each, calls) for each in (records, own)):
+        differs.append("wal_records")
     return TriedFigures(
         len(rows),
         fmean(rows),
         fmean(records),
+        fmean(pruning),
         fmean(_sums([each.wal_bytes for each in here])),
-        tuple(name for name, (there, seen) in per_call.items() if _differs(there, seen, calls)),
+        tuple(differs),
     )
 
 
