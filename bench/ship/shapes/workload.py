@@ -9,7 +9,7 @@ class TriedFigures(TypedDict):
     calls: int
     rows: float
     wal_records: float
-    pruning_records: float
+    upkeep_records: float
     wal_bytes: float
     differs: list[str]
 
@@ -30,6 +30,7 @@ class DraftedScript(TypedDict):
     statements: list[CountedStatement]
     tried: TriedFigures | None
     error: str | None
+    note: str | None
 
 
 class MadeTable(TypedDict):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from walproof.facts.drafted import DraftedLoad
 
 _SHORTEST_S = 1.0
+_FOR, _SIZE, _STATEMENTS = "1min", "1GB", 20
 _LOAD = ".toml"
 
 
@@ -36,15 +37,15 @@ def workload(
     ] = None,
     for_: Annotated[
         str, typer.Option("--for", metavar="TIME", help="How long to count what the application does.")
-    ] = "1min",
+    ] = _FOR,
     since_reset: Annotated[
         bool,
         typer.Option("--since-reset", help="Take what was counted since the last reset instead."),
     ] = False,
-    size: Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of all tables, at most.")] = "1GB",
+    size: Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of all tables, at most.")] = _SIZE,
     statements: Annotated[
         int, typer.Option("--statements", min=1, metavar="N", help="Statements of the load, at most.")
-    ] = 20,
+    ] = _STATEMENTS,
     try_: Annotated[
         bool | None,
         typer.Option(
@@ -62,14 +63,21 @@ def workload(
     What comes out runs with run, compare and tune: invented rows of the same shape, a script for each
     transaction, weights as the calls were, the server's settings. What it does not have is listed.
     """
+    from walproof.cli.workload_kept import keep
     from walproof.cli.workload_said import say
 
-    is_load = source.endswith(_LOAD) and "=" not in source
-    if is_load:
-        if to is not None:
+    if _is_load(source):
+        typed = [
+            name for name, given in (
+                ("--to", to is not None), ("--for", for_ != _FOR), ("--since-reset", since_reset),
+                ("--size", size != _SIZE), ("--statements", statements != _STATEMENTS),
+                ("--try or --no-try", try_ is not None),
+            ) if given
+        ]  # fmt: skip
+        if typed:
             raise StudyError(
-                f'"{source}" is a load, which is tried as it is; --to makes one from a database',
-                hint='Leave out --to, or name the database: "service=shop".',
+                f'"{source}" is a load, which is tried as it is; {typed[0]} is for a draft of a database',
+                hint=f'Leave out {typed[0]}, or name the database: "service=shop".',
             )
         from walproof.cli.workload_try import try_again
 
@@ -82,8 +90,21 @@ def workload(
         sys.stdout.write(json_text.dumps(to_data(load), indent=2) + "\n")
     else:
         say(load)
-    if is_load and any(script.error is not None for script in load.scripts):
+    keep(load)
+    if any(script.error is not None for script in load.scripts):
         raise typer.Exit(ExitStatus.CHECK_FAILED)
+
+
+def _is_load(source: str) -> bool:
+    """Whether it is a load's file rather than a connection string. Raises StudyError for a folder."""
+    path = Path(source)
+    if path.is_dir():
+        found = sorted(path.glob("*.toml"))
+        raise StudyError(
+            f'"{source}" is a folder, expected a database or the file of a load',
+            hint=f'Is "{found[0]}" meant?' if len(found) == 1 else None,
+        )
+    return path.is_file() or (source.endswith(_LOAD) and "=" not in source)
 
 
 def _asked(
@@ -113,8 +134,9 @@ def _draft(
     from dataclasses import replace
 
     from walproof.advise.workload.draft import draft
+    from walproof.cli.workload_kept import INTERRUPTED, keep, write
     from walproof.cli.workload_said import drafted, short
-    from walproof.cli.workload_try import draft_that_runs, keep, write
+    from walproof.cli.workload_try import draft_that_runs
     from walproof.observe.application import read_application
 
     if seconds is not None:
@@ -129,17 +151,14 @@ def _draft(
             hint="Was the application busy meanwhile? --for 10min waits longer, --since-reset takes all.",
         )
     write(made, to)
-    keep(replace(drafted(found, made, to), not_tried="its try was interrupted."), to)
+    keep(replace(drafted(found, made, to), not_tried=INTERRUPTED))
     if try_ if try_ is not None else not found.is_here:
-        load = draft_that_runs(found, order, made, to)
-    else:
-        load = replace(drafted(found, made, to), not_tried=_why_not(found.is_here))
-    keep(load, to)
-    return load
+        return draft_that_runs(found, order, made, to)
+    return replace(drafted(found, made, to), not_tried=_why_not(try_))
 
 
-def _why_not(is_here: bool) -> str:
-    if is_here:
+def _why_not(try_: bool | None) -> str:
+    if try_ is None:
         return (
             "the database is on this machine, and making the tables and running the scripts would be in its "
             "way; --try does it all the same."

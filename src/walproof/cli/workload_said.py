@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from walproof.units import format_bytes, format_duration
@@ -96,8 +97,8 @@ def say(load: DraftedLoad) -> None:
     since = "since the statistics were reset" if load.seconds is None else format_duration(load.seconds)
     pieces = sum(len(each.statements) for each in load.scripts)
     out(
-        f"load {load.name}, from {since} of database {load.database}: "
-        f"{say_count(len(load.scripts), 'script')} with {say_count(pieces, 'statement')}\n"
+        f"load {line(load.name)}, from {since} of database {line(load.database)}: "
+        f"{say_count(sum(each.calls > 0 for each in load.scripts), 'script')} with {say_count(pieces, 'statement')}\n"
         f"{load.calls_share:.0%} of the calls and {load.wal_share:.0%} of the WAL are in it\n\n"
     )
     for line in _script_lines(load) if load.tried is None else _tried_lines(load):
@@ -108,13 +109,13 @@ def say(load: DraftedLoad) -> None:
         if table.law in _LAWS:
             law = _LAWS[table.law].format(table.parameter)
             out(
-                f"  {table.name}: {law}{', side by side' * bool(table.is_adjacent)}, as its page images say\n"
+                f"  {line(table.name)}: {law}{', side by side' * bool(table.is_adjacent)}, as its page images say\n"
             )
     shown = [left for left in load.left_out if max(left.wal_share, left.calls_share) >= _SHARE_SHOWN]
     if shown:
         out("\nnot in the load, those with the most WAL first\n")
         for left in shown[:_LEFT_OUT_SHOWN]:
-            head = f"{left.wal_share:.1%} of the WAL, {left.calls_share:.1%} of the calls: {left.why}"
+            head = f"{left.wal_share:.1%} of the WAL, {left.calls_share:.1%} of the calls: {line(left.why)}"
             out(textwrap.fill(head, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
             out(f"      {short(left.query)}\n")
     more = len(load.left_out) - len(shown[:_LEFT_OUT_SHOWN])
@@ -123,7 +124,7 @@ def say(load: DraftedLoad) -> None:
     if load.notes:
         out("\nwhat differs from the application\n")
         for note in load.notes:
-            out(textwrap.fill(note, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
+            out(textwrap.fill(line(note), _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
     _say_next(load)
 
 
@@ -132,12 +133,12 @@ def _script_lines(load: DraftedLoad) -> Iterator[str]:
     total = sum(each.calls for each in load.scripts)
     yield "share of scripts   WAL of a run   script"
     for each in load.scripts:
-        yield f"{each.calls / total:>15.1%}   {format_bytes(_wal(each)):>12}   {each.file}"
+        yield f"{each.calls / total:>15.1%}   {format_bytes(_wal(each)):>12}   {line(each.file)}"
         for item in each.statements:
             yield f"{'':>34}{short(item.query)}"
     if load.not_tried is not None:
         yield ""
-        yield from textwrap.wrap(f"not tried: {load.not_tried}", _WIDTH, subsequent_indent="  ")
+        yield from textwrap.wrap(f"not tried: {line(load.not_tried)}", _WIDTH, subsequent_indent="  ")
 
 
 def _tried_lines(load: DraftedLoad) -> Iterator[str]:
@@ -147,11 +148,18 @@ def _tried_lines(load: DraftedLoad) -> Iterator[str]:
     yield f"{'share of':>8}  {'WAL of':>8}   {'rows of a call':^17}   {'WAL records of it':^17}"
     yield f"{'scripts':>8}  {'a run':>8}   {'app':>7} {'here':>7}     {'app':>7} {'here':>7}     script"
     for each in load.scripts:
-        yield f"{each.calls / total:>8.1%}  {format_bytes(_wal(each)):>8}{'':>42}{each.file}"
+        share, wal = f"{each.calls / total:.1%}", format_bytes(_wal(each))
+        if not each.statements:
+            share = wal = "-"
+        yield f"{share:>8}  {wal:>8}{'':>42}{line(each.file)}"
         for item in each.statements:
             yield f"{'':>18}{_beside(item)}  {short(item.query, _TEXT_BESIDE)}"
         if each.error is not None:
-            yield f"{'':>18}fails: {each.error}"
+            yield from _said_of(f"fails: {line(each.error)}")
+        elif each.note is not None:
+            yield from _said_of(f"no figures: {line(each.note)}")
+        elif each.tried is not None and all(item.tried is None for item in each.statements):
+            yield from _said_of(_whole(each, each.tried))
     yield ""
     together = [
         f"{ratio:.2f}x of its {noun}"
@@ -159,13 +167,37 @@ def _tried_lines(load: DraftedLoad) -> Iterator[str]:
         if ratio is not None
     ]
     if together:
-        yield f"each script alone on PostgreSQL {load.tried.version}, with the application's calls of each:"
+        ran = sum(each.tried is not None for each in load.scripts)
+        which = "each script" if ran == len(load.scripts) else f"{ran} of {len(load.scripts)} scripts"
+        yield f"{which} alone on PostgreSQL {line(load.tried.version)}, with the application's calls of each:"
         yield f"  {' and '.join(together)}{'; ! is what differs' * _differs(load)}"
+
+
+def _said_of(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=" " * 18, subsequent_indent=" " * 20)
+
+
+def _whole(script: DraftedScript, tried: TriedFigures) -> str:
+    """Of a script whose statements are others than the draft's."""
+    if not script.statements:
+        return f"not in the draft; a run has {_figure(tried.rows)} rows, {_figure(tried.wal_records)} records"
+    rows, records = (
+        sum(getattr(item, name) / item.calls for item in script.statements)
+        for name in ("rows", "wal_records")
+    )
+    marks = {name: " !" * (name in tried.differs) for name in ("rows", "wal_records")}
+    return (
+        "its statements have changed; all of a run: "
+        f"rows {_figure(rows)}, here {_figure(tried.rows)}{marks['rows']}; "
+        f"WAL records {_figure(records)}, here {_figure(tried.wal_records)}{marks['wal_records']}"
+    )
 
 
 def _differs(load: DraftedLoad) -> bool:
     return any(
-        item.tried is not None and item.tried.differs for each in load.scripts for item in each.statements
+        item.tried is not None and item.tried.differs
+        for each in load.scripts
+        for item in (each, *each.statements)
     )
 
 
@@ -196,25 +228,31 @@ def _say_next(load: DraftedLoad) -> None:
     from walproof.cli.majors import install_like
 
     out = sys.stdout.write
-    file = Path(load.file)
-    keep = "" if load.shared_buffers is None else f" --keep shared_buffers={load.shared_buffers}"
-    where = f"--conf {load.conf}" + ("" if load.device is None else f" --device {load.device}")
+    path = Path(load.file)
+    file = quote(load.file)
+    keep = "" if load.shared_buffers is None else f" --keep {quote(f'shared_buffers={load.shared_buffers}')}"
+    where = f"--conf {quote(load.conf)}" + ("" if load.device is None else f" --device {quote(load.device)}")
     if install_like(10000 * int(load.pg)) is None:
         out(
-            f"\nPostgreSQL {load.pg}, which the server is and {file.name} names, is not on this machine: "
+            f"\nPostgreSQL {load.pg}, which the server is and {path.name} names, is not on this machine: "
             f'"walproof pg install {load.pg}" fetches it, and --pg runs another.\n'
         )
     on = "with the server's own settings" + (" and a disk like its own" if load.device is not None else "")
-    out(f"\nRead {file.parent}/*.sql, then, {on}:\n")
+    out(f"\nRead {quote(str(path.parent))}/*.sql, then, {on}:\n")
     out(f"  walproof workload {file}\n" if load.tried is None or _differs(load) else "")
     out(f"  walproof run {file} {where} --quick\n")
     out(f"  walproof compare --load {file} {where} --set NAME=VALUE\n")
     out(f"  walproof tune --load {file} {where}{keep}\n")
 
 
-def short(query: str, most: int = _TEXT_SHOWN) -> str:
-    """The statement in a line, cut."""
+def line(text: str) -> str:
+    """The text in one line, as a terminal shows it safely."""
     from walproof.sqltext import visible
 
-    text = visible(" ".join(query.split()))
+    return visible(" ".join(text.split()))
+
+
+def short(query: str, most: int = _TEXT_SHOWN) -> str:
+    """The statement in a line, cut."""
+    text = line(query)
     return text if len(text) <= most else f"{text[: most - 3]}..."

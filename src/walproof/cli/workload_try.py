@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walproof.cli.workload_said import drafted, short
-from walproof.errors import InstallError, StoreError, StudyError, WalproofError
+from walproof.cli.workload_kept import INTERRUPTED, keep, write
+from walproof.cli.workload_said import drafted, line, short
+from walproof.errors import InstallError, WalproofError
 
 if TYPE_CHECKING:
     from walproof.advise.workload.draft import Draft, DraftOrder
@@ -18,36 +19,8 @@ if TYPE_CHECKING:
     from walproof.facts.drafted import DraftedLoad
     from walproof.facts.tried import TriedLoad
 
-_DRAFTS_MOST = 5
+_DRAFTS_MOST = 10
 """A statement that fails hides those after it in its script."""
-
-
-def write(made: Draft, to: Path, before: Draft | None = None) -> None:
-    """Write the files, in place of those of the draft before. Raises StoreError."""
-    from walproof.files import private_folder, write_whole
-
-    try:
-        private_folder(to)
-        for name in set() if before is None else set(before.files) - set(made.files):
-            (to / name).unlink(missing_ok=True)
-        for name, text in made.files.items():
-            write_whole(to / name, text)
-    except OSError as error:
-        raise StoreError(
-            f'could not write the load to "{to}": {error.strerror}', hint="Name another folder with --to."
-        ) from error
-
-
-def keep(load: DraftedLoad, to: Path) -> None:
-    """Write the facts of the load beside its files. Raises StoreError."""
-    from walproof.facts.codec import to_json
-    from walproof.facts.drafted import FILE
-    from walproof.files import write_whole
-
-    try:
-        write_whole(to / FILE, to_json(load) + "\n")
-    except OSError as error:
-        raise StoreError(f'could not write "{to / FILE}": {error.strerror}') from error
 
 
 def draft_that_runs(found: Application, order: DraftOrder, made: Draft, to: Path) -> DraftedLoad:
@@ -65,28 +38,33 @@ def draft_that_runs(found: Application, order: DraftOrder, made: Draft, to: Path
         try:
             tried = _try(to / f"{made.name}.toml", install)
         except WalproofError as error:
-            return replace(drafted(found, made, to), not_tried=_reason(error))
+            return replace(drafted(found, made, to), not_tried=error_line(error))
         failed = _statements(made, failures(tried))
         again = draft(found, order, refused | failed) if failed and left else None
         if again is None or not again.scripts:
             return with_try(drafted(found, made, to), tried)
         for row, why in failed.items():
-            sys.stderr.write(f"left out, {why}: {short(row.query)}\n")
+            sys.stderr.write(f"left out, {line(why)}: {short(row.query)}\n")
         refused |= failed
         write(again, to, made)
         made = again
+        keep(replace(drafted(found, made, to), not_tried=INTERRUPTED))
     raise AssertionError("the last draft is tried and returned")
 
 
-def _statements(made: Draft, failed: Mapping[tuple[str, int], str]) -> dict[AppStatement, str]:
+def _statements(made: Draft, failed: Mapping[tuple[str, int | None], str]) -> dict[AppStatement, str]:
+    """The application's statements that failed; all of a script where no one of them is to blame."""
     return {
-        made.scripts[name].members[place].statement: f"it fails when it is tried: {why}"
+        member.statement: f"it fails when it is tried: {why}"
         for (name, place), why in failed.items()
+        for at, member in enumerate(made.scripts[name].members)
+        if place in (at, None)
     }
 
 
-def _reason(error: WalproofError) -> str:
-    return error.message if error.detail is None else f"{error.message} ({error.detail.splitlines()[0]})"
+def error_line(error: WalproofError) -> str:
+    """The error and where it happened, in one line."""
+    return line(error.message if not error.detail else f"{error.message} ({error.detail.splitlines()[0]})")
 
 
 def try_again(file: Path) -> DraftedLoad:
@@ -96,32 +74,16 @@ def try_again(file: Path) -> DraftedLoad:
     """
     from walproof.advise.workload.likeness import with_try
     from walproof.cli.majors import install_like
-    from walproof.facts.codec import from_json
-    from walproof.facts.drafted import FILE, FORMAT, DraftedLoad
+    from walproof.cli.workload_kept import read_draft
 
-    path = file.parent / FILE
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
-            f'could not read "{path}"',
-            detail=getattr(error, "strerror", None) or str(error),
-            hint='"walproof workload" writes it beside the load, and it says what the application does.',
-        ) from error
-    load = from_json(DraftedLoad, text)
-    if load.format != FORMAT:
-        raise StoreError(f'"{path}" has format {load.format}, expected {FORMAT}')
-    install = install_like(10000 * int(load.pg)) if load.pg.isdigit() else None
+    load = read_draft(file)
+    install = install_like(10000 * int(load.pg))
     if install is None:
         raise InstallError(
             f"PostgreSQL {load.pg}, which the application's server is, is not on this machine",
             hint=f'"walproof pg install {load.pg}" fetches it.',
         )
-    load = with_try(
-        replace(load, file=str(file), conf=str(file.parent / Path(load.conf).name)), _try(file, install)
-    )
-    keep(load, file.parent)
-    return load
+    return with_try(load, _try(file, install))
 
 
 def _try(file: Path, install: Install) -> TriedLoad:

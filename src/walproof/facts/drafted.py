@@ -20,8 +20,8 @@ class TriedFigures:
     rows: float
     """Rows that it returned or changed."""
     wal_records: float
-    pruning_records: float
-    """How many of them remove dead rows of a page, which any statement may do that comes to it."""
+    upkeep_records: float
+    """How many of them prune a page or save its hint bits, which any statement may do that comes first."""
     wal_bytes: float
     """Without full-page images."""
     differs: tuple[str, ...]
@@ -47,12 +47,14 @@ class DraftedScript:
 
     file: str
     calls: float
-    """How often the application did what it does."""
+    """How often the application did what it does; 0 for one that its user has added."""
     statements: tuple[DraftedStatement, ...]
     tried: TriedFigures | None = None
     """A run of it, all statements together; None where they cannot be told apart, or nothing ran."""
     error: str | None = None
     """Why it failed when it was tried."""
+    note: str | None = None
+    """Why there are no figures of its try, though nothing failed."""
 
 
 @dataclass(frozen=True, slots=True)

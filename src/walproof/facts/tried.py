@@ -10,13 +10,14 @@ class TriedStatement:
     """A statement of a script; each tuple has an entry for each call."""
 
     sql: str
+    """With ``$1`` for pgbench's variables."""
     rows: tuple[int, ...] = ()
     """Rows that it returned or changed."""
     wal_records: tuple[int, ...] = ()
     """Records of WAL, without those of commits and checkpoints, which pg_stat_statements does not count
     either."""
-    pruning_records: tuple[int, ...] = ()
-    """How many of them remove dead rows of a page, which any statement may do that comes to it."""
+    upkeep_records: tuple[int, ...] = ()
+    """How many of them prune a page or save its hint bits, which any statement may do that comes first."""
     wal_bytes: tuple[int, ...] = ()
     """Their bytes, without full-page images: how many there are depends on the time since a checkpoint."""
 
@@ -32,13 +33,13 @@ class TriedScript:
 
     name: str
     statements: tuple[TriedStatement, ...]
-    """Without BEGIN and COMMIT; empty where a script's own commands decide which of them run."""
+    """Those that were reached, without BEGIN and COMMIT; empty where they cannot be told apart."""
     error: str | None = None
-    """What pgbench or the server said; None where nothing failed."""
+    """What the server or pgbench said; None where nothing failed."""
     failed: int | None = None
-    """Place of the statement that failed, from 0; None where that is not known."""
-    is_cut: bool = False
-    """Whether time was over before it had run as often as it was to."""
+    """Place of the statement that failed, from 0; None where no statement is to blame alone: at COMMIT."""
+    note: str | None = None
+    """Why there are no figures, though nothing failed."""
 
 
 @dataclass(frozen=True, slots=True)

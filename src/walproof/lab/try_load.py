@@ -1,20 +1,23 @@
 """Runs each script of a load alone for a short time: does it run, and what does each statement of it do?
 
 Nothing is timed, so what else the machine does changes nothing. The tables are those that ``run``,
-``compare`` and ``tune`` start from: they are made once.
+``compare`` and ``tune`` start from: they are made once. Scripts run in one database one after the other, those
+that delete last.
 """
 
 from __future__ import annotations
 
+import re
+import time
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from walproof.errors import WorkloadError
+from walproof.errors import ClusterError, WorkloadError
 from walproof.facts import Install, Plan, Script, Workload
 from walproof.facts.tried import TriedLoad, TriedScript, TriedStatement
 from walproof.lab.asked import Overrides
@@ -23,31 +26,32 @@ from walproof.lab.pgbench_target import target_of
 from walproof.lab.reading import check_study
 from walproof.lab.schedule import Progress
 from walproof.lab.session import opened_bench
+from walproof.lab.sql_failure import sql_as_failure
 from walproof.lab.study import resolve
 from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as
+from walproof.sqltext import tokens
 from walproof.units import Lsn
-from walproof.wal.records import records
-from walproof.workload.loading.ddl import statements
+from walproof.wal.records import Record, records
 from walproof.workload.pgbench import PgbenchRun
-from walproof.workload.relay import Answer, Relay, rows_of
+from walproof.workload.relay import NO_SUCH_STATEMENT, Fault, Relay, Seen, rows_of
 
 RUNS = 100
 """How often each script runs."""
-_SECONDS = 10.0
+SECONDS = 10.0
 """And for how long at most."""
 _PATIENCE_S = 30.0
 _SETTINGS = {
-    # No record but those of the scripts, and no checkpoint.
+    # No records but those of the scripts, and no checkpoint within one.
     "autovacuum": "off", "checkpoint_timeout": "1d", "max_wal_size": "64GB", "fsync": "off",
 }  # fmt: skip
 _NOT_COUNTED = ("Transaction", "Standby", "XLOG")
-_PRUNES = ("PRUNE", "CLEAN")
-"""Operations; the latter is what 13 calls it."""
+_UPKEEP = (("XLOG", "FPI_FOR_HINT"), ("Heap2", "PRUNE"), ("Heap2", "CLEAN"))
+"""Resource managers and how operations begin; 13 calls pruning CLEAN."""
 _CONTROL = ("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE")
-_DECIDES = ("\\if", "\\startpipeline", "\\;")
-"""Where a script has one of these, an answer does not tell which of its statements it belongs to."""
+_COMMAND = re.compile(r"P_?\d+_(\d+)")
+_OTHERS = "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
 
 def plan_of(tables: Mapping[str, Any], scripts: Path, install: Install, folder: Path) -> Plan:
@@ -65,7 +69,7 @@ def plan_of(tables: Mapping[str, Any], scripts: Path, install: Install, folder: 
     return resolve(check_study(data, "try"), Overrides(), folder=folder, scripts=scripts, given=[install])
 
 
-def try_load(plan: Plan, progress: Progress) -> TriedLoad:
+def try_load(plan: Plan, progress: Progress, seconds: float = SECONDS) -> TriedLoad:
     """Try every script of the plan's load. A script that fails is a fact; the others are tried all the same.
 
     Raises a WalproofError where the tables cannot be made, or the machine cannot run them.
@@ -73,28 +77,37 @@ def try_load(plan: Plan, progress: Progress) -> TriedLoad:
     (cell,) = plan.cells
     order, measured = TrialOrder(1, 1, *cell), Measured()
     with opened_bench(plan, progress) as bench:
-        template = prepare_tables(bench)[(cell.install, cell.workload)]
+        with sql_as_failure():
+            template = prepare_tables(bench)[(cell.install, cell.workload)]
         with bench.cluster(order, "tried", template, measured) as (cluster, _):
             cluster.start({**plan.settings_of(plan.variants[0]), **_SETTINGS})
-            return TriedLoad(cluster.install.version, tuple(_try_all(bench, cluster, plan.workloads[0])))
+            tried = _try_all(bench, cluster, plan.workloads[0], seconds)
+            return TriedLoad(cluster.install.version, tried)
 
 
-def _try_all(bench: Bench, cluster: Cluster, workload: Workload) -> Iterator[TriedScript]:
+def _try_all(bench: Bench, cluster: Cluster, workload: Workload, seconds: float) -> tuple[TriedScript, ...]:
+    found: dict[str, TriedScript] = {}
     with cluster.connect() as session:
-        session.execute("CHECKPOINT")
         ports = (bench.workspace.take_port(), cluster.port)
         with Relay(cluster.sockets, ports, cluster.user, lambda: _position(session)) as relay:
-            for number, script in enumerate(workload.scripts, start=1):
+            for number, script in enumerate(sorted(workload.scripts, key=_deletes), start=1):
                 bench.progress.preparing(
-                    f"trying {script.name}, {number} of {len(workload.scripts)}, alone on PostgreSQL "
+                    f"trying {script.name}, {number} of {len(workload.scripts)}, on PostgreSQL "
                     f"{cluster.install.version}"
                 )
-                start = _position(session)
-                complaint = _run(bench, cluster, workload, script, relay, ports[0])
-                relay.check()
+                session.execute("CHECKPOINT")
+                start, seen = _position(session), relay.begin(seconds)
+                complaint = _run(bench, cluster, workload, script, ports[0])
+                _end_others(session)
+                relay.settle()
                 # What was inserted is in the files after this.
                 session.execute("SELECT pg_switch_wal()")
-                yield _tried(cluster, script, relay, start, complaint)
+                found[script.name] = _tried(cluster, script, seen, start, complaint, seconds)
+    return tuple(found[script.name] for script in workload.scripts)
+
+
+def _deletes(script: Script) -> bool:
+    return "delete" in script.text.lower()
 
 
 def _position(session: psycopg.Connection[tuple[object, ...]]) -> int:
@@ -103,19 +116,28 @@ def _position(session: psycopg.Connection[tuple[object, ...]]) -> int:
     return int(Lsn.parse(str(row[0])))
 
 
-def _run(
-    bench: Bench, cluster: Cluster, workload: Workload, script: Script, relay: Relay, port: int
-) -> str | None:
-    """Run the script by one client. What pgbench said if it failed."""
+def _end_others(session: psycopg.Connection[tuple[object, ...]]) -> None:
+    """End what a script that was cut still runs: a server notices that its client is gone when it answers."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while session.execute(f"SELECT pg_terminate_backend(pid) {_OTHERS}".encode()).fetchall():
+        if time.monotonic() > deadline:
+            raise ClusterError(f"a session of the load did not end within {_PATIENCE_S:.0f} s")
+        time.sleep(0.01)
+
+
+def _run(bench: Bench, cluster: Cluster, workload: Workload, script: Script, port: int) -> str | None:
+    """Run the script by one client. What pgbench said if it failed.
+
+    Statements are prepared, whatever the load's protocol: then each has a name.
+    """
     alone = replace(
-        workload, scripts=(script,), clients=1, threads=1, duration_s=None, transactions=RUNS, rate_tps=None
-    )
+        workload, scripts=(script,), clients=1, threads=1, duration_s=None, transactions=RUNS, rate_tps=None,
+        protocol="prepared",
+    )  # fmt: skip
     folder = bench.workspace.make_folder("tried-script")
-    relay.begin(_SECONDS)
     try:
-        load = PgbenchRun(
-            bench.pgbench, alone, replace(target_of(cluster), port=port), folder, bench.plan.seed
-        )
+        target = replace(target_of(cluster), port=port)
+        load = PgbenchRun(bench.pgbench, alone, target, folder, bench.plan.seed)
         try:
             load.finish(_PATIENCE_S)
         finally:
@@ -127,51 +149,70 @@ def _run(
     return None
 
 
-def _tried(cluster: Cluster, script: Script, relay: Relay, start: int, complaint: str | None) -> TriedScript:
-    texts = [each.sql for each in statements(script.text)]
-    changing = [not _is_control(text) for text in texts]
-    wanted = [text for text, counts in zip(texts, changing, strict=True) if counts]
-    error, failed = None if relay.is_cut else complaint, None
-    if relay.faults and texts:
-        # Statements are prepared before any of them runs: the first that was said is what failed then.
-        error = relay.faults[0].message
-        place = relay.faults[-1].after % len(texts)
-        failed = sum(changing[:place]) if changing[place] else None
-    if any(word in script.text for word in _DECIDES):
-        return TriedScript(script.name, (), error, None, relay.is_cut)
-    counted = tuple(_counted(cluster, wanted, changing, relay.answers, start))
-    return TriedScript(script.name, counted, error, failed, relay.is_cut)
+def _tried(
+    cluster: Cluster, script: Script, seen: Seen, start: int, complaint: str | None, seconds: float
+) -> TriedScript:
+    names = sorted(filter(_COMMAND.fullmatch, seen.texts), key=_number)
+    wanted = [name for name in names if not _is_control(seen.texts[name])]
+    error, failed, note = None, None, None
+    if seen.faults:
+        fault = _cause(seen.faults)
+        error = fault.message
+        failed = wanted.index(fault.name) if fault.name in wanted else None
+    elif not seen.is_cut:
+        error = complaint
+    if seen.is_pipelined:
+        note = "its statements are sent in a pipeline, and cannot be told apart"
+        return TriedScript(script.name, (), error, failed, note)
+    statements = _counted(cluster, [(name, seen.texts[name]) for name in wanted], seen, start)
+    if seen.is_cut and not all(each.calls for each in statements):
+        note = f"no run of it ended within {seconds:g} s"
+    return TriedScript(script.name, statements, error, failed, note)
+
+
+def _number(name: str) -> int:
+    """Of a command in its script."""
+    match = _COMMAND.fullmatch(name)
+    assert match is not None, "only such names are sorted"
+    return int(match[1])
+
+
+def _cause(faults: Sequence[Fault]) -> Fault:
+    """What ended the session: of a statement that could not be prepared, why it could not."""
+    last = faults[-1]
+    if last.code != NO_SUCH_STATEMENT:
+        return last
+    return next((fault for fault in faults if fault.name == last.name), last)
 
 
 def _is_control(sql: str) -> bool:
-    return sql.lstrip().upper().rstrip(";").split(maxsplit=1)[0] in _CONTROL
+    return next((each.text.upper() for each in tokens(sql) if each.kind == "word"), "") in _CONTROL
 
 
 def _counted(
-    cluster: Cluster,
-    wanted: Sequence[str],
-    changing: Sequence[bool],
-    answers: Sequence[Answer],
-    start: int,
-) -> Iterator[TriedStatement]:
-    """The statements with what each call did. ``answers`` are those of all commands, BEGIN included."""
-    counts, prunes, sizes = ([0] * len(answers) for _ in range(3))
-    ends = [answer.lsn for answer in answers]
+    cluster: Cluster, wanted: Sequence[tuple[str, str]], seen: Seen, start: int
+) -> tuple[TriedStatement, ...]:
+    """What each call of the wanted statements (name, SQL) did."""
+    counts, upkeep, sizes = ([0] * len(seen.answers) for _ in range(3))
+    ends = [answer.lsn for answer in seen.answers]
     if ends and ends[-1] > start:
         with acting_as(cluster.user):
             for record in records(cluster.data / "pg_wal", start=Lsn(start), end=Lsn(ends[-1])):
                 at = bisect_right(ends, int(record.lsn))
-                if record.rmgr not in _NOT_COUNTED and at < len(ends):
+                is_upkeep = _is_upkeep(record)
+                if at < len(ends) and (is_upkeep or record.rmgr not in _NOT_COUNTED):
                     counts[at] += 1
-                    prunes[at] += record.rmgr == "Heap2" and record.operation.startswith(_PRUNES)
+                    upkeep[at] += is_upkeep
                     sizes[at] += record.total_length - record.image_bytes
-    places = [place for place, counts_it in enumerate(changing) if counts_it]
-    for sql, place in zip(wanted, places, strict=True):
-        calls = range(place, len(answers), len(changing))
-        yield TriedStatement(
-            sql,
-            tuple(rows_of(answers[call].tag) for call in calls),
-            tuple(counts[call] for call in calls),
-            tuple(prunes[call] for call in calls),
-            tuple(sizes[call] for call in calls),
+    made = []
+    for name, sql in wanted:
+        calls = [at for at, answer in enumerate(seen.answers) if answer.name == name]
+        rows = tuple(rows_of(seen.answers[at].tag) for at in calls)
+        made.append(
+            TriedStatement(sql, rows, *(tuple(each[at] for at in calls) for each in (counts, upkeep, sizes)))
         )
+    return tuple(made)
+
+
+def _is_upkeep(record: Record) -> bool:
+    return any(record.rmgr == rmgr and record.operation.startswith(name) for rmgr, name in _UPKEEP)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean, pvariance
+from statistics import fmean, variance
 
 from walproof.facts.drafted import (
     DraftedLoad,
@@ -19,6 +19,7 @@ from walproof.facts.drafted import (
     TriedTogether,
 )
 from walproof.facts.tried import TriedLoad, TriedScript, TriedStatement
+from walproof.sqltext import folded, tokens
 
 _APART = 1.3
 """A ratio further from 1 is a difference, unless it may be chance or is as good as nothing."""
@@ -26,12 +27,25 @@ _CHANCE = 3.0
 """Standard errors."""
 _NOTHING = 0.2
 """Of a row or a record."""
+_RUNS_LEAST = 10
+"""Fewer tell no difference."""
+_BEFORE_TABLE = ("INTO", "UPDATE", "FROM")
 
 
 def with_try(drafted: DraftedLoad, tried: TriedLoad) -> DraftedLoad:
-    """The load with what it did beside what the application did. A script is known by its file's name."""
+    """The load with what it did beside what the application did. A script is known by its file's name; one
+    that the draft did not have comes last, with no calls of the application."""
     by_name = {script.name: script for script in tried.scripts}
-    scripts = tuple(_script(script, by_name.get(script.file)) for script in drafted.scripts)
+    known = [script for script in drafted.scripts if script.statements]
+    names = {script.file for script in known}
+    scripts = tuple(
+        [_script(script, by_name.get(script.file)) for script in known]
+        + [
+            DraftedScript(script.name, 0.0, (), None, script.error, script.note)
+            for script in by_name.values()
+            if script.name not in names
+        ]
+    )
     return replace(
         drafted,
         scripts=scripts,
@@ -40,49 +54,74 @@ def with_try(drafted: DraftedLoad, tried: TriedLoad) -> DraftedLoad:
     )
 
 
-def failures(tried: TriedLoad) -> Mapping[tuple[str, int], str]:
-    """(script, place of its statement) -> why it failed, of failures whose statement is known."""
+def failures(tried: TriedLoad) -> Mapping[tuple[str, int | None], str]:
+    """(script, place of its statement, None for all of it) -> why it failed."""
     return {
-        (script.name, script.failed): script.error for script in tried.scripts
-        if script.error is not None and script.failed is not None
-    }  # fmt: skip
+        (script.name, script.failed): script.error for script in tried.scripts if script.error is not None
+    }
 
 
 def _script(script: DraftedScript, tried: TriedScript | None) -> DraftedScript:
     statements = tuple(replace(each, tried=None) for each in script.statements)
     if tried is None:
-        return replace(script, statements=statements, tried=None, error="the load's file does not name it")
-    ran = [each for each in tried.statements if each.calls]
-    if len(tried.statements) == len(statements):
-        statements = tuple(
-            replace(each, tried=_figures([each], [here]) if here.calls else None)
-            for each, here in zip(statements, tried.statements, strict=True)
+        gone = "the load's file does not name it"
+        return replace(script, statements=statements, tried=None, error=gone, note=None)
+    if _are_alike(statements, tried.statements):
+        statements = (
+            tuple(
+                replace(each, tried=_figures([each], [here]) if here.calls else None)
+                for each, here in zip(statements, tried.statements, strict=False)
+            )
+            + statements[len(tried.statements) :]
         )
-    # Where somebody has added or removed statements, all of the script can still be compared.
-    whole = _figures(statements, ran) if ran and tried.error is None else None
-    return replace(script, statements=statements, tried=whole, error=tried.error)
+    whole, note = None, tried.note
+    if tried.error is None and tried.statements and all(each.calls for each in tried.statements):
+        # Where somebody has added or removed statements, all of the script can still be compared.
+        whole = _figures(statements, tried.statements)
+    elif tried.error is None and note is None:
+        note = "it has no statements"
+    return replace(script, statements=statements, tried=whole, error=tried.error, note=note)
+
+
+def _are_alike(statements: Sequence[DraftedStatement], here: Sequence[TriedStatement]) -> bool:
+    """Whether those at the same place do the same to the same table. After a failure the last are missing."""
+    return len(here) <= len(statements) and all(
+        _about(each.query) == _about(ran.sql) for each, ran in zip(statements, here, strict=False)
+    )
+
+
+def _about(sql: str) -> tuple[str, str]:
+    """(verb, first table) of a statement, the latter without its schema."""
+    words = [token for token in tokens(sql) if token.kind not in ("space", "comment")]
+    verb = next((token.text.upper() for token in words if token.kind == "word"), "")
+    for at, token in enumerate(words):
+        if token.text.upper() in _BEFORE_TABLE:
+            names = [each.text for each in words[at + 1 :] if each.text.upper() != "ONLY"]
+            table = names[2] if names[1:2] == ["."] and len(names) > 2 else (names or [""])[0]  # noqa: PLR2004
+            return verb, folded(table)
+    return verb, ""
 
 
 def _figures(application: Sequence[DraftedStatement], here: Sequence[TriedStatement]) -> TriedFigures:
     """``application``: statements of a run, which ``here`` did."""
     rows = _sums([each.rows for each in here])
     records = _sums([each.wal_records for each in here])
-    pruning = _sums([each.pruning_records for each in here])
-    own = [count - less for count, less in zip(records, pruning, strict=True)]
+    upkeep = _sums([each.upkeep_records for each in here])
+    own = [count - less for count, less in zip(records, upkeep, strict=True)]
     calls = min(each.calls for each in application)
     differs = []
     if _differs(sum(each.rows / each.calls for each in application), rows, calls):
         differs.append("rows")
     there = sum(each.wal_records / each.calls for each in application)
-    # Whoever comes to a page first prunes it: what a statement has of that depends on what else runs.
-    only_prunes = not differs and fmean(own) < _NOTHING
-    if not only_prunes and all(_differs(there, each, calls) for each in (records, own)):
+    # Whoever comes to a page first does its upkeep: what a statement has of that depends on what else runs.
+    is_upkeep = not differs and fmean(own) < _NOTHING
+    if not is_upkeep and all(_differs(there, each, calls) for each in (records, own)):
         differs.append("wal_records")
     return TriedFigures(
         len(rows),
         fmean(rows),
         fmean(records),
-        fmean(pruning),
+        fmean(upkeep),
         fmean(_sums([each.wal_bytes for each in here])),
         tuple(differs),
     )
@@ -94,9 +133,12 @@ def _sums(columns: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _differs(application: float, here: Sequence[int], calls: float) -> bool:
-    """``here``: of each run; ``calls`` of the application vary as much."""
-    mean = fmean(here)
-    error = math.sqrt(pvariance(here, mean) * (1 / len(here) + 1 / max(1.0, calls)))
+    """``here``: of each run. The application's ``calls`` vary as much, or as much as counts of rare events
+    do where nothing varies here."""
+    if len(here) < _RUNS_LEAST:
+        return False
+    mean, spread = fmean(here), variance(here)
+    error = math.sqrt(spread / len(here) + max(spread, application) / max(1.0, calls))
     is_apart = max(mean, application) > _APART * min(mean, application)
     return is_apart and abs(mean - application) > max(_NOTHING, _CHANCE * error)
 
