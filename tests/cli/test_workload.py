@@ -13,8 +13,10 @@ from tests.advise.workload.tries import tried
 from tests.cli.command import walproof
 from walproof.advise.workload.draft import DraftOrder, draft
 from walproof.advise.workload.likeness import with_try
+from walproof.cli.workload_kept import keep, read_draft, write
 from walproof.cli.workload_said import drafted, say
-from walproof.cli.workload_try import keep, write
+from walproof.errors import StudyError
+from walproof.facts.drafted import DraftedLoad, DraftedScript
 
 ORDER = DraftOrder("tickets", 1 << 30, 20)
 
@@ -54,7 +56,7 @@ def test_the_files_belong_to_whoever_made_them(tmp_path: Path) -> None:
     write(made, tmp_path / "new")
     load = drafted(tickets(), made, tmp_path / "new")
     assert load.file == str(tmp_path / "new" / "tickets.toml")
-    keep(load, tmp_path / "new")
+    keep(load)
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted([*made.files, "draft.json"])
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "new").iterdir()} == {0o600}
 
@@ -128,25 +130,74 @@ def test_what_cannot_be_is_refused(words: list[str], said: str, tmp_path: Path) 
     assert not (tmp_path / "new").exists()
 
 
+def kept(folder: Path) -> Path:
+    """A load's file with its draft beside it."""
+    folder.mkdir()
+    load = drafted(tickets(), draft(tickets(), ORDER), folder)
+    keep(load)
+    return Path(load.file)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["host=/nowhere"], "there is no folder for the load"),
-        (["a.toml", "--to", "new"], '"a.toml" is a load, which is tried as it is'),
+        (["a.toml", "--to", "new"], '"a.toml" is a load, which is tried as it is; --to is for a draft'),
+        (["a.toml", "--size", "5GB"], "--size is for a draft"),
+        (["a.toml", "--no-try"], "--try or --no-try is for a draft"),
         (["a.toml"], 'could not read "draft.json"'),
-        (["other/a.toml"], "stored draftedload cannot be read"),
-        (["old/a.toml"], '"old/draft.json" has format 0, expected 1'),
+        (["old"], '"old" is a folder, expected a database or the file of a load'),
+        (["old/a.toml"], "its format is 0, expected 1"),
         (["far/a.toml"], "PostgreSQL 99, which the application's server is, is not on this machine"),
     ],
 )
 def test_what_cannot_be_tried_is_refused(words: list[str], said: str, tmp_path: Path) -> None:
-    load = drafted(tickets(), draft(tickets(), ORDER), Path())
-    for name, changed in (("old", replace(load, format=0)), ("far", replace(load, pg="99"))):
-        (tmp_path / name).mkdir()
-        keep(changed, tmp_path / name)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "draft.json").write_text('{"format": 1}')
+    for name, old, new in (("old", '"format":1', '"format":0'), ("far", '"pg":"17"', '"pg":"99"')):
+        path = kept(tmp_path / name).with_name("draft.json")
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
     done = walproof("workload", *words, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("", None, "its format is None"),
+        ('"pg":"17"', '"pg":"²"', "pg: expected a major version"),
+        ('"pg":"17"', '"pg":17', "pg: Input should be a valid string"),
+        ('"calls":', '"calls":0,"was":', "expected counts above zero"),
+        ('"calls":', '"calls":-1,"was":', "calls"),
+        ('"law":null', '"law":"zipf"', "a law has one"),
+        ('"device":null', '"device":"x; rm -rf ~"', "x; rm -rf ~"),
+        ('"shared_buffers":null', '"shared_buffers":"$(id)"', "$(id)"),
+    ],
+)
+def test_a_damaged_draft_is_an_error(old: str, new: str | None, said: str, tmp_path: Path) -> None:
+    file = kept(tmp_path / "load")
+    path = file.with_name("draft.json")
+    text = path.read_text()
+    assert old in text
+    path.write_text("[" if new is None else text.replace(old, new))
+    with pytest.raises(StudyError) as caught:
+        read_draft(file)
+    assert said in f"{caught.value.message} {caught.value.detail}"
+    assert str(path) in caught.value.message
+
+
+def test_names_cannot_act_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    load = drafted(tickets(), draft(tickets(), ORDER), Path("my load"))
+    evil = "\x1b]0;x\x07"
+    script = replace(load.scripts[0], error=f"Key (a)=({evil})\n exists")
+    say(with_first(replace(load, database=f"a{evil}", notes=(evil,), name=evil), script))
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert "--load 'my load/tickets.toml' --conf 'my load/server.conf'" in text
+
+
+def with_first(load: DraftedLoad, script: DraftedScript) -> DraftedLoad:
+    """The load after a try, with another first script."""
+    return replace(with_try(load, tried(load)), scripts=(script, *load.scripts[1:]))

@@ -95,10 +95,11 @@ def say(load: DraftedLoad) -> None:
 
     out = sys.stdout.write
     since = "since the statistics were reset" if load.seconds is None else format_duration(load.seconds)
-    pieces = sum(len(each.statements) for each in load.scripts)
+    scripts = say_count(sum(each.calls > 0 for each in load.scripts), "script")
+    pieces = say_count(sum(len(each.statements) for each in load.scripts), "statement")
     out(
-        f"load {line(load.name)}, from {since} of database {line(load.database)}: "
-        f"{say_count(sum(each.calls > 0 for each in load.scripts), 'script')} with {say_count(pieces, 'statement')}\n"
+        f"load {one_line(load.name)}, from {since} of database {one_line(load.database)}: "
+        f"{scripts} with {pieces}\n"
         f"{load.calls_share:.0%} of the calls and {load.wal_share:.0%} of the WAL are in it\n\n"
     )
     for line in _script_lines(load) if load.tried is None else _tried_lines(load):
@@ -107,15 +108,14 @@ def say(load: DraftedLoad) -> None:
     out(f"\ntables: {len(load.tables)}, with {rows:,} rows of invented values\n")
     for table in load.tables:
         if table.law in _LAWS:
-            law = _LAWS[table.law].format(table.parameter)
-            out(
-                f"  {line(table.name)}: {law}{', side by side' * bool(table.is_adjacent)}, as its page images say\n"
-            )
+            law = _LAWS[table.law].format(table.parameter) + ", side by side" * bool(table.is_adjacent)
+            out(f"  {one_line(table.name)}: {law}, as its page images say\n")
     shown = [left for left in load.left_out if max(left.wal_share, left.calls_share) >= _SHARE_SHOWN]
     if shown:
         out("\nnot in the load, those with the most WAL first\n")
         for left in shown[:_LEFT_OUT_SHOWN]:
-            head = f"{left.wal_share:.1%} of the WAL, {left.calls_share:.1%} of the calls: {line(left.why)}"
+            shares = f"{left.wal_share:.1%} of the WAL, {left.calls_share:.1%} of the calls"
+            head = f"{shares}: {one_line(left.why)}"
             out(textwrap.fill(head, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
             out(f"      {short(left.query)}\n")
     more = len(load.left_out) - len(shown[:_LEFT_OUT_SHOWN])
@@ -124,7 +124,7 @@ def say(load: DraftedLoad) -> None:
     if load.notes:
         out("\nwhat differs from the application\n")
         for note in load.notes:
-            out(textwrap.fill(line(note), _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
+            out(textwrap.fill(one_line(note), _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
     _say_next(load)
 
 
@@ -133,12 +133,12 @@ def _script_lines(load: DraftedLoad) -> Iterator[str]:
     total = sum(each.calls for each in load.scripts)
     yield "share of scripts   WAL of a run   script"
     for each in load.scripts:
-        yield f"{each.calls / total:>15.1%}   {format_bytes(_wal(each)):>12}   {line(each.file)}"
+        yield f"{each.calls / total:>15.1%}   {format_bytes(_wal(each)):>12}   {one_line(each.file)}"
         for item in each.statements:
             yield f"{'':>34}{short(item.query)}"
     if load.not_tried is not None:
         yield ""
-        yield from textwrap.wrap(f"not tried: {line(load.not_tried)}", _WIDTH, subsequent_indent="  ")
+        yield from textwrap.wrap(f"not tried: {one_line(load.not_tried)}", _WIDTH, subsequent_indent="  ")
 
 
 def _tried_lines(load: DraftedLoad) -> Iterator[str]:
@@ -151,13 +151,13 @@ def _tried_lines(load: DraftedLoad) -> Iterator[str]:
         share, wal = f"{each.calls / total:.1%}", format_bytes(_wal(each))
         if not each.statements:
             share = wal = "-"
-        yield f"{share:>8}  {wal:>8}{'':>42}{line(each.file)}"
+        yield f"{share:>8}  {wal:>8}{'':>42}{one_line(each.file)}"
         for item in each.statements:
             yield f"{'':>18}{_beside(item)}  {short(item.query, _TEXT_BESIDE)}"
         if each.error is not None:
-            yield from _said_of(f"fails: {line(each.error)}")
+            yield from _said_of(f"fails: {one_line(each.error)}")
         elif each.note is not None:
-            yield from _said_of(f"no figures: {line(each.note)}")
+            yield from _said_of(f"no figures: {one_line(each.note)}")
         elif each.tried is not None and all(item.tried is None for item in each.statements):
             yield from _said_of(_whole(each, each.tried))
     yield ""
@@ -169,7 +169,8 @@ def _tried_lines(load: DraftedLoad) -> Iterator[str]:
     if together:
         ran = sum(each.tried is not None for each in load.scripts)
         which = "each script" if ran == len(load.scripts) else f"{ran} of {len(load.scripts)} scripts"
-        yield f"{which} alone on PostgreSQL {line(load.tried.version)}, with the application's calls of each:"
+        where = f"PostgreSQL {one_line(load.tried.version)}"
+        yield f"{which} alone on {where}, with the application's calls of each:"
         yield f"  {' and '.join(together)}{'; ! is what differs' * _differs(load)}"
 
 
@@ -194,11 +195,9 @@ def _whole(script: DraftedScript, tried: TriedFigures) -> str:
 
 
 def _differs(load: DraftedLoad) -> bool:
-    return any(
-        item.tried is not None and item.tried.differs
-        for each in load.scripts
-        for item in (each, *each.statements)
-    )
+    found = [each.tried for each in load.scripts]
+    found += [item.tried for each in load.scripts for item in each.statements]
+    return any(tried is not None and tried.differs for tried in found)
 
 
 def _beside(item: DraftedStatement) -> str:
@@ -245,7 +244,7 @@ def _say_next(load: DraftedLoad) -> None:
     out(f"  walproof tune --load {file} {where}{keep}\n")
 
 
-def line(text: str) -> str:
+def one_line(text: str) -> str:
     """The text in one line, as a terminal shows it safely."""
     from walproof.sqltext import visible
 
@@ -254,5 +253,5 @@ def line(text: str) -> str:
 
 def short(query: str, most: int = _TEXT_SHOWN) -> str:
     """The statement in a line, cut."""
-    text = line(query)
+    text = one_line(query)
     return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walproof.cli.workload_kept import INTERRUPTED, keep, write
-from walproof.cli.workload_said import drafted, line, short
+from walproof.cli.workload_said import drafted, one_line, short
 from walproof.errors import InstallError, WalproofError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def draft_that_runs(found: Application, order: DraftOrder, made: Draft, to: Path
         if again is None or not again.scripts:
             return with_try(drafted(found, made, to), tried)
         for row, why in failed.items():
-            sys.stderr.write(f"left out, {line(why)}: {short(row.query)}\n")
+            sys.stderr.write(f"left out, {one_line(why)}: {short(row.query)}\n")
         refused |= failed
         write(again, to, made)
         made = again
@@ -64,7 +64,8 @@ def _statements(made: Draft, failed: Mapping[tuple[str, int | None], str]) -> di
 
 def error_line(error: WalproofError) -> str:
     """The error and where it happened, in one line."""
-    return line(error.message if not error.detail else f"{error.message} ({error.detail.splitlines()[0]})")
+    detail = f" ({error.detail.splitlines()[0]})" if error.detail else ""
+    return one_line(error.message + detail)
 
 
 def try_again(file: Path) -> DraftedLoad:

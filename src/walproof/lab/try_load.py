@@ -1,8 +1,8 @@
 """Runs each script of a load alone for a short time: does it run, and what does each statement of it do?
 
 Nothing is timed, so what else the machine does changes nothing. The tables are those that ``run``,
-``compare`` and ``tune`` start from: they are made once. Scripts run in one database one after the other, those
-that delete last.
+``compare`` and ``tune`` start from: they are made once. Scripts run in one database one after the other,
+those that delete last.
 """
 
 from __future__ import annotations

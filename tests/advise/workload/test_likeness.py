@@ -24,9 +24,11 @@ def load(*statements: DraftedStatement, calls: float = 1000.0) -> DraftedLoad:
     )  # fmt: skip
 
 
-def ran(rows: tuple[int, ...], records: tuple[int, ...], pruning: int = 0) -> TriedStatement:
-    prunes = (pruning,) * len(records)
-    return TriedStatement("UPDATE t SET n = 1", rows, records, prunes, tuple(50 * each for each in records))
+def ran(
+    rows: tuple[int, ...], records: tuple[int, ...], upkeep: int = 0, sql: str = "UPDATE t SET n = 1"
+) -> TriedStatement:
+    side = (upkeep,) * len(records)
+    return TriedStatement(sql, rows, records, side, tuple(50 * each for each in records))
 
 
 def script(*statements: TriedStatement, **facts: object) -> TriedLoad:
@@ -64,7 +66,7 @@ def test_what_differs_is_named(
 
 
 @pytest.mark.parametrize(
-    ("there", "here", "pruning", "differs"),
+    ("there", "here", "upkeep", "differs"),
     [
         (3.6, 5, 1, ()),  # its reads prune there, and here the statement itself
         (5.0, 5, 1, ()),
@@ -75,13 +77,13 @@ def test_what_differs_is_named(
     ],
 )
 def test_who_prunes_a_page_is_no_difference(
-    there: float, here: int, pruning: int, differs: tuple[str, ...]
+    there: float, here: int, upkeep: int, differs: tuple[str, ...]
 ) -> None:
-    found = with_try(load(statement(5, there)), script(ran((5,) * 100, (here,) * 100, pruning)))
+    found = with_try(load(statement(5, there)), script(ran((5,) * 100, (here,) * 100, upkeep)))
     figures = found.scripts[0].statements[0].tried
     assert figures is not None
     assert figures.differs == differs
-    assert figures.pruning_records == pruning
+    assert figures.upkeep_records == upkeep
 
 
 def test_chance_is_no_difference() -> None:
@@ -101,8 +103,17 @@ def test_chance_is_no_difference() -> None:
     assert called <= 8
 
 
-def test_a_changed_script_is_compared_as_a_whole() -> None:
-    found = with_try(load(statement(1, 4), statement(1, 2)), script(ran((2,) * 9, (12,) * 9)))
+@pytest.mark.parametrize(
+    "here",
+    [
+        (ran((1,) * 12, (5,) * 12), ran((1,) * 12, (6,) * 12), ran((0,) * 12, (1,) * 12)),
+        (ran((1,) * 12, (5,) * 12), ran((1,) * 12, (7,) * 12, sql="DELETE FROM t WHERE n = $1")),
+        (ran((1,) * 12, (5,) * 12), ran((1,) * 12, (7,) * 12, sql="UPDATE public.other SET n = 1")),
+    ],
+    ids=["one more", "another verb", "another table"],
+)
+def test_a_changed_script_is_compared_as_a_whole(here: tuple[TriedStatement, ...]) -> None:
+    found = with_try(load(statement(1, 4), statement(1, 2)), script(*here))
     (each,) = found.scripts
     assert [item.tried for item in each.statements] == [None, None]
     assert each.tried is not None
@@ -123,7 +134,7 @@ def test_a_script_that_fails_says_why() -> None:
     assert found.tried is not None
     assert found.tried.rows is None
     assert failures(known) == {("01.sql", 1): "null value in column"}
-    assert failures(script(error="syntax error")) == {}
+    assert failures(script(error="at COMMIT")) == {("01.sql", None): "at COMMIT"}
 
 
 def test_a_script_that_the_file_does_not_name() -> None:
@@ -136,3 +147,43 @@ def test_nothing_is_left_of_an_earlier_try() -> None:
     again = with_try(first, script(error="no such table"))
     assert again.scripts[0].statements[0].tried is None
     assert again.scripts[0].tried is None
+
+
+@pytest.mark.parametrize(
+    "query", ['UPDATE "t" SET n = $1', "update only public.t set n = $1", "UPDATE T SET n = $1"]
+)
+def test_a_table_is_the_same_however_it_is_written(query: str) -> None:
+    application = replace(statement(1, 4), query=query)
+    found = with_try(load(application), script(ran((1,) * 12, (4,) * 12)))
+    assert found.scripts[0].statements[0].tried is not None
+
+
+@pytest.mark.parametrize(("calls", "here"), [(1.0, 100), (3.0, 100), (1000.0, 9)])
+def test_few_calls_tell_no_difference(calls: float, here: int) -> None:
+    """A page that is split in the one call of the application, or a script that ran few times here."""
+    found = with_try(load(statement(1, 7, calls=calls)), script(ran((1,) * here, (4,) * here)))
+    figures = found.scripts[0].statements[0].tried
+    assert figures is not None
+    assert figures.differs == ()
+
+
+def test_a_run_that_never_ended_is_no_run() -> None:
+    known = script(ran((1,), (4,)), ran((), ()), note="no run of it ended within 10 s")
+    (each,) = with_try(load(statement(1, 4), statement(1, 2)), known).scripts
+    assert (each.tried, each.error, each.note) == (None, None, "no run of it ended within 10 s")
+    (each,) = with_try(load(statement(1, 4)), script()).scripts
+    assert (each.tried, each.note) == (None, "it has no statements")
+
+
+def test_a_script_that_its_user_has_added() -> None:
+    first = load(statement(1, 4))
+    known = TriedScript("01.sql", (ran((1,) * 12, (4,) * 12),))
+    added = TriedScript("mine.sql", (), error="no such table")
+    found = with_try(first, TriedLoad("17.10", (known, added)))
+    assert [(each.file, each.calls, each.error) for each in found.scripts] == [
+        ("01.sql", 1000.0, None),
+        ("mine.sql", 0.0, "no such table"),
+    ]
+    assert found.tried is not None
+    assert found.tried.wal_records == 1.0
+    assert [each.file for each in with_try(found, tried(first)).scripts] == ["01.sql"], "it is gone"

@@ -97,7 +97,7 @@ def _about(sql: str) -> tuple[str, str]:
     for at, token in enumerate(words):
         if token.text.upper() in _BEFORE_TABLE:
             names = [each.text for each in words[at + 1 :] if each.text.upper() != "ONLY"]
-            table = names[2] if names[1:2] == ["."] and len(names) > 2 else (names or [""])[0]  # noqa: PLR2004
+            table = names[2] if names[1:2] == ["."] and len(names) > 2 else (names or [""])[0]
             return verb, folded(table)
     return verb, ""
 
