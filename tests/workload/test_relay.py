@@ -30,13 +30,13 @@ READY = message(b"Z", b"I")
 STARTUP = (40).to_bytes(4) + b"\0\3\0\0" + b"P" * 32
 TALK = [
     (STARTUP, message(b"R", bytes(4)) + message(b"S", b"TimeZone\0UTC\0") + READY),
-    (parse(b"P_0_1", b"BEGIN"), message(b"1") + READY),
-    (bind(b"P_0_1"), message(b"2") + message(b"C", b"BEGIN\0") + READY),
-    (parse(b"P_0_3", b"SELECT $1"), message(b"1") + READY),
-    (bind(b"P_0_3"), message(b"T", b"\0\1") + b"".join(message(b"D", bytes(n)) for n in range(70))
+    (parse(b"P0_1", b"BEGIN"), message(b"1") + READY),
+    (bind(b"P0_1"), message(b"2") + message(b"C", b"BEGIN\0") + READY),
+    (parse(b"P0_3", b"SELECT $1"), message(b"1") + READY),
+    (bind(b"P0_3"), message(b"T", b"\0\1") + b"".join(message(b"D", bytes(n)) for n in range(70))
      + message(b"C", b"SELECT 70\0") + READY),
-    (parse(b"P_0_4", b"UPDATE nothing"), error(b"42P01", b"no table") + READY),
-    (bind(b"P_0_4"), error(b"26000", b"no statement") + READY),
+    (parse(b"P0_4", b"UPDATE nothing"), error(b"42P01", b"no table") + READY),
+    (bind(b"P0_4"), error(b"26000", b"no statement") + READY),
     (message(b"Q", b"SELECT 1\0"), message(b"C", b"SELECT 1\0") + READY),
 ]  # fmt: skip
 
@@ -54,15 +54,15 @@ def test_each_command_is_seen_once_however_its_messages_arrive(size: int) -> Non
         for piece in pieces(sent, size):
             session.sent(piece)
         assert b"".join(map(session.answered, pieces(answered, size))) == answered
-    assert seen.texts == {"P_0_1": "BEGIN", "P_0_3": "SELECT $1", "P_0_4": "UPDATE nothing"}
+    assert seen.texts == {"P0_1": "BEGIN", "P0_3": "SELECT $1", "P0_4": "UPDATE nothing"}
     assert seen.answers == [
-        Answer("P_0_1", "BEGIN", 100),
-        Answer("P_0_3", "SELECT 70", 110),
+        Answer("P0_1", "BEGIN", 100),
+        Answer("P0_3", "SELECT 70", 110),
         Answer("", "SELECT 1", 120),
     ]
     assert seen.faults == [
-        Fault("P_0_4", "42P01", "no table: row (1)"),
-        Fault("P_0_4", "26000", "no statement: row (1)"),
+        Fault("P0_4", "42P01", "no table: row (1)"),
+        Fault("P0_4", "26000", "no statement: row (1)"),
     ]
     assert not seen.is_pipelined
 
@@ -70,7 +70,7 @@ def test_each_command_is_seen_once_however_its_messages_arrive(size: int) -> Non
 def test_a_pipeline_is_noticed() -> None:
     seen = Seen()
     session = Session(seen, lambda: 1)
-    session.sent(STARTUP + bind(b"P_0_1") + bind(b"P_0_2"))
+    session.sent(STARTUP + bind(b"P0_1") + bind(b"P0_2"))
     assert seen.is_pipelined
 
 

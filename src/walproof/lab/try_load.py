@@ -50,7 +50,7 @@ _NOT_COUNTED = ("Transaction", "Standby", "XLOG")
 _UPKEEP = (("XLOG", "FPI_FOR_HINT"), ("Heap2", "PRUNE"), ("Heap2", "CLEAN"))
 """Resource managers and how operations begin; 13 calls pruning CLEAN."""
 _CONTROL = ("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE")
-_COMMAND = re.compile(r"P_?\d+_(\d+)")
+_COMMAND = re.compile(r"P(?:\d+)?_(\d+)")
 _OTHERS = "FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
 

@@ -5,7 +5,7 @@ tag that ends each command (manual, "Message Formats", CommandComplete). Before 
 end the relay asks for the server's position in the WAL, so what lies between two positions is of one command.
 
 With ``--protocol=prepared`` each command has a name, which its text (Parse) and each run of it (Bind) bear:
-``P_0_3`` is command 3 of script 0, ``P0_3`` before version 16.
+``P0_3`` is command 3 of script 0, and from pgbench 16 on ``P_3`` the fourth that was prepared.
 """
 
 from __future__ import annotations
