@@ -125,8 +125,8 @@ def edit_and_try_again(tmp_path: Path, found: dict[str, Any]) -> None:
 SCRIPTS = {
     "slow.sql": "UPDATE t SET n = n + 1 WHERE id = 1;\nSELECT pg_sleep(30);",
     "after.sql": "\\set v random(1, 9)\nUPDATE t SET n = n + 1 WHERE id = :v;",
-    "keeps.sql": "BEGIN;\nSELECT id AS found FROM t WHERE id = 3 \\gset\nUPDATE t SET n = 1 WHERE id = :found;\n"
-    "COMMIT;",
+    "keeps.sql": "BEGIN;\nSELECT id AS found FROM t WHERE id = 3 \\gset\n"
+    "UPDATE t SET n = 1 WHERE id = :found;\nCOMMIT;",
     "unknown.sql": "BEGIN;\nUPDATE t SET n = 2 WHERE id = 2;\nUPDATE nothing SET n = 2;\nCOMMIT;",
     "late.sql": "BEGIN;\nINSERT INTO child VALUES (0);\nCOMMIT;",
     "chooses.sql": "\\if 1\nINSERT INTO t SELECT 10 + count(*), 0 FROM t;\n\\else\nDELETE FROM t;\n\\endif",
