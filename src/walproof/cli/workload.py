@@ -148,7 +148,9 @@ def _draft(
         raise StudyError(
             f'no statement of database "{found.database}" can be part of a load',
             detail=reasons or "pg_stat_statements has counted none.",
-            hint="Was the application busy meanwhile? --for 10min waits longer, --since-reset takes all.",
+            hint="Was the application busy meanwhile? --for 10min waits longer, --since-reset takes all."
+            if seconds is not None
+            else None,
         )
     write(made, to)
     keep(replace(drafted(found, made, to), not_tried=INTERRUPTED))

@@ -55,6 +55,8 @@ def read_draft(file: Path) -> DraftedLoad:
     from walproof.facts.drafted import FILE, FORMAT, DraftedLoad
 
     path = file.parent / FILE
+    if not file.is_file():
+        raise StudyError(f'"{file}" is not there', hint='"walproof workload" writes it with a load\'s files.')
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -171,7 +171,15 @@ def _tried_lines(load: DraftedLoad) -> Iterator[str]:
         which = "each script" if ran == len(load.scripts) else f"{ran} of {len(load.scripts)} scripts"
         where = f"PostgreSQL {one_line(load.tried.version)}"
         yield f"{which} alone on {where}, with the application's calls of each:"
-        yield f"  {' and '.join(together)}{'; ! is what differs' * _differs(load)}"
+        yield f"  {' and '.join(together)}{_say_differing(load)}"
+
+
+def _say_differing(load: DraftedLoad) -> str:
+    tried = [item.tried for each in load.scripts for item in each.statements if item.tried is not None]
+    differing = sum(bool(each.differs) for each in tried)
+    if not differing:
+        return ""
+    return f"; {differing} of {len(tried)} statements {'differs' if differing == 1 else 'differ'} (!)"
 
 
 def _said_of(text: str) -> list[str]:

@@ -29,6 +29,12 @@ _UTILITY = (
     "RESET", "SHOW", "DISCARD", "DEALLOCATE", "LISTEN", "UNLISTEN", "FETCH", "CLOSE",
 )  # fmt: skip
 """What is no load of its own."""
+_CHECK = re.compile(
+    r"(?:SELECT \S+|DELETE|UPDATE) (?:FROM )?(?:ONLY )?(?:\S|\"[^\"]*\")+ .*OPERATOR\(pg_catalog\.=\)",
+    re.DOTALL,
+)
+"""What the server itself runs for a foreign key (src/backend/utils/adt/ri_triggers.c). It is counted like a
+statement of the application where the key is checked at commit; the load has the key."""
 _CLIENTS = (4, 64)
 _VARIANTS = (("wal_compression", "on"), ("commit_delay", "200"), ("synchronous_commit", "off"))
 """What is asked about first, and exists in every version."""
@@ -176,7 +182,8 @@ def _read(application: Application) -> tuple[dict[AppStatement, ReadStatement], 
 
 def _is_utility(query: str) -> bool:
     first = query.lstrip(" (\n").upper()
-    return any(re.match(rf"{word}\b", first) for word in _UTILITY) or "PG_STAT_STATEMENTS" in first
+    is_own = "PG_STAT_STATEMENTS" in first or _CHECK.match(query) is not None
+    return is_own or any(re.match(rf"{word}\b", first) for word in _UTILITY)
 
 
 def _chosen(rows: Sequence[AppStatement], most: int, calls: float, wal: float) -> list[AppStatement]:
@@ -258,11 +265,20 @@ def _initdb(segment_bytes: int) -> tuple[str, ...]:
 
 
 def _emptied(made: Sequence[Transaction]) -> Iterator[str]:
-    """Tables of which the load deletes the rows of the start, by their key, while it inserts others."""
+    """Tables of which the load deletes the rows of the start: by key that matters where it inserts others."""
     members = [member for each in made for member in each.members]
     filled = {member.read.target for member in members if member.read.verb == "insert"}
-    for table in dict.fromkeys(member.read.target for member in members if _deletes_by_key(member)):
-        if table is not None and table in filled:
+    deleting = [member for member in members if member.read.verb == "delete"]
+    for table in dict.fromkeys(member.read.target for member in deleting):
+        if table is None:
+            continue
+        by_key = [_deletes_by_key(member) for member in deleting if member.read.target == table]
+        if not all(by_key):
+            yield (
+                f"{table.name}: DELETE asks for the same rows of the start again and again, which are soon "
+                "gone."
+            )
+        elif table in filled:
             yield (
                 f"{table.name}: DELETE draws from the rows of the start, not from those that the load "
                 "inserts: the longer it runs, the fewer it finds."
@@ -316,7 +332,7 @@ def _notes(
     if without:
         yield (
             f"Of {len(without)} tables there are no statistics to read (no ANALYZE, or no right to SELECT): "
-            "how many values a column has is guessed."
+            "how many values a column has is guessed, and that it is never NULL."
         )
     if application.flush_s is None:
         yield (

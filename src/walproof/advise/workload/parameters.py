@@ -303,6 +303,8 @@ class _Climb:
         # Of a part of a document nothing is known.
         if other.find(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract) is not None:
             return self._compared(part, None)
+        if isinstance(node, exp.Lower | exp.Upper) and type(node) is type(other):
+            self._inner = None  # what is the same of both sides stays
         if isinstance(node, exp.Placeholder) and isinstance(other, exp.Placeholder):
             return replace(self._part(Part.CONSTANT), literal="1")
         if found is not None and not is_as_column(other) and self._beside is None:

@@ -16,7 +16,7 @@ from walproof.advise.workload.values import NUMBERS, base_of, value
 from walproof.analysis.working_set import Draws, Law
 from walproof.errors import SqlError
 from walproof.facts.application import AppColumn, AppTable
-from walproof.sqltext import statement, tokens
+from walproof.sqltext import quoted, statement, tokens
 
 _LIST_MOST = 100
 """Values of a list, at most."""
@@ -28,6 +28,10 @@ _DIGITS_LEAST = 6
 """A text shorter than this is soon full of numbers."""
 _NEW_LEAST = 0.5
 """Share of the rows of ON CONFLICT DO NOTHING from which on they are taken for new ones."""
+_FOUND_LEAST = 0.5
+"""Rows of a call from which on the application asks for what is there."""
+_ALL_NULL = 995
+"""Of 1000 rows."""
 _MARK = "walproof_parameter_"
 _MARKED = re.compile(rf"\b{_MARK}([0-9]+)_")
 
@@ -89,6 +93,8 @@ class _Writer:
         self._draws = draws
         self._keys: dict[int, str] = {}
         """Parameter -> number of the row that it names."""
+        self._whole: dict[str, str] = {}
+        """Table -> number of the row of it that several conditions name together."""
         self._lows: dict[tuple[str, str], str] = {}
         """(table, column) -> variable of the lower end of a range."""
         self._lengths: dict[tuple[str, str], int] = {}
@@ -190,14 +196,52 @@ class _Writer:
         if space.has_default and (parameter.part is Part.ASSIGNED or self._deletes_others(parameter)):
             # What is the default in all rows becomes something else, and that is what is deleted.
             return typed(parameter.column, space, "2")
-        row = self._row_of(parameter)
-        number = self._number(space) if row is None else _of_row(space, self._keys[row.number])
-        if parameter.part is Part.EQUAL and space.is_unique:
-            self._keys[parameter.number] = number
-        drawn = typed(parameter.column, space, number)
+        if self._is_changed(parameter):
+            # Whoever writes back what was read finds it; in a script the next run would not.
+            return quoted(parameter.column.name)
+        drawn = typed(parameter.column, space, self._number_in(parameter, space))
         if parameter.part is Part.LIKE:
             return f"(left(({drawn})::text, 6) || '%')"
         return drawn
+
+    def _number_in(self, parameter: Parameter, space: Space) -> str:
+        """Number of the column's value in the row that is wanted, where the statement names a row."""
+        row = self._row_of(parameter)
+        if row is not None:
+            return _of_row(space, self._keys[row.number])
+        if self._is_condition(parameter) and self._is_alone(parameter):
+            self._keys[parameter.number] = key = self._number(space)
+            return key if space.is_foreign else _of_row(space, key)
+        if self._names_a_row(parameter):
+            assert parameter.table is not None, "a condition has its table"
+            name = parameter.table.name
+            if name not in self._whole:
+                self._whole[name] = self._draw(self._drawing.made[name].rows, name)
+            return _of_row(space, self._whole[name])
+        return self._number(space)
+
+    def _names_a_row(self, parameter: Parameter) -> bool:
+        """Whether it is one of several conditions for the same rows, which calls find: combinations that are
+        there, as those of a key of several columns."""
+        if not self._is_condition(parameter) or self._statement.rows < _FOUND_LEAST * self._statement.calls:
+            return False
+        same = {each.column.name for each in self._read.parameters
+                if each.table == parameter.table and each.column is not None
+                and self._is_condition(each)}  # fmt: skip
+        return len(same) > 1
+
+    def _is_changed(self, parameter: Parameter) -> bool:
+        """Whether an UPDATE changes what it asks for, of a row that it names: a version, a state."""
+        if self._read.verb != "update" or len(self._read.tables) != 1 or parameter.part is not Part.EQUAL:
+            return False
+        if self._statement.rows < _FOUND_LEAST * self._statement.calls or self._row_of(parameter) is None:
+            return False
+        return any(
+            each.part in (Part.ASSIGNED, Part.ADDED)
+            and each.table == parameter.table
+            and each.column == parameter.column
+            for each in self._read.parameters
+        )
 
     def _deletes_others(self, parameter: Parameter) -> bool:
         """Whether it is all that a DELETE asks for, which took few of the rows: none of those that are
@@ -312,11 +356,18 @@ class _Writer:
         newest = _newest(column, space, made.rows) if is_free else None
         if newest is not None:
             return typed(column, space, newest)
-        row = self._row_of(parameter)
-        number = self._number(space) if row is None else _of_row(space, self._keys[row.number])
-        if space.is_unique:
-            self._keys[parameter.number] = number
-        return typed(column, space, number)
+        made_value = typed(column, space, self._number_in(parameter, space))
+        return made_value if keys or self._finds_conflicts else self._or_null(made_value, column)
+
+    def _or_null(self, made_value: str, column: AppColumn) -> str:
+        """The value of a new row, or NULL, as often as rows have none."""
+        if column.not_null or column.null_share <= 0:
+            return made_value
+        null = f"NULL::{stands_for(column)}"
+        thousandth = round(1000 * column.null_share)
+        if thousandth >= _ALL_NULL:
+            return null
+        return f"CASE WHEN {self._draw(1000)} <= {thousandth} THEN {null} ELSE {made_value} END"
 
     def _is_fresh(self, made: MadeTable, name: str, key: tuple[str, ...]) -> bool:
         """Whether an INSERT gives this column of a key a value that no row has."""

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 
 from walproof.advise.workload.values import NUMBERS, TEXTS, base_of, value
 from walproof.facts.application import AppColumn, AppTable
@@ -131,14 +132,14 @@ def is_unique(table: AppTable, name: str) -> bool:
     return (name,) in unique_keys(table)
 
 
-def scattered(i: str, size: int, seed: int = 0) -> str:
+def scattered(i: str, size: int) -> str:
     """SQL of a number from 1 to ``size``: every number equally often, neighbours far apart."""
-    return f"1 + ({i} * {step_of(size, seed)} + {seed}) % {size}"
+    return f"1 + ({i} * {step_of(size)}) % {size}"
 
 
-def step_of(size: int, seed: int = 0) -> int:
+def step_of(size: int) -> int:
     """A step near the golden section of ``size`` that has no divisor in common with it."""
-    step = max(1, round(size * _GOLDEN) + 2 * seed)
+    step = max(1, round(size * _GOLDEN))
     while math.gcd(step, size) != 1:
         step += 1
     return step
@@ -242,7 +243,20 @@ def _number(column: AppColumn, size: int, rows: int, place: int, *, is_unique: b
         return "i" if rises else scattered("i", size)
     if is_ordered and rows > size:
         return f"1 + (i - 1) * {size} / {rows}"
-    return scattered("i", size, place)
+    return _apart(size, rows, place)
+
+
+def _apart(size: int, rows: int, place: int) -> str:
+    """SQL of a number from 1 to ``size``, each equally often, that tells nothing about that of a column at
+    another place: all rows are put into an order of the column's own, and that is cut into parts.
+
+    A remainder of the row's number would not do: where two sizes have a divisor in common, one tells the
+    other.
+    """
+    step = max(1, round(rows * Random(place).uniform(0.2, 0.8)))
+    while math.gcd(step, rows) != 1:
+        step += 1
+    return f"1 + (i * {step} % {rows}) * {size} / {rows}"
 
 
 def _earlier(own: str, size: int, rows: int) -> tuple[str, str]:
@@ -279,9 +293,14 @@ def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int) -> bool:
             size = spaces[name].size
             spaces[name] = replace(spaces[name], number=f"1 + ((i - 1) / {below}) % {size}")
             below *= size
-    rest = -(-rows // below)
-    if not free and rest > spaces[last].size:
+    rest = max(1, -(-rows // below))
+    size = spaces[last].size
+    if not free and rest > size:
         return False
-    number = f"1 + (i - 1) / {below}"
-    spaces[last] = replace(spaces[last], number=number, size=max(rest, 1))
+    if below == 1 or size <= rest or rises(spaces[last].root):
+        spaces[last] = replace(spaces[last], number=f"1 + (i - 1) / {below}", size=rest)
+        return True
+    # Rows that are alike in the others go on from a place of their own, so that all values come.
+    start = f"(i - 1) % {below} * {step_of(below)}"
+    spaces[last] = replace(spaces[last], number=f"1 + ((i - 1) / {below} + {start}) % {size}")
     return True
