@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from walproof.advise.workload.naming import Unreadable
+from walproof.advise.workload.new_rows import can_be_fresh, fresh_number, is_soon_there, newest_number
 from walproof.advise.workload.parameters import Parameter, Part
 from walproof.advise.workload.schema import FRESH, enums_of, has_value, is_replaced, stands_for, typed
-from walproof.advise.workload.spaces import MadeTable, Space, rises, step_of, unique_keys
+from walproof.advise.workload.spaces import MadeTable, Space, step_of, unique_keys
 from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.values import NUMBERS, base_of, value
 from walproof.analysis.working_set import Draws, Law
@@ -23,9 +24,6 @@ _LIST_MOST = 100
 _CONSTANTS = 1_000_000
 """Values of a type that belongs to no column."""
 _LAWS = {Law.ZIPF: "zipfian", Law.EXPONENTIAL: "exponential"}
-_SMALLINT_MOST = 32767
-_DIGITS_LEAST = 6
-"""A text shorter than this is soon full of numbers."""
 _NEW_LEAST = 0.5
 """Share of the rows of ON CONFLICT DO NOTHING from which on they are taken for new ones."""
 _FOUND_LEAST = 0.5
@@ -148,7 +146,7 @@ class _Writer:
             for parameter in read.parameters
             if parameter.part is Part.INSERTED
             and parameter.column is not None
-            and not _is_soon_there(made, parameter.column.name)
+            and not is_soon_there(made, parameter.column.name)
             and any(self._is_fresh(made, parameter.column.name, key) for key in unique_keys(read.target))
         }
         return any(
@@ -347,16 +345,15 @@ class _Writer:
         fresh = any(self._is_fresh(made, column.name, key) for key in keys)
         # What conflicts is updated: then it has to be there.
         if fresh and not self._finds_conflicts:
-            return typed(column, space, _fresh(space))
+            return typed(column, space, fresh_number(space))
         # The rest of a key that another column makes unique is new, too.
         is_rest = not self._finds_conflicts and all(
             any(made.spaces[name].is_unique for name in key) for key in keys
         )
         is_free = not space.is_foreign and (not keys or is_rest)
-        newest = _newest(column, space, made.rows) if is_free else None
-        if newest is not None:
-            return typed(column, space, newest)
-        made_value = typed(column, space, self._number_in(parameter, space))
+        newest = newest_number(column, space, made.rows) if is_free else None
+        number = newest if newest is not None else self._number_in(parameter, space)
+        made_value = typed(column, space, number)
         return made_value if keys or self._finds_conflicts else self._or_null(made_value, column)
 
     def _or_null(self, made_value: str, column: AppColumn) -> str:
@@ -373,7 +370,7 @@ class _Writer:
         """Whether an INSERT gives this column of a key a value that no row has."""
         free = [each for each in key if not made.spaces[each].is_foreign]
         alone = [each for each in free if made.spaces[each].is_unique]
-        return bool(free) and name == (alone or free)[-1] and _can_be_fresh(made, name)
+        return bool(free) and name == (alone or free)[-1] and can_be_fresh(made, name)
 
     def _wanted(self, table: AppTable, space: Space) -> int:
         """How many values a range of the column has, for as many rows as a call returns.
@@ -412,40 +409,6 @@ class _Writer:
 def _of_row(space: Space, row: str) -> str:
     """SQL of the number of the column's value in a row."""
     return re.sub(r"\bi\b", row, space.number)
-
-
-def _newest(column: AppColumn, space: Space, rows: int) -> str | None:
-    """SQL of the number that a new row's value has where values rise with the rows on disk; else None."""
-    kind = base_of(column.type)[0]
-    if column.labels is not None or not rises(column):
-        return None
-    is_time = kind == "date" or kind.startswith("timestamp")
-    if 2 * space.size > rows and (is_time or kind in NUMBERS):
-        return f"nextval('{FRESH}')"
-    # Of a few numbers, each in many rows, a new row may have any; of a few times it has the last.
-    return str(space.size) if is_time else None
-
-
-def _can_be_fresh(made: MadeTable, name: str) -> bool:
-    space = made.spaces[name]
-    column = space.root
-    kind, most, _ = base_of(column.type)
-    if kind == "smallint":
-        return not space.is_unique and 2 * space.size < _SMALLINT_MOST
-    is_short = kind.startswith("character") and most is not None and most < _DIGITS_LEAST
-    return column.labels is None and kind not in ("boolean", "date", "inet") and not is_short
-
-
-def _is_soon_there(made: MadeTable, name: str) -> bool:
-    """Whether fresh values of the column begin again after a while."""
-    return base_of(made.spaces[name].root.type)[0] == "smallint"
-
-
-def _fresh(space: Space) -> str:
-    """SQL of a number that no row has."""
-    if base_of(space.root.type)[0] == "smallint":
-        return f"{space.size + 1} + nextval('{FRESH}') % {_SMALLINT_MOST - 1 - space.size}"
-    return f"nextval('{FRESH}')"
 
 
 def _next(first: str, n: int, size: int) -> str:
