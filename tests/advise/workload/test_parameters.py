@@ -152,7 +152,6 @@ def test_what_conflicts_is_changed_or_passed_over() -> None:
     [
         ("DELETE FROM t WHERE length(a) > $1", "what $1 is compared with was not understood"),
         ("DELETE FROM t WHERE now() - at > interval $1", "what $1 is compared with was not understood"),
-        ("SELECT * FROM t WHERE $1 = ANY(tags)", "what $1 is compared with was not understood"),
         ("SELECT $1", "it has no table"),
         ("SELECT audit($1, $2)", "it calls audit, a function of the database"),
         ("TRUNCATE t", "it is no SELECT, INSERT, UPDATE, DELETE or MERGE"),
@@ -163,7 +162,6 @@ def test_what_conflicts_is_changed_or_passed_over() -> None:
         ("SELECT audit($1) FROM t", "it calls audit, a function of the database"),
         ("UPDATE t SET a = pg_read_file($1)", "it calls pg_read_file, which acts on the server"),
         ("SELECT lo_export($1, $2) FROM t", "it calls lo_export, which acts on the server"),
-        ("SELECT * FROM t WHERE j ->> $1 = $2", "what $2 is compared with was not understood"),
         ("SELECT * FROM t WHERE id = length(a || $1)", "the expression around $1 was not understood"),
         ("INSERT INTO t (nothing) VALUES ($1)", "its column nothing is not known"),
         ("SELECT FROM WHERE (", "its text was not understood"),

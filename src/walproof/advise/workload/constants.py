@@ -47,6 +47,7 @@ _BY_PLACE: Mapping[tuple[type[exp.Expr], str], str] = {
     (exp.JSONBExtractScalar, "expression"): "'{value}'", (exp.GroupConcat, "separator"): "','",
 }  # fmt: skip
 """(function, argument) -> a value that it knows; ``value`` is the key of the documents that are made."""
+DOCUMENT_PARTS = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
 _TO_SEARCH = ("to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector")
 
 
@@ -122,7 +123,7 @@ def constant(node: exp.Expr, names: Names) -> str | None:
     if known is not None:
         return known
     if isinstance(above, exp.Select) and node.arg_key == "expressions":
-        is_seen = above.parent is None or isinstance(above.parent, exp.Exists)
+        is_seen = above.parent is None or isinstance(above.parent, exp.Exists | exp.Subquery)
         return "1" if is_seen else None
     if isinstance(above, exp.Alias):
         return constant(above, names)
@@ -146,6 +147,43 @@ def constant(node: exp.Expr, names: Names) -> str | None:
     if isinstance(above, exp.Max | exp.Min):
         return constant(above, names)
     return _argument(node, above)
+
+
+def in_its_place(node: exp.Expr, above: exp.Expr, names: Names) -> str | None:
+    """SQL of a constant whose place says what it is, whatever type is made of the result; else None."""
+    if isinstance(above, DOCUMENT_PARTS) and node is above.expression and isinstance(node, exp.Placeholder):
+        # A number is made of it, which no value of a document is: a key that none has gives NULL.
+        is_cast = above.find_ancestor(exp.Cast) is not None
+        return "'1'" if is_cast else _BY_PLACE.get((type(above), "expression"))
+    if isinstance(above, exp.Mul | exp.Div):
+        other = above.right if node is above.left else above.left
+        return "1" if kind_of(_inside(other), names) == INTERVAL else None
+    if isinstance(above, exp.DPipe) and _kind_of_cast(above) == INTERVAL:
+        return "'1'" if node is above.left else "' second'"
+    return "1" if isinstance(above, exp.Kwarg) else None
+
+
+def _inside(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _kind_of_cast(node: exp.Expr) -> str | None:
+    """The kind that is made of the expression."""
+    above = node.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    return kind_of_type(type_name(above.to)) if isinstance(above, exp.Cast) else None
+
+
+def literal_beside(other: exp.Expr, names: Names) -> str | None:
+    """SQL of a constant that an expression of a known kind is compared with; None if it is not known."""
+    if isinstance(other, exp.Any) and isinstance(_inside(other.this), exp.Column):
+        found = names.column(_inside(other.this))
+        type_ = "" if found is None else found[1].type
+        return literal_of(kind_of_type(type_.removesuffix("[]"))) if type_.endswith("[]") else None
+    return literal_of(kind_of(other, names))
 
 
 def _added(above: exp.Expr, other: exp.Expr, names: Names) -> str | None:

@@ -69,6 +69,9 @@ def table_node(node: exp.Expr) -> exp.Table | None:
     return found if isinstance(found, exp.Table) else None
 
 
+_SCOPES = (exp.Select, exp.Insert, exp.Update, exp.Delete, exp.Merge)
+
+
 class Names:
     """Tables and columns of one statement."""
 
@@ -77,6 +80,8 @@ class Names:
         self._catalog = catalog
         made = {cte.alias for cte in tree.find_all(exp.CTE)}
         self._by_alias: dict[str, AppTable] = {}
+        self._nearest: dict[int, list[AppTable]] = {}
+        """Statement or subquery -> tables that it names itself."""
         found: list[AppTable] = []
         for node in tree.find_all(exp.Table):
             if not isinstance(node.this, exp.Identifier):
@@ -92,6 +97,7 @@ class Names:
                 raise Unreadable(self._what_it_is(node))
             self._by_alias[folded(node.args["alias"].this) if node.alias else table.relation] = table
             found.append(table)
+            self._nearest.setdefault(id(node.find_ancestor(*_SCOPES)), []).append(table)
         if not found:
             # SELECT place($1): what its function does is the better reason.
             catalog.check_calls(tree)
@@ -116,7 +122,8 @@ class Names:
         if alias and alias != "excluded":
             tables = [self._by_alias[alias]] if alias in self._by_alias else []
         else:
-            tables = list(self.tables)
+            # A name without a table is one of the nearest statement or subquery around it.
+            tables = [*self._nearest.get(id(node.find_ancestor(*_SCOPES)), []), *self.tables]
         for table in tables:
             for column in table.columns:
                 if column.name == name:

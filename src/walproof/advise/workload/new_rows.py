@@ -1,7 +1,8 @@
-"""Values of new rows: such as no row of the start has, or the newest."""
+"""Values that no row of the start has: of new rows, and what is added to those of old ones."""
 
 from __future__ import annotations
 
+from walproof.advise.workload.naming import Unreadable
 from walproof.advise.workload.schema import FRESH
 from walproof.advise.workload.spaces import MadeTable, Space, rises
 from walproof.advise.workload.values import NUMBERS, base_of
@@ -45,3 +46,20 @@ def fresh_number(space: Space) -> str:
     if base_of(space.root.type)[0] == "smallint":
         return f"{space.size + 1} + nextval('{FRESH}') % {_SMALLINT_MOST - 1 - space.size}"
     return f"nextval('{FRESH}')"
+
+
+def added_to(column: AppColumn, type_: str | None) -> str:
+    """SQL of what is added to a column, or multiplies it; ``type_``: of a cast that stands there.
+
+    Raises Unreadable.
+    """
+    name = base_of(column.type)[0]
+    if type_ == "interval":
+        return "interval '1 second'"
+    if name == "jsonb":
+        return "'1'::text"
+    if name in NUMBERS or name == "date":
+        return "1"
+    if name.startswith("time") or name == "interval":
+        return "interval '1 second'"
+    raise Unreadable(f"what is added to {column.name} was not understood")

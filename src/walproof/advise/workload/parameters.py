@@ -15,11 +15,14 @@ from sqlglot import exp
 from walproof.advise.workload.clocks import replace_clocks
 from walproof.advise.workload.constants import (
     CLOCKS,
+    DOCUMENT_PARTS,
     Source,
     constant,
+    in_its_place,
     is_as_column,
     kind_of,
     kind_of_type,
+    literal_beside,
     type_name,
 )
 from walproof.advise.workload.naming import Catalog, Names, Unreadable, table_node
@@ -223,6 +226,9 @@ class _Climb:
             return found
         # What a column becomes may be any value as wide; what it is compared with may not name others.
         is_value = found.part in (Part.ASSIGNED, Part.INSERTED)
+        is_counted = node.find(exp.AggFunc, exp.Column) is not None and isinstance(node.parent, exp.Select)
+        if is_value and is_counted and (kept := self._unclear()).literal is not None:
+            return kept  # what is made of the rows that are read stays, and with it how many rows come
         if is_value and self._type == "interval" and node.find(*CLOCKS) is not None:
             # What is written with the time of now goes to the end of an index.
             return self._part(Part.CONSTANT)
@@ -231,11 +237,17 @@ class _Climb:
         self.whole = node
         return replace(found, type=None, is_array=found.is_array and found.is_list)
 
+    def _literal(self, literal: str) -> Parameter:
+        return replace(self._part(Part.CONSTANT), literal=literal)
+
     def _part(self, part: Part, column: tuple[AppTable, AppColumn] | None = None) -> Parameter:
         table, of = column or (None, None)
         return Parameter(self._number, part, table, of, self._type, self._is_array, self._is_list)
 
     def _at(self, node: exp.Expr, above: exp.Expr) -> Parameter | None:
+        literal = in_its_place(node, above, self._names)
+        if literal is not None:
+            return replace(self._literal(literal), type=None)
         if isinstance(above, exp.Cast):
             self._cast(above)
         elif isinstance(above, exp.Limit | exp.Fetch):
@@ -263,12 +275,18 @@ class _Climb:
                 self._is_list = len(above.expressions) == 1
                 return self._compared(Part.EQUAL, self._names.column(above.this))
         elif isinstance(above, exp.Like | exp.ILike):
-            found = self._names.column(above.this) if isinstance(above.this, exp.Column) else None
-            return self._compared(Part.LIKE, found)
+            if isinstance(node, exp.Lower | exp.Upper) and type(node) is type(above.this):
+                self._inner = None  # what is the same of both sides stays
+            return self._compared(Part.LIKE, self._text_column(above.this))
         elif isinstance(above, COMPARISONS):
             return self._comparison(node, above)
         elif isinstance(above, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
             return self._contained(above.right if node is above.left else above.left)
+        elif isinstance(above, exp.Explode) and isinstance(above.parent, exp.Select):
+            # unnest in the place of a value makes a row of each
+            filled = self._inserted(above.parent.parent, above.parent.expressions.index(above))
+            type_ = self._type if filled.column is None else None
+            return replace(filled, type=type_, is_array=True, is_list=True)
         elif isinstance(above, exp.Unnest):
             return self._listed(above, above.expressions.index(node))
         elif isinstance(above, exp.Tuple) and isinstance(above.parent, exp.Values):
@@ -300,9 +318,10 @@ class _Climb:
         else:
             wants_above = isinstance(above, exp.GT | exp.GTE) != is_left
             part = Part.ABOVE if wants_above else Part.BELOW
-        # Of a part of a document nothing is known.
-        if other.find(exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract) is not None:
-            return self._compared(part, None)
+        if other.find(*DOCUMENT_PARTS, exp.AggFunc, exp.Extract) is not None or isinstance(other, exp.Any):
+            # Of a part of a document, a sum or what is in an array nothing is known but its type.
+            literal = None if self._type is not None else literal_beside(other, self._names)
+            return self._compared(part, None) if literal is None else self._literal(literal)
         if isinstance(node, exp.Lower | exp.Upper) and type(node) is type(other):
             self._inner = None  # what is the same of both sides stays
         if isinstance(node, exp.Placeholder) and isinstance(other, exp.Placeholder):
@@ -337,6 +356,12 @@ class _Climb:
         return self._compared(
             Part.EQUAL, self._names.column(other) if isinstance(other, exp.Column) else None
         )
+
+    def _text_column(self, node: exp.Expr) -> tuple[AppTable, AppColumn] | None:
+        """The column of which a text is compared: ``upper(title::text)``."""
+        while isinstance(node, exp.Paren | exp.Cast | exp.Lower | exp.Upper):
+            node = node.this
+        return self._names.column(node) if isinstance(node, exp.Column) else None
 
     def _unclear(self) -> Parameter:
         assert self._begin is not None, "it climbs"

@@ -8,12 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from walproof.advise.workload.naming import Unreadable
-from walproof.advise.workload.new_rows import can_be_fresh, fresh_number, is_soon_there, newest_number
+from walproof.advise.workload.new_rows import (
+    added_to,
+    can_be_fresh,
+    fresh_number,
+    is_soon_there,
+    newest_number,
+)
 from walproof.advise.workload.parameters import Parameter, Part
 from walproof.advise.workload.schema import FRESH, enums_of, has_value, is_replaced, stands_for, typed
 from walproof.advise.workload.spaces import MadeTable, Space, step_of, unique_keys
 from walproof.advise.workload.transactions import Member, Transaction
-from walproof.advise.workload.values import NUMBERS, base_of, value
+from walproof.advise.workload.values import base_of, value
 from walproof.analysis.working_set import Draws, Law
 from walproof.errors import SqlError
 from walproof.facts.application import AppColumn, AppTable
@@ -181,7 +187,7 @@ class _Writer:
             return self._constant(parameter)
         space = self._drawing.made[parameter.table.name].spaces[parameter.column.name]
         if parameter.part is Part.ADDED:
-            return _added(parameter.column)
+            return added_to(parameter.column, parameter.type)
         is_whole = parameter.column.type.endswith("[]") and not parameter.is_list
         if (parameter.is_list or parameter.is_array) and not is_whole:
             return self._several(parameter, parameter.column, space)
@@ -398,11 +404,19 @@ class _Writer:
             self._lows[place] = self._draw(max(1, space.size - wanted), space.of)
             self._lengths[place] = wanted - 1 + beyond
             return typed(column, space, self._lows[place])
-        if parameter.part is Part.ABOVE:
-            return typed(column, space, str(space.size - wanted + (not beyond)))
         if place in self._lows:
             length = self._lengths[place] + beyond
             return typed(column, space, f"{self._lows[place]} + {length}" if length else self._lows[place])
+        if any(each.part is Part.EQUAL and self._is_alone(each) for each in self._read.parameters
+               if each.table == parameter.table and each.column != parameter.column):  # fmt: skip
+            # Rows that are named by their key have such values.
+            wanted = space.size
+        elif any(each.part is Part.LIMIT for each in self._read.parameters) and wanted < space.size:
+            # Calls go on where another has ended; how many rows are found says the limit.
+            number = self._draw(space.size - wanted, space.of)
+            return typed(column, space, number if parameter.part is Part.ABOVE else f"{number} + {wanted}")
+        if parameter.part is Part.ABOVE:
+            return typed(column, space, str(space.size - wanted + (not beyond)))
         return typed(column, space, str(wanted + beyond))
 
 
@@ -413,15 +427,6 @@ def _of_row(space: Space, row: str) -> str:
 
 def _next(first: str, n: int, size: int) -> str:
     return f"1 + ({first} + {n * max(1, size // 97)}) % {size}"
-
-
-def _added(column: AppColumn) -> str:
-    name = base_of(column.type)[0]
-    if name in NUMBERS or name == "date":
-        return "1"
-    if name.startswith("time") or name == "interval":
-        return "interval '1 second'"
-    raise Unreadable(f"what is added to {column.name} was not understood")
 
 
 def _guarded(sql: str) -> str:
