@@ -1,7 +1,8 @@
 """What a database says of the application that uses it: statements by how often they ran, and the tables.
 
 Read by ``observe/application.py``; ``advise/workload`` makes a load of it. It holds no value of any row:
-of pg_stats only counts, widths and orders are read, and which labels of an enum are used; and nothing in
+of pg_stats only counts, widths and orders are read, and how often each label of an enum, true and false
+come; and nothing in
 quotes of pg_stat_statements.
 """
 
@@ -41,7 +42,10 @@ class AppColumn:
     correlation: float | None = None
     """Of the column's order and that of the rows on disk."""
     usual: tuple[str, ...] = ()
-    """Labels of an enum that rows have, the most frequent first, as far as pg_stats names them."""
+    """Labels of an enum, or of a boolean ``t`` and ``f``, that rows have, the most frequent first, as far as
+    pg_stats names them."""
+    usual_shares: tuple[float, ...] = ()
+    """Share of the rows that has each of them."""
 
 
 @dataclass(frozen=True, slots=True)

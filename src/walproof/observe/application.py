@@ -1,7 +1,7 @@
 """Reads what a database says of the application that uses it.
 
-Every query reads catalogs and views only: no table of the application is read, and no value of a row but
-which labels of an enum are used.
+Every query reads catalogs and views only: no table of the application is read, and no value of a row but how
+often each label of an enum, true and false come.
 Manual, "pg_stat_statements", "pg_stats", "System Catalogs".
 """
 
@@ -146,7 +146,8 @@ _COLUMNS = """
            CASE WHEN b.typtype = 'e' THEN ARRAY(SELECT enumlabel::text FROM pg_enum
                                                 WHERE enumtypid = b.oid ORDER BY enumsortorder) END,
            s.n_distinct, s.null_frac, s.avg_width, s.correlation,
-           CASE WHEN b.typtype = 'e' THEN s.most_common_vals::text::text[] END
+           CASE WHEN b.typtype = 'e' OR b.oid = 'bool'::regtype THEN s.most_common_vals::text::text[] END,
+           CASE WHEN b.typtype = 'e' OR b.oid = 'bool'::regtype THEN s.most_common_freqs END
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
          JOIN pg_type t ON t.oid = a.atttypid
          JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
@@ -398,12 +399,13 @@ def _tables(asking: Asking) -> tuple[AppTable, ...]:
     for oid, name, type_, not_null, default, identity, generated, labels, *stats in asking.rows(
         "columns", _COLUMNS, [oids, oids]
     ):
-        distinct, nulls, width, correlation, usual = stats
+        distinct, nulls, width, correlation, usual, shares = stats
         columns[oid].append(
             AppColumn(
                 name, type_, not_null, default, identity, generated,
                 None if labels is None else tuple(labels),
                 _number(distinct), float(nulls or 0.0), width, _number(correlation), tuple(usual or ()),
+                tuple(shares or ()),
             )
         )  # fmt: skip
     keys: dict[int, list[AppKey]] = defaultdict(list)

@@ -43,10 +43,10 @@ def script(query: str, rows: float = 1.0) -> str:
     ("query", "rows", "part"),
     [
         # A version and a state that are written back are found again.
-        ("UPDATE doc SET no = $1 WHERE id = $2 AND no = $3", 1, 'AND no = "no";'),
-        ("UPDATE doc SET no = no + $1 WHERE id = $2 AND no = $3", 1, 'AND no = "no";'),
+        ("UPDATE doc SET qty = $1 WHERE id = $2 AND qty = $3", 1, 'AND qty = "qty";'),
+        ("UPDATE doc SET qty = qty + $1 WHERE id = $2 AND qty = $3", 1, 'AND qty = "qty";'),
         # Few of these calls find their row, here as there.
-        ("UPDATE doc SET no = $1 WHERE id = $2 AND no = $3", 0.1, "AND no = ("),
+        ("UPDATE doc SET qty = $1 WHERE id = $2 AND qty = $3", 0.1, "AND qty = (1 + "),
         # Several conditions are of one row.
         ("SELECT id FROM doc WHERE org = $1 AND qty = $2", 3, "\\set v1 random(1, 10000)\nSELECT"),
         ("SELECT id FROM doc WHERE org = $1 AND qty = $2", 0.1, "\\set v2 random(1, 100)\n"),
@@ -67,7 +67,7 @@ def script(query: str, rows: float = 1.0) -> str:
         # A range beside a key passes its rows; one with a limit goes on anywhere.
         ("UPDATE doc SET qty = qty - $1 WHERE id = ANY($2) AND qty >= $3", 3, "qty >= 1::integer;"),
         ("SELECT id FROM doc WHERE id > $1 ORDER BY id LIMIT $2", 20, "\\set v1 random(1, 9980)\n"),
-        ("DELETE FROM doc WHERE id IN (SELECT id FROM doc WHERE id < $1 LIMIT $2)", 20, "id < :v1::bigint + 20 "),
+        ("DELETE FROM doc WHERE id IN (SELECT id FROM doc WHERE id < $1 LIMIT $2)", 9, "(:v1::bigint + 9)"),
         # Time that is added.
         ("UPDATE doc SET at = now() + (qty + $1) * interval $2 WHERE id = $3", 1, "(qty + 1) * interval"),
         ("UPDATE doc SET at = at + $1 * interval $2 WHERE id = $3", 1, "at + 1 * interval '1 second'"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -20,6 +22,7 @@ from tests.advise.workload.apps import (
     table,
 )
 from walproof.advise.workload.draft import draft
+from walproof.advise.workload.spaces import make_table
 from walproof.facts.application import AppIndex, AppKey
 
 
@@ -145,3 +148,67 @@ def test_tables_of_pgbench_take_the_place_of_those_that_are_there() -> None:
     elsewhere = made(query, tables=(replace(own, schema="mine", name="mine.pgbench_accounts"),))
     assert "DROP" not in elsewhere.files["schema.sql"]
     assert "DROP" not in made("UPDATE parents SET name = $1", tables=(PARENTS,)).files["schema.sql"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "labels", "usual", "shares", "counts"),
+    [
+        ("boolean", None, ("f", "t"), (0.9, 0.05), (53, 947)),
+        ("boolean", None, ("t", "f"), (0.75, 0.25), (750, 250)),
+        ("public.state", ("new", "paid", "lost"), ("lost", "new"), (0.8, 0.2), (800, 200)),
+    ],
+)
+def test_labels_come_as_often_as_in_the_application(
+    type_: str, labels: tuple[str, ...] | None, usual: tuple[str, ...], shares: tuple[float, ...],
+    counts: tuple[int, ...],
+) -> None:  # fmt: skip
+    own = replace(
+        column("state", type_, not_null=True, labels=labels, distinct=2.0), usual=usual, usual_shares=shares
+    )
+    found = make_table(table("t", ID, own, rows=1000, keys=(primary("id"),)), {}, 1.0)
+    number = found.spaces["state"].number
+    match = re.fullmatch(r"CASE WHEN i \* (\d+) % 1000 < (\d+) THEN 1 ELSE 2 END", number)
+    assert match is not None, number
+    first = sum(i * int(match[1]) % 1000 < int(match[2]) for i in range(1, 1001))
+    assert (first, 1000 - first) == counts
+
+
+def test_columns_tell_nothing_of_each_other() -> None:
+    """As many pairs of values as there would be by chance, or more; with two columns, and with three."""
+    columns = [
+        column(name, "integer", distinct=size) for name, size in (("a", 200.0), ("b", 20.0), ("c", 10.0))
+    ]
+    found = make_table(table("t", ID, *columns, rows=20_000, keys=(primary("id"),)), {}, 1.0)
+    rows = []
+    for name in "abc":
+        match = re.fullmatch(r"1 \+ \(i \* (\d+) % 20000\) \* (\d+) / 20000", found.spaces[name].number)
+        assert match is not None
+        rows.append([i * int(match[1]) % 20_000 * int(match[2]) // 20_000 for i in range(1, 20_001)])
+    a, b, c = rows
+    assert [len(set(each)) for each in rows] == [200, 20, 10]
+    assert len(set(zip(a, b, strict=True))) > 3900
+    assert len(set(zip(a, b, c, strict=True))) > 0.9 * 40_000 * (1 - math.exp(-0.5))
+
+
+def test_a_table_between_two_others_has_all_of_both() -> None:
+    rooms = table("rooms", ID, rows=500, keys=(primary("id"),))
+    people = table("people", ID, rows=5000, keys=(primary("id"),))
+    members = table(
+        "members",
+        column("room", "bigint", not_null=True, distinct=500.0),
+        column("person", "bigint", not_null=True, distinct=4000.0),
+        rows=10_000,
+        keys=(primary("room", "person"), foreign("room", "public.rooms"), foreign("person", "public.people")),
+    )
+    tables = {each.name: each for each in (rooms, people, members)}
+    found = make_table(members, tables, 1.0)
+    assert found.lost_keys == ()
+    pairs = []
+    for i in range(1, 10_001):
+        room, person = (
+            eval(found.spaces[name].number.replace("/", "//"), {"i": i}) for name in ("room", "person")
+        )
+        pairs.append((room, person))
+    assert len(set(pairs)) == 10_000
+    assert {room for room, _ in pairs} == set(range(1, 501))
+    assert len({person for _, person in pairs}) == 4000

@@ -241,9 +241,37 @@ def _number(column: AppColumn, size: int, rows: int, place: int, *, is_unique: b
     if is_unique:
         rises = is_ordered or column.is_identity or column.correlation is None
         return "i" if rises else scattered("i", size)
+    if (bounds := _bounds(column, size, rows)) is not None:
+        return _by_share(bounds, rows, place)
     if is_ordered and rows > size:
         return f"1 + (i - 1) * {size} / {rows}"
     return _apart(size, rows, place)
+
+
+def _bounds(column: AppColumn, size: int, rows: int) -> list[int] | None:
+    """How many of the rows have the first value, the first two, ... all but the last; None where that is not
+    known."""
+    shares = dict(zip(column.usual, column.usual_shares, strict=False))
+    names = labels_of(column) if column.labels is not None else ("t", "f") if column.type == "boolean" else ()
+    if size < 2 or not names or not shares:
+        return None
+    known = [shares.get(name, 0.0) for name in names[:size]]
+    return [round(rows * sum(known[: n + 1]) / sum(known)) for n in range(size - 1)] if sum(known) else None
+
+
+def _by_share(bounds: Sequence[int], rows: int, place: int) -> str:
+    """SQL of the number of a row's value: the first for so many rows, the second up to the next bound, ..."""
+    order = _order(rows, place)
+    cases = " ".join(f"WHEN {order} < {bound} THEN {n}" for n, bound in enumerate(bounds, start=1))
+    return f"CASE {cases} ELSE {len(bounds) + 1} END"
+
+
+def _order(rows: int, place: int) -> str:
+    """SQL of the row's place, from 0, in an order of all rows that no column at another place has."""
+    step = max(1, round(rows * Random(place).uniform(0.2, 0.8)))
+    while math.gcd(step, rows) != 1:
+        step += 1
+    return f"i * {step} % {rows}"
 
 
 def _apart(size: int, rows: int, place: int) -> str:
@@ -253,10 +281,7 @@ def _apart(size: int, rows: int, place: int) -> str:
     A remainder of the row's number would not do: where two sizes have a divisor in common, one tells the
     other.
     """
-    step = max(1, round(rows * Random(place).uniform(0.2, 0.8)))
-    while math.gcd(step, rows) != 1:
-        step += 1
-    return f"1 + (i * {step} % {rows}) * {size} / {rows}"
+    return f"1 + ({_order(rows, place)}) * {size} / {rows}"
 
 
 def _earlier(own: str, size: int, rows: int) -> tuple[str, str]:
