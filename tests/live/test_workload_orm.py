@@ -35,8 +35,8 @@ SCHEMA = """
                        person int NOT NULL REFERENCES people DEFERRABLE INITIALLY DEFERRED);
     INSERT INTO products SELECT i, 5, 0 FROM generate_series(1, 2000) i;
     INSERT INTO tasks (urgent, tenant_id, project_id, title, deleted_at, parent_id)
-    SELECT (i / 200) % 50 = 0, 1 + i % 200, 1 + (i / 200) % 20, md5(i::text), CASE WHEN i % 49 = 0 THEN now() END,
-           CASE WHEN i % 11 = 0 THEN i / 2 END
+    SELECT (i / 200) % 50 = 0, 1 + i % 200, 1 + (i / 200) % 20, md5(i::text),
+           CASE WHEN i % 49 = 0 THEN now() END, CASE WHEN i % 11 = 0 THEN i / 2 END
     FROM generate_series(1, 20000) i;
     INSERT INTO members SELECT room, (room * 37 + n * 211) % 5000, 0
     FROM generate_series(1, 500) room, generate_series(1, 20) n;

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -104,9 +104,10 @@ def make_table(table: AppTable, tables: Mapping[str, AppTable], share: float) ->
         column.name: _space(table, column, place, tables, share) for place, column in enumerate(table.columns)
     }
     lost = []
+    rising = {column.name for column in table.columns if rises(column)}
     for names in unique_keys(table):
         shared = [name for name in names if spaces[name].is_unique]
-        is_spread = len(names) == 1 or bool(shared) or _spread(spaces, names, rows)
+        is_spread = len(names) == 1 or bool(shared) or _spread(spaces, names, rows, rising)
         if not is_spread or not all(_has_room(spaces[name]) for name in names):
             lost.append(names)
     # A text that is too short for its numbers is cut, and its values are not apart.
@@ -303,7 +304,7 @@ def _widen(spaces: dict[str, Space], names: Sequence[str], rows: int) -> None:
         spaces[name] = replace(spaces[name], size=max(spaces[name].size, min(spaces[name].keys, wanted)))
 
 
-def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int) -> bool:
+def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int, rising: Collection[str]) -> bool:
     """Give the columns of a key numbers that no two rows share; False if there are too few.
 
     The columns count like the digits of a number; the last that points to no other table takes the rest.
@@ -322,7 +323,7 @@ def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int) -> bool:
     size = spaces[last].size
     if not free and rest > size:
         return False
-    if below == 1 or size <= rest or rises(spaces[last].root):
+    if below == 1 or size <= rest or last in rising:
         spaces[last] = replace(spaces[last], number=f"1 + (i - 1) / {below}", size=rest)
         return True
     # Rows that are alike in the others go on from a place of their own, so that all values come.
