@@ -229,16 +229,24 @@ class _Writer:
         there, as those of a key of several columns."""
         if not self._is_condition(parameter) or self._statement.rows < _FOUND_LEAST * self._statement.calls:
             return False
-        same = {each.column.name for each in self._read.parameters
+        return len(self._conditions(parameter)) > 1
+
+    def _conditions(self, parameter: Parameter) -> set[str]:
+        """Columns of its table that have one value in the rows that are wanted."""
+        return {each.column.name for each in self._read.parameters
                 if each.table == parameter.table and each.column is not None
                 and self._is_condition(each)}  # fmt: skip
-        return len(same) > 1
 
     def _is_changed(self, parameter: Parameter) -> bool:
         """Whether an UPDATE changes what it asks for, of a row that it names: a version, a state."""
         if self._read.verb != "update" or len(self._read.tables) != 1 or parameter.part is not Part.EQUAL:
             return False
-        if self._statement.rows < _FOUND_LEAST * self._statement.calls or self._row_of(parameter) is None:
+        if self._statement.rows < _FOUND_LEAST * self._statement.calls:
+            return False
+        assert parameter.table is not None, "a condition has its table"
+        assert parameter.column is not None, "a condition has its column"
+        others = self._conditions(parameter) - {parameter.column.name}
+        if not any(set(key) <= others for key in unique_keys(parameter.table)):
             return False
         return any(
             each.part in (Part.ASSIGNED, Part.ADDED)
