@@ -94,6 +94,9 @@ def _wrong(load: DraftedLoad) -> str | None:
 
     if _MAJOR.fullmatch(load.pg) is None:
         return f"pg: expected a major version of PostgreSQL, got {load.pg[:40]!r}"
+    numbers = (load.seconds or 0.0, load.rate or 0.0, load.calls_share, load.wal_share)
+    if not all(isfinite(number) and number >= 0 for number in numbers):
+        return f"seconds, rate, calls_share, wal_share: expected finite numbers, got {numbers}"
     for script in load.scripts:
         if not (isfinite(script.calls) and script.calls >= 0):
             return f"scripts.calls: expected a number of calls, got {script.calls}"

@@ -130,7 +130,7 @@ def say(load: DraftedLoad) -> None:
 
 def _script_lines(load: DraftedLoad) -> Iterator[str]:
     """The scripts with their statements, where they were not tried."""
-    total = sum(each.calls for each in load.scripts)
+    total = sum(each.calls for each in load.scripts) or 1.0
     yield "share of scripts   WAL of a run   script"
     for each in load.scripts:
         yield f"{each.calls / total:>15.1%}   {format_bytes(_wal(each)):>12}   {one_line(each.file)}"
@@ -144,7 +144,7 @@ def _script_lines(load: DraftedLoad) -> Iterator[str]:
 def _tried_lines(load: DraftedLoad) -> Iterator[str]:
     """The scripts with their statements, the application's figures beside those of the try."""
     assert load.tried is not None, "it was tried"
-    total = sum(each.calls for each in load.scripts)
+    total = sum(each.calls for each in load.scripts) or 1.0
     yield f"{'share of':>8}  {'WAL of':>8}   {'rows of a call':^17}   {'WAL records of it':^17}"
     yield f"{'scripts':>8}  {'a run':>8}   {'app':>7} {'here':>7}     {'app':>7} {'here':>7}     script"
     for each in load.scripts:

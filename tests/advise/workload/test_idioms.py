@@ -50,6 +50,22 @@ def script(query: str, rows: float = 1.0) -> str:
         # Several conditions are of one row.
         ("SELECT id FROM doc WHERE org = $1 AND qty = $2", 3, "\\set v1 random(1, 10000)\nSELECT"),
         ("SELECT id FROM doc WHERE org = $1 AND qty = $2", 0.1, "\\set v2 random(1, 100)\n"),
+        # What is not wanted, or one of two, names no row.
+        ("UPDATE doc SET qty = $1 WHERE id = $2 AND qty <> $3", 1, "AND qty <> :v3::bigint::integer"),
+        ("UPDATE doc SET qty = $1 WHERE id = $2 AND NOT (qty = $3)", 1, "NOT (qty = :v3::bigint::integer"),
+        ("UPDATE doc SET qty = $1 WHERE id = $2 OR qty = $3", 1, "OR qty = :v3::bigint::integer"),
+        # Rows of a list are different rows, and so are those of a table that is joined with itself.
+        (
+            "INSERT INTO doc (id, org, no) VALUES ($1, $2, $3), ($4, $5, $6) "
+            "ON CONFLICT (org, no) DO UPDATE SET qty = excluded.qty",
+            2,
+            "\\set v2 random(1, 10000)\n",
+        ),
+        (
+            "SELECT a.id FROM doc a JOIN doc b ON b.parent = a.id WHERE a.org = $1 AND b.qty = $2",
+            9,
+            "\\set v1 random(1, 30)\n\\set v2 random(1, 100)\n",
+        ),
         # How many rows come is said by what is made of them.
         (
             "INSERT INTO doc (id, org, no) SELECT $1, $2, COALESCE(MAX(no), $3) + $4 FROM doc WHERE org = $5",
@@ -97,17 +113,33 @@ def test_a_statement_stands_in_a_script(query: str, rows: float, part: str) -> N
     assert part.casefold() in script(query, rows).casefold()
 
 
+OWN = "UPDATE doc SET qty = $1 WHERE id = $2"
+
+
+def test_the_check_of_a_foreign_key_is_no_statement_of_the_application() -> None:
+    check = 'SELECT $2 FROM ONLY "public"."doc" x WHERE "id" OPERATOR(pg_catalog.=) $1 FOR KEY SHARE OF x'
+    found = draft(application((DOC, LOG), statement(OWN), statement(check)), ORDER)
+    assert found.left_out == ()
+    assert found.calls_share == 1.0
+    assert len(found.scripts) == 1
+
+
 @pytest.mark.parametrize(
     "query",
     [
-        'SELECT $2 FROM ONLY "public"."doc" x WHERE "id" OPERATOR(pg_catalog.=) $1 FOR KEY SHARE OF x',
         'DELETE FROM ONLY "public"."log" WHERE $1 OPERATOR(pg_catalog.=) "doc"',
         'UPDATE ONLY "public"."log" SET "doc" = NULL WHERE $1 OPERATOR(pg_catalog.=) "doc"',
     ],
 )
-def test_what_a_foreign_key_runs_is_no_statement_of_the_application(query: str) -> None:
-    own = statement("UPDATE doc SET qty = $1 WHERE id = $2")
-    found = draft(application((DOC, LOG), own, statement(query)), ORDER)
-    assert found.left_out == ()
-    assert found.calls_share == 1.0
-    assert len(found.scripts) == 1
+def test_what_a_foreign_key_changes_is_left_out(query: str) -> None:
+    found = draft(application((DOC, LOG), statement(OWN), statement(query)), ORDER)
+    assert [left.why for left in found.left_out] == ["a foreign key does it by itself (ON DELETE, ON UPDATE)"]
+    assert found.calls_share == 0.5
+
+
+def test_many_quoted_columns_take_no_time() -> None:
+    """Patterns with two ways to read a quote would take years."""
+    columns = ", ".join(f'"doc"."column_{n}"' for n in range(60))
+    query = f'SELECT {columns} FROM "doc" WHERE "doc"."id" OPERATOR(pg_catalog.=) $1 AND "doc"."no" = $2'
+    found = draft(application((DOC, LOG), statement(OWN), statement(query)), ORDER)
+    assert len(found.scripts) + len(found.left_out) == 2

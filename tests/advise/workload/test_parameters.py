@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.advise.workload.apps import column, table
 from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
-from walproof.advise.workload.parameters import Part, ReadStatement, read_statement
+from walproof.advise.workload.parameters import ReadStatement, read_statement
+from walproof.advise.workload.parts import Part
 
 T = table(
     "t", column("id", "integer"), column("a", "text"), column("b", "numeric(10,2)"),

@@ -152,15 +152,19 @@ def constant(node: exp.Expr, names: Names) -> str | None:
 def in_its_place(node: exp.Expr, above: exp.Expr, names: Names) -> str | None:
     """SQL of a constant whose place says what it is, whatever type is made of the result; else None."""
     if isinstance(above, DOCUMENT_PARTS) and node is above.expression and isinstance(node, exp.Placeholder):
-        # A number is made of it, which no value of a document is: a key that none has gives NULL.
-        is_cast = above.find_ancestor(exp.Cast) is not None
-        return "'1'" if is_cast else _BY_PLACE.get((type(above), "expression"))
+        # A number may be made of it, which no value of a document is: a key that none has gives NULL.
+        is_text = _kind_of_cast(above) in (None, TEXT)
+        return _BY_PLACE.get((type(above), "expression")) if is_text else "'1'"
     if isinstance(above, exp.Mul | exp.Div):
         other = above.right if node is above.left else above.left
         return "1" if kind_of(_inside(other), names) == INTERVAL else None
     if isinstance(above, exp.DPipe) and _kind_of_cast(above) == INTERVAL:
         return "'1'" if node is above.left else "' second'"
-    return "1" if isinstance(above, exp.Kwarg) else None
+    return "1" if isinstance(above, exp.Kwarg) and _is_interval(above.parent) else None
+
+
+def _is_interval(node: exp.Expr | None) -> bool:
+    return node is not None and node.sql(dialect="postgres").upper().startswith("MAKE_INTERVAL(")
 
 
 def _inside(node: exp.Expr) -> exp.Expr:
@@ -170,11 +174,12 @@ def _inside(node: exp.Expr) -> exp.Expr:
 
 
 def _kind_of_cast(node: exp.Expr) -> str | None:
-    """The kind that is made of the expression."""
+    """The kind of the cast that stands around the expression; ``other`` for a type of no kind, None without
+    a cast."""
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent
-    return kind_of_type(type_name(above.to)) if isinstance(above, exp.Cast) else None
+    return kind_of_type(type_name(above.to)) or "other" if isinstance(above, exp.Cast) else None
 
 
 def literal_beside(other: exp.Expr, names: Names) -> str | None:

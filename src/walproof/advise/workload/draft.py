@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from walproof.advise.wording import say_percent
 from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
-from walproof.advise.workload.parameters import Part, ReadStatement, read_statement
+from walproof.advise.workload.parameters import ReadStatement, read_statement
+from walproof.advise.workload.parts import Part
 from walproof.advise.workload.schema import Schema, schema_sql
 from walproof.advise.workload.scripts import Drawing, check, script
 from walproof.advise.workload.server_conf import FILE, conf_of, device, shared_buffers
@@ -29,12 +30,16 @@ _UTILITY = (
     "RESET", "SHOW", "DISCARD", "DEALLOCATE", "LISTEN", "UNLISTEN", "FETCH", "CLOSE",
 )  # fmt: skip
 """What is no load of its own."""
+_EQUAL = "OPERATOR(pg_catalog.=)"
 _CHECK = re.compile(
-    r"(?:SELECT \S+|DELETE|UPDATE) (?:FROM )?(?:ONLY )?(?:\S|\"[^\"]*\")+ .*OPERATOR\(pg_catalog\.=\)",
-    re.DOTALL,
+    r'SELECT (?:1|\$[0-9]+) FROM (?:ONLY )?(?:[^\s"]|"[^"]*")+ x WHERE .* FOR KEY SHARE OF x', re.DOTALL
 )
 """What the server itself runs for a foreign key (src/backend/utils/adt/ri_triggers.c). It is counted like a
 statement of the application where the key is checked at commit; the load has the key."""
+_ACTION = re.compile(
+    r'(?:DELETE FROM|UPDATE) (?:ONLY )?(?:[^\s"]|"[^"]*")+ (?:SET .*)?WHERE \$[0-9]+ OPERATOR\(', re.DOTALL
+)
+"""What it runs for ON DELETE and ON UPDATE."""
 _CLIENTS = (4, 64)
 _VARIANTS = (("wal_compression", "on"), ("commit_delay", "200"), ("synchronous_commit", "off"))
 """What is asked about first, and exists in every version."""
@@ -171,6 +176,9 @@ def _read(application: Application) -> tuple[dict[AppStatement, ReadStatement], 
         if row.query == HIDDEN:
             why[row] = "its text is hidden from this role (pg_read_all_stats shows it)"
             continue
+        if _EQUAL in row.query and _ACTION.match(row.query) is not None:
+            why[row] = "a foreign key does it by itself (ON DELETE, ON UPDATE)"
+            continue
         try:
             read[row] = read_statement(row.query, catalog)
         except NoneOfIt:
@@ -182,7 +190,8 @@ def _read(application: Application) -> tuple[dict[AppStatement, ReadStatement], 
 
 def _is_utility(query: str) -> bool:
     first = query.lstrip(" (\n").upper()
-    is_own = "PG_STAT_STATEMENTS" in first or _CHECK.match(query) is not None
+    is_check = _EQUAL in query and _CHECK.match(query) is not None
+    is_own = "PG_STAT_STATEMENTS" in first or is_check
     return is_own or any(re.match(rf"{word}\b", first) for word in _UTILITY)
 
 

@@ -69,6 +69,8 @@ def table_node(node: exp.Expr) -> exp.Table | None:
     return found if isinstance(found, exp.Table) else None
 
 
+_TWICE = 2
+_CONDITIONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like, exp.ILike)
 _SCOPES = (exp.Select, exp.Insert, exp.Update, exp.Delete, exp.Merge)
 
 
@@ -129,6 +131,16 @@ class Names:
                 if column.name == name:
                     return table, column
         return None
+
+    def alias_of(self, node: exp.Expr, table: AppTable | None) -> str:
+        """Which of the tables around a condition it is about: the nearest statement or subquery, and the
+        alias where that names the table twice."""
+        scope = node.find_ancestor(*_SCOPES)
+        if table is None or self._nearest.get(id(scope), []).count(table) < _TWICE:
+            return str(id(scope))
+        condition = node.find_ancestor(*_CONDITIONS)
+        column = None if condition is None else condition.find(exp.Column)
+        return f"{id(scope)} {'' if column is None else column.table}"
 
     def columns(self) -> Iterator[AppColumn]:
         """Every column that is named."""

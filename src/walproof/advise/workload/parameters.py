@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from sqlglot import exp
 
@@ -27,47 +26,10 @@ from walproof.advise.workload.constants import (
 )
 from walproof.advise.workload.naming import Catalog, Names, Unreadable, table_node
 from walproof.advise.workload.parsing import COMPARISONS, NUMBERED, text_of, tree_of
+from walproof.advise.workload.parts import Parameter, Part
 from walproof.facts.application import AppColumn, AppTable
 
 _DEPTH_MOST = 200
-
-
-class Part(Enum):
-    """What a parameter does in its statement."""
-
-    EQUAL = "equal"
-    """It is compared with a column for equality."""
-    ABOVE = "above"
-    """Rows whose column is above it are wanted."""
-    BELOW = "below"
-    LIKE = "like"
-    INSERTED = "inserted"
-    ASSIGNED = "assigned"
-    ADDED = "added"
-    """It is added to something, or multiplies it."""
-    LIMIT = "limit"
-    OFFSET = "offset"
-    CONSTANT = "constant"
-    """It only has a type, or none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of a statement."""
-
-    number: int
-    part: Part
-    table: AppTable | None = None
-    column: AppColumn | None = None
-    type: str | None = None
-    """Type of a cast that stands at it, without brackets for an array."""
-    is_array: bool = False
-    is_list: bool = False
-    """Several values of the column: ``= ANY ($1)``, or ``IN ($1)``, which stands for a list."""
-    is_inclusive: bool = False
-    """Whether rows with this very value are wanted, too: ``>=``, ``<=``, BETWEEN."""
-    literal: str | None = None
-    """What may stand in the place of a constant without a type; None if that is not clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +172,22 @@ class _Climb:
                 break
             found = self._at(node, above)
             if found is not None:
-                return self._checked(found, node)
+                return replace(self._checked(found, node), place=self._place(begin, found.table))
             if not isinstance(above, _SAME_TYPE):
                 self._inner = above
             node = above
         return self._constant(begin)
+
+    def _place(self, begin: exp.Expr, table: AppTable | None) -> str:
+        parts, node = [self._names.alias_of(begin, table)], begin
+        while (above := node.parent) is not None:
+            is_row = isinstance(above, exp.Tuple) and isinstance(above.parent, exp.Values | exp.In)
+            if is_row and node.arg_key == "expressions" and above.arg_key == "expressions":
+                parts.append(f"row {above.index}")
+            elif isinstance(above, exp.Or):
+                parts.append(f"side {node.arg_key} of {id(above)}")
+            node = above
+        return "/".join(parts)
 
     def _constant(self, node: exp.Expr) -> Parameter:
         literal = constant(node, self._names) if self._type is None else None
@@ -273,7 +246,7 @@ class _Climb:
         elif isinstance(above, exp.In):
             if isinstance(above.this, exp.Column) and node is not above.this:
                 self._is_list = len(above.expressions) == 1
-                return self._compared(Part.EQUAL, self._names.column(above.this))
+                return self._compared(self._equal(above), self._names.column(above.this))
         elif isinstance(above, exp.Like | exp.ILike):
             if isinstance(node, exp.Lower | exp.Upper) and type(node) is type(above.this):
                 self._inner = None  # what is the same of both sides stays
@@ -313,8 +286,10 @@ class _Climb:
         other = above.right if is_left else above.left
         column = next(other.find_all(exp.Column), None)
         found = None if column is None else self._names.column(column)
-        if isinstance(above, exp.EQ | exp.NullSafeEQ | exp.NEQ):
-            part = Part.EQUAL
+        if isinstance(above, exp.NEQ | exp.NullSafeNEQ):
+            part = Part.UNEQUAL
+        elif isinstance(above, exp.EQ | exp.NullSafeEQ):
+            part = self._equal(above)
         else:
             wants_above = isinstance(above, exp.GT | exp.GTE) != is_left
             part = Part.ABOVE if wants_above else Part.BELOW
@@ -325,7 +300,9 @@ class _Climb:
         if isinstance(node, exp.Lower | exp.Upper) and type(node) is type(other):
             self._inner = None  # what is the same of both sides stays
         if isinstance(node, exp.Placeholder) and isinstance(other, exp.Placeholder):
-            return replace(self._part(Part.CONSTANT), literal="1")
+            return self._literal("1")
+        if column is None and self._type is None and (literal := literal_beside(other, self._names)):
+            return self._literal(literal)
         if found is not None and not is_as_column(other) and self._beside is None:
             kinds = {kind_of(other, self._names), kind_of_type(found[1].type)}
             if self._type is not None:
@@ -334,6 +311,12 @@ class _Climb:
                 raise Unreadable(f"what ${self._number} is compared with was not understood")
         is_inclusive = isinstance(above, exp.GTE | exp.LTE)
         return replace(self._compared(part, found), is_inclusive=is_inclusive)
+
+    @staticmethod
+    def _equal(condition: exp.Expr) -> Part:
+        """EQUAL, unless NOT stands around the condition."""
+        within = condition.find_ancestor(exp.Not, exp.Where, exp.Select)
+        return Part.UNEQUAL if isinstance(within, exp.Not) else Part.EQUAL
 
     def _in_tuple(self, node: exp.Expr, above: exp.Tuple, beyond: exp.Expr) -> Parameter | None:
         """A part of (a, b) that is compared with another such, or with a list of them."""

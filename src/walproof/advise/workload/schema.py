@@ -203,7 +203,7 @@ def _column(table: str, column: AppColumn, own: frozenset[str], notes: list[str]
 def _fill(made: MadeTable, own: frozenset[str]) -> str:
     columns = [column for column in made.table.columns if not _is_generated(column, own)]
     whole = {name for index in made.table.indexes if index.is_unique and index.has_expressions
-             for name in index.columns}  # fmt: skip
+             for name in index.columns} | set(made.table.partition_columns)  # fmt: skip
     values = ",\n       ".join(
         _row_value(column, made.spaces[column.name], may_be_null=column.name not in whole)
         for column in columns
@@ -221,7 +221,7 @@ def _is_generated(column: AppColumn, own: frozenset[str]) -> bool:
 
 def _row_value(column: AppColumn, space: Space, *, may_be_null: bool) -> str:
     """A value of row ``i``. Expressions such as coalesce make one value of NULL and another, so what a unique
-    one names is never NULL."""
+    one names is never NULL; nor has every partitioned table a place for NULL."""
     made = typed(column, space, space.number)
     has_value = [f"NOT {space.is_root}"] if space.is_root else []
     if column.null_share > 0 and may_be_null and not column.not_null and not space.is_unique:

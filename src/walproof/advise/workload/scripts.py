@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from walproof.advise.workload.conditions import Conditions
 from walproof.advise.workload.naming import Unreadable
 from walproof.advise.workload.new_rows import (
     added_to,
@@ -15,9 +16,9 @@ from walproof.advise.workload.new_rows import (
     is_soon_there,
     newest_number,
 )
-from walproof.advise.workload.parameters import Parameter, Part
+from walproof.advise.workload.parts import Parameter, Part
 from walproof.advise.workload.schema import FRESH, enums_of, has_value, is_replaced, stands_for, typed
-from walproof.advise.workload.spaces import MadeTable, Space, step_of, unique_keys
+from walproof.advise.workload.spaces import MadeTable, Space, row_with, step_of, unique_keys
 from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.values import base_of, value
 from walproof.analysis.working_set import Draws, Law
@@ -32,8 +33,6 @@ _CONSTANTS = 1_000_000
 _LAWS = {Law.ZIPF: "zipfian", Law.EXPONENTIAL: "exponential"}
 _NEW_LEAST = 0.5
 """Share of the rows of ON CONFLICT DO NOTHING from which on they are taken for new ones."""
-_FOUND_LEAST = 0.5
-"""Rows of a call from which on the application asks for what is there."""
 _ALL_NULL = 995
 """Of 1000 rows."""
 _MARK = "walproof_parameter_"
@@ -97,8 +96,9 @@ class _Writer:
         self._draws = draws
         self._keys: dict[int, str] = {}
         """Parameter -> number of the row that it names."""
-        self._whole: dict[str, str] = {}
-        """Table -> number of the row of it that several conditions name together."""
+        self._whole: dict[tuple[str, str], str] = {}
+        """(table, place) -> number of the row that several conditions name together."""
+        self._conditions = Conditions(member.statement, member.read, drawing.made, self._finds_conflicts)
         self._lows: dict[tuple[str, str], str] = {}
         """(table, column) -> variable of the lower end of a range."""
         self._lengths: dict[tuple[str, str], int] = {}
@@ -120,7 +120,7 @@ class _Writer:
         """The statement. Raises Unreadable."""
         # Keys first: what else is asked of their rows is of the same rows.
         parameters = sorted(
-            self._read.parameters, key=lambda each: (self._row_of(each) is not None, each.number)
+            self._read.parameters, key=lambda each: (self._conditions.row_of(each) is not None, each.number)
         )
         values = {parameter.number: self._value(parameter) for parameter in parameters}
         query = self._read.query
@@ -200,7 +200,7 @@ class _Writer:
         if space.has_default and (parameter.part is Part.ASSIGNED or self._deletes_others(parameter)):
             # What is the default in all rows becomes something else, and that is what is deleted.
             return typed(parameter.column, space, "2")
-        if self._is_changed(parameter):
+        if self._conditions.is_changed(parameter):
             # Whoever writes back what was read finds it; in a script the next run would not.
             return quoted(parameter.column.name)
         drawn = typed(parameter.column, space, self._number_in(parameter, space))
@@ -210,50 +210,22 @@ class _Writer:
 
     def _number_in(self, parameter: Parameter, space: Space) -> str:
         """Number of the column's value in the row that is wanted, where the statement names a row."""
-        row = self._row_of(parameter)
+        conditions = self._conditions
+        row = conditions.row_of(parameter)
         if row is not None:
             return _of_row(space, self._keys[row.number])
-        if self._is_condition(parameter) and self._is_alone(parameter):
-            self._keys[parameter.number] = key = self._number(space)
-            return key if space.is_foreign else _of_row(space, key)
-        if self._names_a_row(parameter):
+        if conditions.is_one(parameter) and conditions.is_alone(parameter):
+            number = self._number(space)
+            self._keys[parameter.number] = row_with(space, number)
+            return number
+        if conditions.name_a_row(parameter):
             assert parameter.table is not None, "a condition has its table"
-            name = parameter.table.name
-            if name not in self._whole:
-                self._whole[name] = self._draw(self._drawing.made[name].rows, name)
-            return _of_row(space, self._whole[name])
+            place = (parameter.table.name, parameter.place)
+            if place not in self._whole:
+                name = parameter.table.name
+                self._whole[place] = self._shared(f"row of {name}", self._drawing.made[name].rows, name)
+            return _of_row(space, self._whole[place])
         return self._number(space)
-
-    def _names_a_row(self, parameter: Parameter) -> bool:
-        """Whether it is one of several conditions for the same rows, which calls find: combinations that are
-        there, as those of a key of several columns."""
-        if not self._is_condition(parameter) or self._statement.rows < _FOUND_LEAST * self._statement.calls:
-            return False
-        return len(self._conditions(parameter)) > 1
-
-    def _conditions(self, parameter: Parameter) -> set[str]:
-        """Columns of its table that have one value in the rows that are wanted."""
-        return {each.column.name for each in self._read.parameters
-                if each.table == parameter.table and each.column is not None
-                and self._is_condition(each)}  # fmt: skip
-
-    def _is_changed(self, parameter: Parameter) -> bool:
-        """Whether an UPDATE changes what it asks for, of a row that it names: a version, a state."""
-        if self._read.verb != "update" or len(self._read.tables) != 1 or parameter.part is not Part.EQUAL:
-            return False
-        if self._statement.rows < _FOUND_LEAST * self._statement.calls:
-            return False
-        assert parameter.table is not None, "a condition has its table"
-        assert parameter.column is not None, "a condition has its column"
-        others = self._conditions(parameter) - {parameter.column.name}
-        if not any(set(key) <= others for key in unique_keys(parameter.table)):
-            return False
-        return any(
-            each.part in (Part.ASSIGNED, Part.ADDED)
-            and each.table == parameter.table
-            and each.column == parameter.column
-            for each in self._read.parameters
-        )
 
     def _deletes_others(self, parameter: Parameter) -> bool:
         """Whether it is all that a DELETE asks for, which took few of the rows: none of those that are
@@ -262,45 +234,15 @@ class _Writer:
         is_all = len(self._read.parameters) == 1 and " and " not in self._statement.query.lower()
         return self._read.verb == "delete" and is_all and 2 * self._rows < parameter.table.rows
 
-    def _row_of(self, parameter: Parameter) -> Parameter | None:
-        """The parameter that names the row of which this one names another column.
-
-        Of several rows, ``(a, id) IN (($1, $2), ($3, $4))``, the next one if the first column stands first.
-        """
-        if not self._is_condition(parameter) or self._is_alone(parameter):
-            return None
-        same = [each for each in sorted(self._read.parameters, key=lambda each: each.number)
-                if each.table == parameter.table and self._is_condition(each)]  # fmt: skip
-        keys = [each for each in same if self._is_alone(each)]
-        if not keys:
-            return None
-        first = next(each for each in same if each.column == parameter.column)
-        if first.number < keys[0].number:
-            return next((each for each in keys if each.number > parameter.number), keys[-1])
-        return next((each for each in reversed(keys) if each.number < parameter.number), keys[0])
-
-    def _is_condition(self, parameter: Parameter) -> bool:
-        """Whether it is one value that a column of the rows that are wanted has."""
-        if parameter.is_list or parameter.is_array or parameter.column is None or parameter.table is None:
-            return False
-        if parameter.part is Part.INSERTED and self._finds_conflicts:
-            return any(parameter.column.name in key for key in unique_keys(parameter.table))
-        return parameter.part is Part.EQUAL
-
-    def _is_alone(self, parameter: Parameter) -> bool:
-        assert parameter.table is not None, "a condition has its table"
-        assert parameter.column is not None, "a condition has its column"
-        return self._drawing.made[parameter.table.name].spaces[parameter.column.name].is_unique
-
-    def _key(self, space: Space) -> str:
-        """A number that stands for a row: the one that the transaction has drawn, or another."""
+    def _shared(self, what: str, size: int, of: str) -> str:
+        """A number from 1 to ``size`` that the transaction has drawn, or another."""
         by = (self._read.verb, "" if self._read.target is None else self._read.target.name)
-        known = self._drawn.get(space.of)
+        known = self._drawn.get(what)
         if known is not None and by not in known.by:
             known.by.add(by)
             return known.variable
-        variable = self._draw(space.keys, space.of)
-        self._drawn[space.of] = _Drawn(variable, {by})
+        variable = self._draw(size, of)
+        self._drawn[what] = _Drawn(variable, {by})
         return variable
 
     def _number(self, space: Space) -> str:
@@ -309,7 +251,7 @@ class _Writer:
         if space.size == 1 and not is_key:
             # The server proves that a partial index holds its rows from a constant, not from a parameter.
             return "1"
-        return self._key(space) if is_key else self._draw(space.size, space.of)
+        return self._shared(space.of, space.keys, space.of) if is_key else self._draw(space.size, space.of)
 
     def _draw(self, size: int, of: str = "") -> str:
         r"""A ``\set`` of a number from 1 to ``size``, drawn like rows of table ``of``; how SQL names it."""
@@ -368,11 +310,16 @@ class _Writer:
         newest = newest_number(column, space, made.rows) if is_free else None
         number = newest if newest is not None else self._number_in(parameter, space)
         made_value = typed(column, space, number)
-        return made_value if keys or self._finds_conflicts else self._or_null(made_value, column)
+        return (
+            made_value
+            if keys or self._finds_conflicts
+            else self._or_null(made_value, parameter.table, column)
+        )
 
-    def _or_null(self, made_value: str, column: AppColumn) -> str:
+    def _or_null(self, made_value: str, table: AppTable, column: AppColumn) -> str:
         """The value of a new row, or NULL, as often as rows have none."""
-        if column.not_null or column.null_share <= 0:
+        is_free = not column.not_null and column.name not in table.partition_columns
+        if not is_free or column.null_share <= 0:
             return made_value
         null = f"NULL::{stands_for(column)}"
         thousandth = round(1000 * column.null_share)
@@ -392,8 +339,9 @@ class _Writer:
         What else is asked of the rows leaves fewer of them in each value.
         """
         made = self._drawing.made[table.name]
-        names = {each.column.name for each in self._read.parameters
-                 if each.table == table and each.column is not None and self._is_condition(each)}  # fmt: skip
+        same = [each.column for each in self._read.parameters
+                if each.table == table and self._conditions.is_one(each)]  # fmt: skip
+        names = {column.name for column in same if column is not None}
         apart = min(made.rows, math.prod(made.spaces[name].size for name in names))
         return max(1, min(space.size, round(self._rows * apart * space.size / made.rows)))
 
@@ -415,8 +363,7 @@ class _Writer:
         if place in self._lows:
             length = self._lengths[place] + beyond
             return typed(column, space, f"{self._lows[place]} + {length}" if length else self._lows[place])
-        if any(each.part is Part.EQUAL and self._is_alone(each) for each in self._read.parameters
-               if each.table == parameter.table and each.column != parameter.column):  # fmt: skip
+        if self._conditions.have_key(parameter):
             # Rows that are named by their key have such values.
             wanted = space.size
         elif any(each.part is Part.LIMIT for each in self._read.parameters) and wanted < space.size:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from random import Random
+from functools import cache
 
 from walproof.advise.workload.values import NUMBERS, TEXTS, base_of, value
 from walproof.facts.application import AppColumn, AppTable
@@ -103,11 +103,16 @@ def make_table(table: AppTable, tables: Mapping[str, AppTable], share: float) ->
     spaces = {
         column.name: _space(table, column, place, tables, share) for place, column in enumerate(table.columns)
     }
-    lost = []
+    lost: list[tuple[str, ...]] = []
     rising = {column.name for column in table.columns if rises(column)}
+    spread: list[tuple[str, ...]] = []
+    """Keys whose columns have numbers of the key's own."""
     for names in unique_keys(table):
-        shared = [name for name in names if spaces[name].is_unique]
-        is_spread = len(names) == 1 or bool(shared) or _spread(spaces, names, rows, rising)
+        is_spread = len(names) == 1 or any(spaces[name].is_unique for name in names)
+        is_spread = is_spread or any(set(key) <= set(names) for key in spread)
+        if not is_spread and not any(set(key) & set(names) for key in spread):
+            is_spread = _spread(spaces, names, rows, rising)
+            spread += [names] * is_spread
         if not is_spread or not all(_has_room(spaces[name]) for name in names):
             lost.append(names)
     # A text that is too short for its numbers is cut, and its values are not apart.
@@ -144,6 +149,14 @@ def step_of(size: int) -> int:
     while math.gcd(step, size) != 1:
         step += 1
     return step
+
+
+def row_with(space: Space, number: str) -> str:
+    """SQL of the row that has the value with this number, in a column whose values are those of one row."""
+    if space.number != scattered("i", space.size):
+        return number
+    back = pow(step_of(space.size), -1, space.size) if space.size > 1 else 0
+    return f"(1 + (({number} - 1) * {back} + {space.size - 1}) % {space.size})"
 
 
 def _space(
@@ -268,11 +281,24 @@ def _by_share(bounds: Sequence[int], rows: int, place: int) -> str:
 
 
 def _order(rows: int, place: int) -> str:
-    """SQL of the row's place, from 0, in an order of all rows that no column at another place has."""
-    step = max(1, round(rows * Random(place).uniform(0.2, 0.8)))
+    """SQL of the row's place, from 0, in an order of all rows that no column at another place has.
+
+    Square roots of different primes have no ratio that is a fraction, or near one with a small denominator.
+    """
+    step = max(1, round(rows * (math.sqrt(_prime(place)) % 1)))
     while math.gcd(step, rows) != 1:
         step += 1
     return f"i * {step} % {rows}"
+
+
+@cache
+def _prime(place: int) -> int:
+    """The prime number at this place, from 0."""
+    number, left = 1, place + 1
+    while left:
+        number += 1
+        left -= all(number % each for each in range(2, math.isqrt(number) + 1))
+    return number
 
 
 def _apart(size: int, rows: int, place: int) -> str:
@@ -317,8 +343,10 @@ def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int, rising: C
     for name in names:
         if name != last:
             size = spaces[name].size
-            spaces[name] = replace(spaces[name], number=f"1 + ((i - 1) / {below}) % {size}")
-            below *= size
+            # Where rows end before all values have come, others begin elsewhere.
+            start = f" + {_start(below)}" if below > 1 and below * size > rows else ""
+            spaces[name] = replace(spaces[name], number=f"1 + ((i - 1) / {below}{start}) % {size}")
+            below = min(below * size, max(rows, 1))
     rest = max(1, -(-rows // below))
     size = spaces[last].size
     if not free and rest > size:
@@ -327,6 +355,11 @@ def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int, rising: C
         spaces[last] = replace(spaces[last], number=f"1 + (i - 1) / {below}", size=rest)
         return True
     # Rows that are alike in the others go on from a place of their own, so that all values come.
-    start = f"(i - 1) % {below} * {step_of(below)}"
-    spaces[last] = replace(spaces[last], number=f"1 + ((i - 1) / {below} + {start}) % {size}")
+    number = f"1 + ((i - 1) / {below} + {_start(below)}) % {size}"
+    spaces[last] = replace(spaces[last], number=number)
     return True
+
+
+def _start(below: int) -> str:
+    """SQL of where rows that are alike in the columns before begin to count, neighbours far apart."""
+    return f"(i - 1) % {below} * {step_of(below)}"
