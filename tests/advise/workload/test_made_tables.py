@@ -22,7 +22,7 @@ from tests.advise.workload.apps import (
     table,
 )
 from walproof.advise.workload.draft import draft
-from walproof.advise.workload.spaces import make_table
+from walproof.advise.workload.spaces import MadeTable, make_table
 from walproof.facts.application import AppIndex, AppKey
 
 
@@ -190,6 +190,12 @@ def test_columns_tell_nothing_of_each_other() -> None:
     assert len(set(zip(a, b, c, strict=True))) > 0.8 * 40_000 * (1 - math.exp(-0.5))
 
 
+def numbers(made_table: MadeTable, name: str) -> list[int]:
+    """The column's number in each row, in order."""
+    expression = compile(made_table.spaces[name].number.replace("/", "//"), name, "eval")
+    return [eval(expression, {"i": i}) for i in range(1, made_table.rows + 1)]
+
+
 def test_a_table_between_two_others_has_all_of_both() -> None:
     rooms = table("rooms", ID, rows=500, keys=(primary("id"),))
     people = table("people", ID, rows=5000, keys=(primary("id"),))
@@ -203,12 +209,81 @@ def test_a_table_between_two_others_has_all_of_both() -> None:
     tables = {each.name: each for each in (rooms, people, members)}
     found = make_table(members, tables, 1.0)
     assert found.lost_keys == ()
-    pairs = []
-    for i in range(1, 10_001):
-        room, person = (
-            eval(found.spaces[name].number.replace("/", "//"), {"i": i}) for name in ("room", "person")
-        )
-        pairs.append((room, person))
+    pairs = list(zip(*(numbers(found, name) for name in ("room", "person")), strict=True))
     assert len(set(pairs)) == 10_000
     assert {room for room, _ in pairs} == set(range(1, 501))
     assert len({person for _, person in pairs}) == 4000
+
+
+def test_a_table_between_three_others_has_many_of_each() -> None:
+    sizes = {"person": 5000, "product": 500, "role": 10}
+    others = {name: table(f"{name}s", ID, rows=size, keys=(primary("id"),)) for name, size in sizes.items()}
+    columns = [column(name, "bigint", not_null=True, distinct=float(size)) for name, size in sizes.items()]
+    own = table(
+        "grants",
+        *columns,
+        rows=10_000,
+        keys=(primary(*sizes), *(foreign(name, f"public.{name}s") for name in sizes)),
+    )
+    found = make_table(own, {each.name: each for each in (*others.values(), own)}, 1.0)
+    assert found.lost_keys == ()
+    rows = [numbers(found, name) for name in sizes]
+    assert len(set(zip(*rows, strict=True))) == 10_000
+    assert [len(set(each)) for each in rows] == list(sizes.values())
+
+
+def test_a_key_that_shares_a_column_with_another_is_given_up() -> None:
+    columns = [column(name, "integer", not_null=True, distinct=100.0) for name in "abd"]
+    keys = (primary("a", "b"), AppKey("u", ("b", "d"), "UNIQUE (b, d)"), AppKey("u", ("a", "b", "d"), ""))
+    found = make_table(table("t", *columns, rows=5000, keys=keys), {}, 1.0)
+    assert found.lost_keys == (("b", "d"),)
+    assert len(set(zip(numbers(found, "a"), numbers(found, "b"), strict=True))) == 5000
+
+
+def test_numbers_of_large_tables_are_bigints() -> None:
+    rows = 2_000_000_000
+    columns = [column(name, "bigint", not_null=True, distinct=500_000.0) for name in "abcd"]
+    own = table("t", *columns, column("e", "integer", distinct=9.0), rows=rows, keys=(primary(*"abcd"),))
+    found = make_table(own, {}, 1.0)
+    for name in "abcde":
+        factors = [int(each) for each in re.findall(r"\* (\d+)", found.spaces[name].number)]
+        assert all(rows * factor < 2**63 for factor in factors), found.spaces[name].number
+
+
+@pytest.mark.parametrize("key", ["uuid", "bigint"])
+def test_statements_of_a_transaction_are_about_the_same_row(key: str) -> None:
+    """Whether it is named by its key, by another unique column, or by a foreign key."""
+    people = table(
+        "people",
+        column("id", key, not_null=True),
+        column("mail", "text", not_null=True),
+        column("org", "integer", distinct=30.0),
+        keys=(primary("id"), AppKey("u", ("mail",), "UNIQUE (mail)")),
+    )
+    orders = table(
+        "orders",
+        column("id", "bigint", not_null=True, is_identity=True, correlation=1.0),
+        column("person", key, not_null=True, distinct=5000.0),
+        keys=(primary("id"), foreign("person", "public.people")),
+    )
+    text = only_script(
+        made(
+            "SELECT id FROM people WHERE id = $1 AND org = $2 FOR UPDATE",
+            "INSERT INTO orders (person) VALUES ($1)",
+            tables=(people, orders),
+            commits=1000.0,
+        )
+    )
+    assert text.count("\\set") == 1
+    number = r"(:v1::bigint)" if key == "bigint" else r"md5\((:v1::bigint)::text\)::uuid"
+    match = re.search(rf"WHERE id = {number} AND org = .*VALUES \({number}\)", text, re.DOTALL)
+    assert match is not None, text
+    # The organisation is that of the row which has this key, not of the row with the key's number.
+    people_made = make_table(people, {people.name: people}, 1.0)
+    ids = numbers(people_made, "id")
+    back = re.search(r"\(1 \+ \(\(:v1::bigint - 1\) \* (\d+) \+ (\d+)\) % (\d+)\)", text)
+    assert back is not None, text
+    factor, offset, size = map(int, back.groups())
+    for value in (1, 2, 77, 10_000):
+        row = 1 + ((value - 1) * factor + offset) % size
+        assert ids[row - 1] == value
