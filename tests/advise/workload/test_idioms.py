@@ -54,6 +54,7 @@ def script(query: str, rows: float = 1.0) -> str:
         ("UPDATE doc SET qty = $1 WHERE id = $2 AND qty <> $3", 1, "AND qty <> :v3::bigint::integer"),
         ("UPDATE doc SET qty = $1 WHERE id = $2 AND NOT (qty = $3)", 1, "NOT (qty = :v3::bigint::integer"),
         ("UPDATE doc SET qty = $1 WHERE id = $2 OR qty = $3", 1, "OR qty = :v3::bigint::integer"),
+        ("SELECT no FROM doc WHERE id IN ($1, $2)", 2, "IN (:v1::bigint, :v2::bigint)"),
         # Rows of a list are different rows, and so are those of a table that is joined with itself.
         (
             "INSERT INTO doc (id, org, no) VALUES ($1, $2, $3), ($4, $5, $6) "

@@ -44,7 +44,7 @@ class Conditions:
 
     def row_of(self, parameter: Parameter) -> Parameter | None:
         """The parameter that names the row of which this one names another column."""
-        if not self.is_one(parameter):
+        if not self.is_one(parameter) or self._comes_again(parameter):
             return None
         keys = [each for each in self._beside(parameter) if self.is_alone(each)]
         if not keys:
@@ -57,7 +57,8 @@ class Conditions:
     def name_a_row(self, parameter: Parameter) -> bool:
         """Whether it is one of several conditions for the same rows, which calls find: combinations that are
         there, as those of a key of several columns."""
-        return self.is_one(parameter) and self._finds and len(self._columns(parameter)) > 1
+        is_first = self.is_one(parameter) and not self._comes_again(parameter)
+        return is_first and self._finds and len(self._columns(parameter)) > 1
 
     def is_changed(self, parameter: Parameter) -> bool:
         """Whether an UPDATE changes what it asks for, of a row that it names: a version, a state."""
@@ -86,6 +87,11 @@ class Conditions:
             for each in self.read.parameters
             if each.table == parameter.table and each.place == parameter.place and each.column is not None
         )
+
+    def _comes_again(self, parameter: Parameter) -> bool:
+        """Whether the same column is compared before: ``id IN ($1, $2)`` is about two rows."""
+        same = [each for each in self._beside(parameter) if each.column == parameter.column]
+        return bool(same) and same[0] != parameter
 
     def _beside(self, parameter: Parameter) -> list[Parameter]:
         """All conditions of the same row, in the order of the statement."""
