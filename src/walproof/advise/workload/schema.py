@@ -25,6 +25,7 @@ _MAKERS = (
 """What defaults and generated columns may call: anything else could act on the server that runs them."""
 _PGBENCH = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 """Tables that each load's server has before its own, and that an application which pgbench plays has, too."""
+_NULL_STEP = 7919
 _NEXT = re.compile(r"nextval\('(?:[^']|'')*'::regclass\)")
 """The next number of a sequence, as pg_get_expr writes it."""
 _NEXT_FRESH = f"nextval('{FRESH}'::regclass)"
@@ -205,8 +206,8 @@ def _fill(made: MadeTable, own: frozenset[str]) -> str:
     whole = {name for index in made.table.indexes if index.is_unique and index.has_expressions
              for name in index.columns} | set(made.table.partition_columns)  # fmt: skip
     values = ",\n       ".join(
-        _row_value(column, made.spaces[column.name], may_be_null=column.name not in whole)
-        for column in columns
+        _row_value(column, made.spaces[column.name], place, may_be_null=column.name not in whole)
+        for place, column in enumerate(columns)
     )
     names = ", ".join(quoted(column.name) for column in columns)
     return (
@@ -219,13 +220,15 @@ def _is_generated(column: AppColumn, own: frozenset[str]) -> bool:
     return column.is_generated and _only_makes(column.default or "", own)
 
 
-def _row_value(column: AppColumn, space: Space, *, may_be_null: bool) -> str:
+def _row_value(column: AppColumn, space: Space, place: int, *, may_be_null: bool) -> str:
     """A value of row ``i``. Expressions such as coalesce make one value of NULL and another, so what a unique
     one names is never NULL; nor has every partitioned table a place for NULL."""
     made = typed(column, space, space.number)
     has_value = [f"NOT {space.is_root}"] if space.is_root else []
     if column.null_share > 0 and may_be_null and not column.not_null and not space.is_unique:
-        has_value.append(f"(i * 7919) % 1000 >= {round(1000 * column.null_share)}")
+        # A step of its own for each column, without a divisor in common with 1000: not all in the same rows.
+        step = _NULL_STEP + 20 * place
+        has_value.append(f"(i * {step}) % 1000 >= {round(1000 * column.null_share)}")
     return f"CASE WHEN {' AND '.join(has_value)} THEN {made} END" if has_value else made
 
 
