@@ -41,6 +41,12 @@ def is_soon_there(made: MadeTable, name: str) -> bool:
     return base_of(made.spaces[name].root.type)[0] == "smallint"
 
 
+def is_ordered(column: AppColumn) -> bool:
+    """Whether values of the column are in the order of their numbers: texts and uuids are not."""
+    kind = base_of(column.type)[0]
+    return kind in NUMBERS or kind == "date" or kind.startswith("timestamp")
+
+
 def fresh_number(space: Space) -> str:
     """SQL of a number that no row has."""
     if base_of(space.root.type)[0] == "smallint":

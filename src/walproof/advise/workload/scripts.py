@@ -13,6 +13,7 @@ from walproof.advise.workload.new_rows import (
     added_to,
     can_be_fresh,
     fresh_number,
+    is_ordered,
     is_soon_there,
     newest_number,
 )
@@ -333,6 +334,10 @@ class _Writer:
         alone = [each for each in free if made.spaces[each].is_unique]
         return bool(free) and name == (alone or free)[-1] and can_be_fresh(made, name)
 
+    @property
+    def _has_limit(self) -> bool:
+        return any(each.part is Part.LIMIT for each in self._read.parameters)
+
     def _wanted(self, table: AppTable, space: Space) -> int:
         """How many values a range of the column has, for as many rows as a call returns.
 
@@ -366,7 +371,7 @@ class _Writer:
         if self._conditions.have_key(parameter):
             # Rows that are named by their key have such values.
             wanted = space.size
-        elif any(each.part is Part.LIMIT for each in self._read.parameters) and wanted < space.size:
+        elif self._has_limit and is_ordered(column) and wanted < space.size:
             # Calls go on where another has ended; how many rows are found says the limit.
             number = self._draw(space.size - wanted, space.of)
             return typed(column, space, number if parameter.part is Part.ABOVE else f"{number} + {wanted}")
