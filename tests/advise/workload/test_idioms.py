@@ -85,6 +85,7 @@ def script(query: str, rows: float = 1.0) -> str:
         ("UPDATE doc SET qty = qty - $1 WHERE id = ANY($2) AND qty >= $3", 3, "qty >= 1::integer;"),
         ("SELECT id FROM doc WHERE id > $1 ORDER BY id LIMIT $2", 20, "\\set v1 random(1, 9980)\n"),
         ("DELETE FROM doc WHERE id IN (SELECT id FROM doc WHERE id < $1 LIMIT $2)", 9, "(:v1::bigint + 9)"),
+        ("SELECT id FROM doc WHERE title > $1 ORDER BY title LIMIT $2", 5, "title > left(md5(9995::text)"),
         # Time that is added.
         ("UPDATE doc SET at = now() + (qty + $1) * interval $2 WHERE id = $3", 1, "(qty + 1) * interval"),
         ("UPDATE doc SET at = at + $1 * interval $2 WHERE id = $3", 1, "at + 1 * interval '1 second'"),
