@@ -55,6 +55,10 @@ def script(query: str, rows: float = 1.0) -> str:
         ("UPDATE doc SET qty = $1 WHERE id = $2 AND NOT (qty = $3)", 1, "NOT (qty = :v3::bigint::integer"),
         ("UPDATE doc SET qty = $1 WHERE id = $2 OR qty = $3", 1, "OR qty = :v3::bigint::integer"),
         ("SELECT no FROM doc WHERE id IN ($1, $2)", 2, "IN (:v1::bigint, :v2::bigint)"),
+        ("SELECT no FROM doc WHERE (id, org) <> ($1, $2) AND qty = $3", 9, "qty = :v"),
+        ("SELECT no FROM doc WHERE (id, org) IN (($1, $2), ($3, $4)) AND qty = $5", 1, "qty = (1 + (:v2::"),
+        ("UPDATE doc SET title = $1 WHERE id = $2 AND (org = $3 OR qty = $4)", 1, "OR qty = (1 + (:v2::"),
+        ("SELECT no FROM doc WHERE id = $1 AND title LIKE $2", 1, "LIKE (left((left(md5((1 + (:v1::bigint"),
         # Rows of a list are different rows, and so are those of a table that is joined with itself.
         (
             "INSERT INTO doc (id, org, no) VALUES ($1, $2, $3), ($4, $5, $6) "

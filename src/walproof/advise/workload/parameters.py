@@ -254,7 +254,7 @@ class _Climb:
         elif isinstance(above, COMPARISONS):
             return self._comparison(node, above)
         elif isinstance(above, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
-            return self._contained(above.right if node is above.left else above.left)
+            return self._contained(above, above.right if node is above.left else above.left)
         elif isinstance(above, exp.Explode) and isinstance(above.parent, exp.Select):
             # unnest in the place of a value makes a row of each
             filled = self._inserted(above.parent.parent, above.parent.expressions.index(above))
@@ -329,16 +329,15 @@ class _Climb:
             return None if isinstance(beyond, exp.In) and not is_left else self._unclear()
         column = other.expressions[at]
         found = self._names.column(column) if isinstance(column, exp.Column) else None
-        part = Part.EQUAL
+        part = Part.UNEQUAL if isinstance(beyond, exp.NEQ) else self._equal(beyond)
         if isinstance(beyond, exp.GT | exp.GTE | exp.LT | exp.LTE):
             part = Part.ABOVE if isinstance(beyond, exp.GT | exp.GTE) != is_left else Part.BELOW
         return self._compared(part, found)
 
-    def _contained(self, other: exp.Expr) -> Parameter:
+    def _contained(self, above: exp.Expr, other: exp.Expr) -> Parameter:
         """A document, array or range that is within another, or has something in common with it."""
-        return self._compared(
-            Part.EQUAL, self._names.column(other) if isinstance(other, exp.Column) else None
-        )
+        found = self._names.column(other) if isinstance(other, exp.Column) else None
+        return self._compared(self._equal(above), found)
 
     def _text_column(self, node: exp.Expr) -> tuple[AppTable, AppColumn] | None:
         """The column of which a text is compared: ``upper(title::text)``."""

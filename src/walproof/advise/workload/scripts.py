@@ -36,6 +36,9 @@ _NEW_LEAST = 0.5
 """Share of the rows of ON CONFLICT DO NOTHING from which on they are taken for new ones."""
 _ALL_NULL = 995
 """Of 1000 rows."""
+_ARGUMENTS_MOST = 255
+"""MAX_ARGS of pgbench.c, less the name of the statement."""
+_VARIABLE = re.compile(r"(?<!:):v[0-9]+")
 _MARK = "walproof_parameter_"
 _MARKED = re.compile(rf"\b{_MARK}([0-9]+)_")
 
@@ -99,7 +102,9 @@ class _Writer:
         """Parameter -> number of the row that it names."""
         self._whole: dict[tuple[str, str], str] = {}
         """(table, place) -> number of the row that several conditions name together."""
-        self._conditions = Conditions(member.statement, member.read, drawing.made, self._finds_conflicts)
+        self._conditions = Conditions(
+            member.statement, member.read, drawing.made, finds_conflicts=self._finds_conflicts
+        )
         self._lows: dict[tuple[str, str], str] = {}
         """(table, column) -> variable of the lower end of a range."""
         self._lengths: dict[tuple[str, str], int] = {}
@@ -138,6 +143,10 @@ class _Writer:
         safe = _MARKED.sub(lambda match: values.get(int(match[1]), match[0]), safe)
         if _MARK in safe:
             raise Unreadable("a parameter of it was not understood")
+        if len(_VARIABLE.findall(safe)) > _ARGUMENTS_MOST:
+            raise Unreadable(
+                f"it has more than {_ARGUMENTS_MOST} values, which pgbench does not pass at once"
+            )
         return _guarded(safe) if self._guards else safe
 
     @property
@@ -215,9 +224,9 @@ class _Writer:
         row = conditions.row_of(parameter)
         if row is not None:
             return _of_row(space, self._keys[row.number])
-        if conditions.is_one(parameter) and conditions.is_alone(parameter):
-            number = self._number(space)
-            self._keys[parameter.number] = row_with(space, number)
+        is_one = conditions.is_one(parameter)
+        if is_one and conditions.is_alone(parameter):
+            number, self._keys[parameter.number] = self._key(space)
             return number
         if conditions.name_a_row(parameter):
             assert parameter.table is not None, "a condition has its table"
@@ -226,6 +235,20 @@ class _Writer:
                 name = parameter.table.name
                 self._whole[place] = self._shared(f"row of {name}", self._drawing.made[name].rows, name)
             return _of_row(space, self._whole[place])
+        return self._found(space) if is_one and conditions.find_rows else self._number(space)
+
+    def _key(self, space: Space) -> tuple[str, str]:
+        """(number of a value that one row has, that row)."""
+        if space.is_foreign:
+            number = self._found(space)
+            return number, row_with(space, number)
+        row = self._shared(space.of, space.keys, space.of)
+        return _of_row(space, row), row
+
+    def _found(self, space: Space) -> str:
+        """A number for a value that rows have: not all that a foreign key may point to."""
+        if space.is_foreign and space.of not in self._drawn and space.size < space.keys:
+            return self._draw(space.size, space.of)
         return self._number(space)
 
     def _deletes_others(self, parameter: Parameter) -> bool:
@@ -252,7 +275,11 @@ class _Writer:
         if space.size == 1 and not is_key:
             # The server proves that a partial index holds its rows from a constant, not from a parameter.
             return "1"
-        return self._shared(space.of, space.keys, space.of) if is_key else self._draw(space.size, space.of)
+        if not is_key:
+            return self._draw(space.size, space.of)
+        # What is shared is the row that is pointed to, whatever its key's number.
+        row = self._shared(space.of, space.keys, space.of)
+        return _of_row(self._drawing.made[space.of].spaces[space.root.name], row)
 
     def _draw(self, size: int, of: str = "") -> str:
         r"""A ``\set`` of a number from 1 to ``size``, drawn like rows of table ``of``; how SQL names it."""
