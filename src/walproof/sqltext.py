@@ -190,19 +190,20 @@ def copy_file(path: str) -> str:
 
 def _check(token: Token, text: str) -> None:
     """Raises SqlError when psql would not leave the token alone."""
-    detail = f"In: {visible(text)}"
-    if token.kind == "command":
-        raise SqlError(
-            "SQL holds a backslash outside of quotes, which psql takes for a command of its own",
-            detail=detail,
-        )
-    if not token.is_complete:
-        raise SqlError("SQL ends within a quote or a comment", detail=detail)
-    if token.kind == "name":
+    if token.kind == "name" and token.is_complete:
         _refuse_control("the name", token.text)
+    complaint = _complaint(token)
+    if complaint is not None:
+        raise SqlError(complaint, detail=f"In: {visible(text)}")
+
+
+def _complaint(token: Token) -> str | None:
+    if token.kind == "command":
+        return "SQL holds a backslash outside of quotes, which psql takes for a command of its own"
+    if not token.is_complete:
+        return "SQL ends within a quote or a comment"
     bare = token.text.translate(_NO_BLANKS) if token.kind in _BARE else ""
-    if has_control(bare):
-        raise SqlError("SQL holds a control character outside of quotes", detail=detail)
+    return "SQL holds a control character outside of quotes" if has_control(bare) else None
 
 
 def _refuse_control(what: str, text: str) -> None:

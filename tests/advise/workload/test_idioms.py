@@ -149,3 +149,14 @@ def test_many_quoted_columns_take_no_time() -> None:
     query = f'SELECT {columns} FROM "doc" WHERE "doc"."id" OPERATOR(pg_catalog.=) $1 AND "doc"."no" = $2'
     found = draft(application((DOC, LOG), statement(OWN), statement(query)), ORDER)
     assert len(found.scripts) + len(found.left_out) == 2
+
+
+def test_more_values_than_pgbench_passes() -> None:
+    rows = ", ".join(f"(${2 * n + 1}, ${2 * n + 2})" for n in range(200))
+    found = draft(application((DOC, LOG), statement(f"INSERT INTO log (id, what) VALUES {rows}")), ORDER)
+    assert len(found.scripts) == 1, "ids come from a sequence"
+    asked = " OR ".join(f"no = ${n}" for n in range(2, 302))
+    found = draft(application((DOC, LOG), statement(f"UPDATE doc SET qty = $1 WHERE {asked}")), ORDER)
+    assert [left.why for left in found.left_out] == [
+        "it has more than 255 values, which pgbench does not pass at once"
+    ]
