@@ -208,3 +208,10 @@ def test_names_cannot_act_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> N
 def with_first(load: DraftedLoad, script: DraftedScript) -> DraftedLoad:
     """The load after a try, with another first script."""
     return replace(with_try(load, tried(load)), scripts=(script, *load.scripts[1:]))
+
+
+def test_a_connection_string_may_be_longer_than_a_path(tmp_path: Path) -> None:
+    conninfo = f"host=/nowhere application_name={'x' * 5000}"
+    done = walproof("workload", conninfo, "--to", "new", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "could not connect to the server" in done.stderr

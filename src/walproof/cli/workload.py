@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_text
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,13 +99,16 @@ def workload(
 def _is_load(source: str) -> bool:
     """Whether it is a load's file rather than a connection string. Raises StudyError for a folder."""
     path = Path(source)
-    if path.is_dir():
-        found = sorted(path.glob("*.toml"))
-        raise StudyError(
-            f'"{source}" is a folder, expected a database or the file of a load',
-            hint=f'Is "{found[0]}" meant?' if len(found) == 1 else None,
-        )
-    return path.is_file() or (source.endswith(_LOAD) and "=" not in source)
+    # A connection string may be longer than a path.
+    with suppress(OSError, ValueError):
+        if path.is_dir():
+            found = sorted(path.glob("*.toml"))
+            raise StudyError(
+                f'"{source}" is a folder, expected a database or the file of a load',
+                hint=f'Is "{found[0]}" meant?' if len(found) == 1 else None,
+            )
+        return path.is_file() or (source.endswith(_LOAD) and "=" not in source)
+    return False
 
 
 def _asked(
