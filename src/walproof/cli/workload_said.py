@@ -133,7 +133,8 @@ def _script_lines(load: DraftedLoad) -> Iterator[str]:
     total = sum(each.calls for each in load.scripts) or 1.0
     yield "share of scripts   WAL of a run   script"
     for each in load.scripts:
-        yield f"{each.calls / total:>15.1%}   {format_bytes(_wal(each)):>12}   {one_line(each.file)}"
+        wal = format_bytes(each.per_run("wal_bytes"))
+        yield f"{each.calls / total:>15.1%}   {wal:>12}   {one_line(each.file)}"
         for item in each.statements:
             yield f"{'':>34}{short(item.query)}"
     if load.not_tried is not None:
@@ -148,7 +149,7 @@ def _tried_lines(load: DraftedLoad) -> Iterator[str]:
     yield f"{'share of':>8}  {'WAL of':>8}   {'rows of a call':^17}   {'WAL records of it':^17}"
     yield f"{'scripts':>8}  {'a run':>8}   {'app':>7} {'here':>7}     {'app':>7} {'here':>7}     script"
     for each in load.scripts:
-        share, wal = f"{each.calls / total:.1%}", format_bytes(_wal(each))
+        share, wal = f"{each.calls / total:.1%}", format_bytes(each.per_run("wal_bytes"))
         if not each.statements:
             share = wal = "-"
         yield f"{share:>8}  {wal:>8}{'':>42}{one_line(each.file)}"
@@ -190,10 +191,7 @@ def _whole(script: DraftedScript, tried: TriedFigures) -> str:
     """Of a script whose statements are others than the draft's."""
     if not script.statements:
         return f"not in the draft; a run has {_figure(tried.rows)} rows, {_figure(tried.wal_records)} records"
-    rows, records = (
-        sum(getattr(item, name) / item.calls for item in script.statements)
-        for name in ("rows", "wal_records")
-    )
+    rows, records = (script.per_run(name) for name in ("rows", "wal_records"))
     marks = {name: " !" * (name in tried.differs) for name in ("rows", "wal_records")}
     return (
         "its statements have changed; all of a run: "
@@ -211,24 +209,15 @@ def _differs(load: DraftedLoad) -> bool:
 def _beside(item: DraftedStatement) -> str:
     """Rows and records of a call, the application's and here."""
     cells = []
-    for name, total in (("rows", item.rows), ("wal_records", item.wal_records)):
-        here = "-" if item.tried is None else _figure(_of(item.tried, name))
+    for name in ("rows", "wal_records"):
+        here = "-" if item.tried is None else _figure(getattr(item.tried, name))
         mark = " !" if item.tried is not None and name in item.tried.differs else "  "
-        cells.append(f"{_figure(total / item.calls):>7} {here:>7}{mark}")
+        cells.append(f"{_figure(item.per_call(name)):>7} {here:>7}{mark}")
     return "   ".join(cells)
-
-
-def _of(tried: TriedFigures, name: str) -> float:
-    return tried.rows if name == "rows" else tried.wal_records
 
 
 def _figure(number: float) -> str:
     return f"{number:.2f}" if number < _HUNDRED else f"{number:,.0f}"
-
-
-def _wal(script: DraftedScript) -> float:
-    """Bytes of WAL of a run in the application."""
-    return sum(item.wal_bytes / item.calls for item in script.statements)
 
 
 def _say_next(load: DraftedLoad) -> None:

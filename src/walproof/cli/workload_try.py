@@ -38,7 +38,7 @@ def draft_that_runs(found: Application, order: DraftOrder, made: Draft, to: Path
         try:
             tried = _try(to / f"{made.name}.toml", install)
         except WalproofError as error:
-            return replace(drafted(found, made, to), not_tried=error_line(error))
+            return replace(drafted(found, made, to), not_tried=_error_line(error))
         failed = _statements(made, failures(tried))
         again = draft(found, order, refused | failed) if failed and left else None
         if again is None or not again.scripts:
@@ -62,7 +62,7 @@ def _statements(made: Draft, failed: Mapping[tuple[str, int | None], str]) -> di
     }
 
 
-def error_line(error: WalproofError) -> str:
+def _error_line(error: WalproofError) -> str:
     """The error and where it happened, in one line."""
     detail = f" ({error.detail.splitlines()[0]})" if error.detail else ""
     return one_line(error.message + detail)

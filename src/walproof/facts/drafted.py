@@ -40,6 +40,10 @@ class DraftedStatement:
     wal_bytes: float
     tried: TriedFigures | None = None
 
+    def per_call(self, figure: str) -> float:
+        """``rows``, ``wal_records`` or ``wal_bytes`` of one of the application's calls."""
+        return float(getattr(self, figure)) / self.calls
+
 
 @dataclass(frozen=True, slots=True)
 class DraftedScript:
@@ -55,6 +59,10 @@ class DraftedScript:
     """Why it failed when it was tried."""
     note: str | None = None
     """Why there are no figures of its try, though nothing failed."""
+
+    def per_run(self, figure: str) -> float:
+        """The same of one run in the application, all statements together."""
+        return sum(each.per_call(figure) for each in self.statements)
 
 
 @dataclass(frozen=True, slots=True)

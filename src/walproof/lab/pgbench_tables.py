@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import psycopg
+
 from walproof.facts import Plan
 from walproof.lab.pgbench_target import target_of
 from walproof.lab.trial import Bench, Measured, TrialOrder
@@ -56,14 +58,14 @@ def open_server(
     cluster.start({**watching_settings(plan, cluster), **observing, **bench.settings(order)})
     settings, _ = server_facts(cluster.conninfo)
     measured.settings.update(settings)
-    if plan.checkpoint_before:
-        with cluster.connect() as connection:
-            connection.execute("CHECKPOINT")
-    measured.wal_start = _insert_lsn(cluster)
-
-
-def _insert_lsn(cluster: Cluster) -> Lsn:
     with cluster.connect() as connection:
-        row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
-    assert row is not None
+        if plan.checkpoint_before:
+            connection.execute("CHECKPOINT")
+        measured.wal_start = insert_lsn(connection)
+
+
+def insert_lsn(session: psycopg.Connection[tuple[object, ...]]) -> Lsn:
+    """Where the server inserts its next record of WAL."""
+    row = session.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None, "a SELECT without FROM has a row"
     return Lsn.parse(str(row[0]))

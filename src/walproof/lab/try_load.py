@@ -21,7 +21,7 @@ from walproof.errors import ClusterError, WorkloadError
 from walproof.facts import Install, Plan, Script, Workload
 from walproof.facts.tried import TriedLoad, TriedScript, TriedStatement
 from walproof.lab.asked import Overrides
-from walproof.lab.pgbench_tables import prepare_tables
+from walproof.lab.pgbench_tables import insert_lsn, prepare_tables
 from walproof.lab.pgbench_target import target_of
 from walproof.lab.reading import check_study
 from walproof.lab.schedule import Progress
@@ -89,14 +89,14 @@ def _try_all(bench: Bench, cluster: Cluster, workload: Workload, seconds: float)
     found: dict[str, TriedScript] = {}
     with cluster.connect() as session:
         ports = (bench.workspace.take_port(), cluster.port)
-        with Relay(cluster.sockets, ports, cluster.user, lambda: _position(session)) as relay:
+        with Relay(cluster.sockets, ports, cluster.user, lambda: int(insert_lsn(session))) as relay:
             for number, script in enumerate(sorted(workload.scripts, key=_deletes), start=1):
                 bench.progress.preparing(
                     f"trying {script.name}, {number} of {len(workload.scripts)}, on PostgreSQL "
                     f"{cluster.install.version}"
                 )
                 session.execute("CHECKPOINT")
-                start, seen = _position(session), relay.begin(seconds)
+                start, seen = int(insert_lsn(session)), relay.begin(seconds)
                 complaint = _run(bench, cluster, workload, script, ports[0])
                 _end_others(session)
                 relay.settle()
@@ -108,12 +108,6 @@ def _try_all(bench: Bench, cluster: Cluster, workload: Workload, seconds: float)
 
 def _deletes(script: Script) -> bool:
     return "delete" in script.text.lower()
-
-
-def _position(session: psycopg.Connection[tuple[object, ...]]) -> int:
-    row = session.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
-    assert row is not None, "a SELECT without FROM has a row"
-    return int(Lsn.parse(str(row[0])))
 
 
 def _end_others(session: psycopg.Connection[tuple[object, ...]]) -> None:

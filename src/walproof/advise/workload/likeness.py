@@ -110,9 +110,9 @@ def _figures(application: Sequence[DraftedStatement], here: Sequence[TriedStatem
     own = [count - less for count, less in zip(records, upkeep, strict=True)]
     calls = min(each.calls for each in application)
     differs = []
-    if _differs(sum(each.rows / each.calls for each in application), rows, calls):
+    if _differs(sum(each.per_call("rows") for each in application), rows, calls):
         differs.append("rows")
-    there = sum(each.wal_records / each.calls for each in application)
+    there = sum(each.per_call("wal_records") for each in application)
     # Whoever comes to a page first does its upkeep: what a statement has of that depends on what else runs.
     is_upkeep = not differs and fmean(own) < _NOTHING
     if not is_upkeep and all(_differs(there, each, calls) for each in (records, own)):
@@ -149,5 +149,5 @@ def _together(scripts: Sequence[DraftedScript], figure: str) -> float | None:
     for script in scripts:
         if script.tried is not None:
             here += script.calls * getattr(script.tried, figure)
-            there += script.calls * sum(getattr(each, figure) / each.calls for each in script.statements)
+            there += script.calls * script.per_run(figure)
     return here / there if there else None
