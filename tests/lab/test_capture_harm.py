@@ -11,7 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from tests.cli.command import environment, start
@@ -96,6 +98,8 @@ def test_the_command_stopped_cut_off_and_killed(tmp_path: Path) -> None:
         try:
             with server.connect() as connection:
                 wait_for(lambda: len(slots(connection)) == 3, 60)
+                # Where a recording begins is known before anything is written.
+                wait_for(lambda: _looks(connection) == 3, 60, "a first look")
                 with Writer(server.connect):
                     wait_for(lambda: segments(tmp_path / "cut") != [], 60, "a segment")
                     processes["killed"].kill()
@@ -118,6 +122,17 @@ def test_the_command_stopped_cut_off_and_killed(tmp_path: Path) -> None:
         assert "ended early: " in (tmp_path / "cut.err").read_text()
         began = read_recording(tmp_path / "cut").began.lsn
         assert stats(tmp_path / "cut", start=began, partial=True).error is None
+
+
+def _looks(connection: psycopg.Connection[Any]) -> int:
+    """How many users have asked for the position since all of them stream."""
+    row = connection.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'recorder' AND backend_type = 'client backend' "
+        "AND query LIKE '%pg_current_wal_insert_lsn%' AND query_start > "
+        "(SELECT max(backend_start) FROM pg_stat_activity WHERE backend_type = 'walsender')"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _sessions(server: Server) -> int:
