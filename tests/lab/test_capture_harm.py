@@ -127,8 +127,8 @@ def test_the_command_stopped_cut_off_and_killed(tmp_path: Path) -> None:
 def _looks(connection: psycopg.Connection[Any]) -> int:
     """How many users have asked for the position since all of them stream."""
     row = connection.execute(
-        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'recorder' AND backend_type = 'client backend' "
-        "AND query LIKE '%pg_current_wal_insert_lsn%' AND query_start > "
+        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'recorder' "
+        "AND backend_type = 'client backend' AND query LIKE '%pg_current_wal_insert_lsn%' AND query_start > "
         "(SELECT max(backend_start) FROM pg_stat_activity WHERE backend_type = 'walsender')"
     ).fetchone()
     assert row is not None
