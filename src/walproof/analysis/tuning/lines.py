@@ -143,6 +143,8 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
             to_winner = compared_in(facts, step, [(short, winner), (DEFAULT, winner)])[0]
         second = second_against_default(facts, step, short)
     interval = compared.interval(level) if compared is not None else None
+    # What was compared anew and is not ahead is not the best so far, though it may be compared once more.
+    is_behind = step is not None and step.purpose is Purpose.CONFIRM and (ratio(compared) or 0.0) <= 1
     is_better = (
         short != DEFAULT
         # While there is more to come the best so far is shown, proven or not; and a default that breaks a
@@ -150,7 +152,7 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         and (
             facts.is_default_ruled_out
             or is_proven(facts, short, level)
-            or (final is None and not _is_concluded(facts, search))
+            or (final is None and not is_behind and not _is_concluded(facts, search))
         )
         and not is_beyond(facts, ratio(second))
     )

@@ -17,7 +17,7 @@ from walproof.analysis.tuning import ablation, race
 from walproof.analysis.tuning.budget import CRASH_TRIALS, BudgetClock
 from walproof.analysis.tuning.flush import DEVICES, OBJECTIVES
 from walproof.analysis.tuning.model import Model
-from walproof.analysis.tuning.proof import choosing_steps, is_advisable
+from walproof.analysis.tuning.proof import against_default, choosing_steps, is_advisable
 from walproof.analysis.tuning.screen import PRIMES, fraction, one_at_a_time
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import mean_log, objective_values
@@ -26,7 +26,8 @@ from walproof.settings.tuning import movables
 
 RACE_CANDIDATES = 4
 """Incumbent, nominee and new candidates of a race step, which is one round."""
-CONFIRM_ROUNDS = 4
+CONFIRM_ROUNDS = (4, 12)
+"""At most: of the first comparison with the default, of the second."""
 LINES_ROUNDS_MOST = 8
 CHAIN_ROUNDS = 3
 """Least rounds of a chain: with less time, confs are left out instead."""
@@ -34,6 +35,7 @@ FINAL_ROUNDS = (3, 12)
 """At least, at most."""
 CRASHES_MOST = 2
 FLUSH_ROUNDS = 2
+_UNCONFIRMED = "the best configuration, which was not ahead, and the defaults once more"
 SCREEN_LEAST = 3
 """Least trials of a screen, apart from the default."""
 
@@ -160,8 +162,12 @@ class TuneSearch:
         return self._step(facts, Purpose.SCREEN, (DEFAULT, *dict.fromkeys(chosen)), rounds, why)
 
     def _race(self, facts: TuningFacts, space: Space) -> Step | None:
-        trials = BudgetClock.of(facts).trials_until(Purpose.SEARCH)
-        count = min(RACE_CANDIDATES, trials)
+        clock = BudgetClock.of(facts)
+        count = min(RACE_CANDIDATES, clock.trials_until(Purpose.SEARCH))
+        if count < 2 and self.winner(facts) == DEFAULT:
+            # There is nothing whose lines could be measured. What is found yet, the final step has to tell.
+            left = clock.trials_until(Purpose.FINAL) - 2 * FINAL_ROUNDS[0]
+            count = min(RACE_CANDIDATES, clock.trials_until(Purpose.LINES), left)
         if count < 2:
             return None
         found = race.batch(facts, space, self.admits, count, _seed(facts, "propose"))
@@ -176,13 +182,19 @@ class TuneSearch:
 
     def _confirm(self, facts: TuningFacts, space: Space) -> Step | None:
         winner = self.winner(facts)
-        if winner == DEFAULT or race.latest(facts, Purpose.CONFIRM) is not None:
+        done = [step for step in facts.steps if step.purpose is Purpose.CONFIRM]
+        if winner == DEFAULT or len(done) > 1:
             return None
-        rounds = min(CONFIRM_ROUNDS, BudgetClock.of(facts).trials_until(Purpose.CONFIRM) // 2)
-        if rounds < 2:
+        clock, why = BudgetClock.of(facts), "the incumbent and the default on fresh starts"
+        if not done:
+            rounds = min(CONFIRM_ROUNDS[0], clock.trials_until(Purpose.CONFIRM) // 2)
+            return self._step(facts, Purpose.CONFIRM, (DEFAULT, winner), rounds, why) if rounds > 1 else None
+        # A winner that is not confirmed has no lines to measure: their time may still tell its gain.
+        rounds = min(CONFIRM_ROUNDS[1], clock.trials_until(Purpose.LINES) // 2)
+        if self._is_confirmed(facts) or not self._may_gain(facts) or rounds < done[0].rounds:
             return None
         return self._step(
-            facts, Purpose.CONFIRM, (DEFAULT, winner), rounds, "the incumbent and the default on fresh starts"
+            facts, Purpose.CONFIRM, (DEFAULT, winner), rounds, f"{why} once more: the first could not tell"
         )
 
     def _lines(self, facts: TuningFacts, space: Space) -> Step | None:
@@ -221,17 +233,23 @@ class TuneSearch:
 
     def _final(self, facts: TuningFacts, space: Space) -> Step | None:
         winner, short = self.winner(facts), self.short(facts)
-        if DEFAULT in (winner, short) or race.latest(facts, Purpose.FINAL) or not self._is_confirmed(facts):
+        if DEFAULT in (winner, short) or race.latest(facts, Purpose.FINAL):
+            return None
+        is_confirmed = self._is_confirmed(facts)
+        if not is_confirmed and not self._may_gain(facts):
             return None
         least, most = FINAL_ROUNDS
         trials = BudgetClock.of(facts).trials_until(Purpose.FINAL)
         own = self.own(facts, space)
-        for candidates in ablation.final_candidates(space, winner, short, own, self.admits):
+        plans = ablation.final_candidates(space, winner, short, own, self.admits)
+        # What is not confirmed is compared with the default alone: no line of it is worth a trial yet.
+        for candidates in plans if is_confirmed else plans[-1:]:
             rounds = min(most, trials // len(candidates))
+            what = _compared(candidates, winner, short, own) if is_confirmed else _UNCONFIRMED
             if rounds >= least:
                 return self._step(
                     facts, Purpose.FINAL, candidates, rounds,
-                    f"{_compared(candidates, winner, short, own)} on fresh starts that nothing was chosen by",
+                    f"{what} on fresh starts that nothing was chosen by",
                 )  # fmt: skip
         return None
 
@@ -290,6 +308,16 @@ class TuneSearch:
             return True
         log = mean_log(objective_values(facts, [step.number]), step.candidates[1], DEFAULT)
         return log is not None and log > 0
+
+    def _may_gain(self, facts: TuningFacts) -> bool:
+        """Whether the last comparison of the winner with the default leaves a gain beyond the margin open."""
+        step = race.latest(facts, Purpose.CONFIRM)
+        assert step is not None, "asked of a winner that was not confirmed"
+        found = against_default(facts, step)[step.candidates[1]]
+        interval = found.interval()
+        if interval is None:
+            return found.mean is not None
+        return interval.high > 1 + facts.plan.margin
 
     def _step(
         self,
