@@ -56,7 +56,7 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = {
     "advise": (servers.Advice | servers.AdviceOfSeveral, "advise"),
     "watch": (servers.Watched, "watch, each line"),
     "replica-watch": (servers.ReplicaWindow, "replica watch, each line"),
-    "tune": (tuning.Tuned, "tune"),
+    "tune": (tuning.Tuned, "tune, show TUNING, report TUNING --format json"),
     "tune-plan": (TuningPlan, "tune --dry-run"),
 }
 """Name of the schema -> the type of what is printed, and the commands that print it."""

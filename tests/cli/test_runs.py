@@ -138,15 +138,3 @@ def test_the_report_is_opened_where_the_reader_found_the_run(tmp_path: Path) -> 
         shown = json.loads(walproof("show", "last", "--json", *words, cwd=tmp_path).stdout)
         opening = shown["answer"]["next_commands"][-1]["command"]
         assert opening == " ".join(["walproof", "report", run.id, "--open", *words])
-
-
-def test_the_name_of_a_tuning_leads_to_its_page(tmp_path: Path) -> None:
-    folder = tmp_path / "tunings" / "tune-shop-1a2b3c4d"
-    folder.mkdir(parents=True)
-    (folder / JOURNAL_FILE).touch()
-    Store(tmp_path / "walproof.sqlite").close()
-    for command in ("show", "report"):
-        done = walproof(command, folder.name, "--out", ".", cwd=tmp_path)
-        assert done.returncode == 2
-        assert '"tune-shop-1a2b3c4d" is a tuning, not a run' in done.stderr
-        assert 'page is "tunings/tune-shop-1a2b3c4d/report.html"' in done.stderr

@@ -13,6 +13,8 @@ from walproof.cli.mcp_reach import Reach
 from walproof.mcp.tool import Call, Nothing, Tool, ToolAnswer, ToolArguments
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from walproof.web.shelf import Shelf
 
 _PATIENCE_S = 20.0
@@ -42,7 +44,9 @@ class AskedRuns(ToolArguments):
 class AskedRun(ToolArguments):
     """Which run, in which form."""
 
-    run: str = Field(description="Id of a run or its beginning, the name of its study, or last.")
+    run: str = Field(
+        description="Id of a run or its beginning, the name of its study, last, or a tuning's name."
+    )
     form: Annotated[
         Literal["answer", "markdown", "json"],
         Field(
@@ -50,6 +54,24 @@ class AskedRun(ToolArguments):
             "markdown: the whole report with its tables. json: all of it as data, with every trial."
         ),
     ] = "answer"
+
+
+def _tuning(folder: Path, form: str, reach: Reach) -> ToolAnswer:
+    """A tuning as far as it has been answered. Raises StoreError."""
+    from walproof.cli.stored import read_tuning
+    from walproof.report.tune.json import to_json
+    from walproof.report.tune.page import to_markdown
+
+    view = read_tuning(folder, reach.out, reach.store)
+    place = options.place_words(reach.out, reach.store)
+    if form == "markdown":
+        command = ("walproof", "report", folder.name, "--format", "md", "--output", "-", *place)
+        return ToolAnswer(to_markdown(view), command=command)
+    data: dict[str, Any] = json.loads(to_json(view))
+    if form == "json":
+        return ToolAnswer(data, command=("walproof", "show", folder.name, *place, "--json"))
+    kept = {name: data[name] for name in ("name", "dateline", "summary", "apply", "undo")}
+    return ToolAnswer(kept, command=("walproof", "show", folder.name, *place))
 
 
 def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
@@ -129,11 +151,13 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
         return ToolAnswer(data, tuple(notes), ("walproof", "runs", *place))
 
     def run(asked: AskedRun, _call: Call) -> ToolAnswer:
-        from walproof.cli.stored import read_view
+        from walproof.cli.stored import find_tuning, read_view
         from walproof.errors import StoreError
         from walproof.report.json import to_json
         from walproof.report.markdown import to_markdown
 
+        if (folder := find_tuning(asked.run, reach.out)) is not None:
+            return _tuning(folder, asked.form, reach)
         try:
             view = read_view(asked.run, reach.out, reach.store)
         except StoreError as error:

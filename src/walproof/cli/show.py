@@ -1,4 +1,4 @@
-"""``walproof show RUN``: a run's result in the terminal."""
+"""``walproof show RUN``: the result of a run, or of a tuning, in the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def show(
         str,
         typer.Argument(
             metavar="RUN",
-            help="Id of a run, its beginning, a study's name, or last.",
+            help="Id of a run, its beginning, a study's name, last, or a tuning's name.",
             autocompletion=options.complete_run,
         ),
     ],
@@ -24,10 +24,20 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show a stored run: tables, verdicts, and how sure they are."""
-    from walproof.cli.stored import read_view
+    from walproof.cli.stored import find_tuning, read_tuning, read_view
     from walproof.report.json import to_json
     from walproof.report.terminal import print_terminal
 
+    if (folder := find_tuning(name, out)) is not None:
+        from walproof.report.tune import json as tuning_json
+        from walproof.report.tune.terminal import print_tuning
+
+        tuned = read_tuning(folder, out, store)
+        if json:
+            sys.stdout.write(tuning_json.to_json(tuned))
+        else:
+            print_tuning(tuned, options.result_console())
+        return
     view = read_view(name, out, store)
     if json:
         sys.stdout.write(to_json(view) + "\n")

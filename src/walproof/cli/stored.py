@@ -1,7 +1,8 @@
-"""From a stored run to its report."""
+"""From a stored run, or a stored tuning, to its report."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from walproof.facts import Run
     from walproof.facts.store import Store
     from walproof.report.layout import ReportView
+    from walproof.report.tune.view import TuneView
 
 
 def view_of(run: Run, store: Store) -> ReportView:
@@ -27,27 +29,45 @@ def read_view(name: str, out: Path, url: str | None) -> ReportView:
 
     store = options.open_existing_store(out, url)
     try:
-        return read_from(view_of(_run(name, store, out), store), options.place_words(out, url))
+        return read_from(view_of(store.run(name), store), options.place_words(out, url))
     finally:
         store.close()
 
 
-def _run(name: str, store: Store, out: Path) -> Run:
-    """The run of that name. Raises StoreError; for the name of a tuning, whose steps are runs, it says where
-    the tuning's page is."""
+def find_tuning(name: str, out: Path) -> Path | None:
+    """Folder of the tuning of that name; None if there is none."""
+    folder = out / "tunings" / name
+    if Path(name).name != name or not folder.is_dir():
+        return None
+    from walproof.facts.tuning_journal import JOURNAL_FILE
+
+    return folder if (folder / JOURNAL_FILE).is_file() else None
+
+
+def read_tuning(folder: Path, out: Path, url: str | None) -> TuneView:
+    """The tuning of that folder as far as it has been answered; on stderr how far, if it goes on.
+
+    Raises StoreError.
+    """
     from walproof.errors import StoreError
+    from walproof.facts.tuning_answers import tuning_facts
+    from walproof.facts.tuning_journal import JournalFile
+    from walproof.report.tune.kept import kept_answer
+    from walproof.report.tune.stored import stored_view
 
-    try:
-        return store.run(name)
-    except StoreError:
-        from walproof.facts.tuning_journal import JOURNAL_FILE
-
-        folder = out / "tunings" / name
-        if not (folder / JOURNAL_FILE).is_file():
-            raise
+    journal, kept = JournalFile(folder).read(), kept_answer(folder)
+    view = None
+    if journal is not None and kept is not None:
+        store = options.open_existing_store(out, url)
+        try:
+            view = stored_view(tuning_facts(journal, store, None), kept)
+        finally:
+            store.close()
+    if journal is None or view is None:
         raise StoreError(
-            f'"{name}" is a tuning, not a run',
-            detail=f"Its steps are runs: {name}-2 and so on.",
-            hint=f'When it has ended its page is "{folder / "report.html"}". "walproof tune" with the same '
-            'options shows its answer again, "walproof web" where it stands.',
-        ) from None
+            f'tuning "{folder.name}" has no answer yet',
+            hint='"walproof web" shows where it stands. "walproof tune" with the same options goes on.',
+        )
+    if not journal.finished:
+        sys.stderr.write(f'warning: tuning "{folder.name}" has not ended; this is its last answer\n')
+    return view

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,11 @@ from walproof.advise.tune.standing import say_standing, standing
 from walproof.errors import WalproofError
 from walproof.facts.tuning import TuningFacts
 from walproof.facts.tuning_journal import JOURNAL_FILE, Journal, JournalFile
-from walproof.platforms.registry import platform
 from walproof.report.blocks import Block, Paragraph, Section
 from walproof.report.tune.figures import race_blocks
 from walproof.report.tune.kept import ANSWER_FILE, kept_answer
-from walproof.report.tune.tables import standing_table, step_table, until
-from walproof.report.tune.view import tune_view
+from walproof.report.tune.stored import stored_view
+from walproof.report.tune.tables import standing_table, step_table
 from walproof.report.tune.words import OBJECTIVES, promises_text
 from walproof.sentences import say_count
 from walproof.units import format_duration
@@ -135,11 +134,9 @@ def _course(
     sections: tuple[Section, ...] = ()
     kept = kept_answer(tuning.folder)
     answered = 0 if kept is None else len(kept.asked.runs)
-    if kept is not None and 0 < answered <= len(facts.steps):
-        then = facts
-        if answered < len(facts.steps):
-            then = replace(until(facts, facts.steps[answered - 1].number), spent_s=sum(kept.asked.seconds))
-        sections = tune_view(then, kept.answer, kept.asked, platform(kept.platform)).sections
+    view = None if kept is None else stored_view(facts, kept)
+    if view is not None:
+        sections = view.sections
     if not journal.finished and facts.steps:
         taken = [step for step in journal.steps if step.finished]
         if (table := standing_table(facts)) is not None:
