@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from walproof.errors import StoreError
 from walproof.facts.calibration import Calibration, read_calibration, write_calibration
 from walproof.probe.environment import this_machine
 from walproof.units import Lsn
-from walproof.wal import stats
+from walproof.wal import records, stats
 from walproof.wal.recovery import analyse, find_redo
 
 VERSION = 15
@@ -71,6 +72,21 @@ def test_the_work_is_that_of_the_wal(wal: Path, tmp_path: Path) -> None:
         assert prediction["total_warm_low_s"] < prediction["total_warm_s"] < prediction["total_warm_high_s"]
     assert found["coefficients"]["source"] == "shipped"
     assert any("calibrate" in note for note in found["notes"])
+
+
+def test_a_crash_at_a_time_is_one_at_the_end_of_the_last_transaction(wal: Path, tmp_path: Path) -> None:
+    said = walproof("wal", "records", str(wal), "--json", "-r", "Transaction/COMMIT", cwd=tmp_path).stdout
+    commits = [json.loads(line) for line in said.splitlines()]
+    last = commits[len(commits) // 2]
+    end = next(str(record.end) for record in records(wal, start=Lsn.parse(last["lsn"])))
+    moment = datetime.fromtimestamp(last["time_unix_us"] / 1e6, UTC).isoformat()
+    found = predict(tmp_path, str(wal), "--shared-buffers", "16MB", "--until", moment)
+    assert found["end"] == end
+    assert found == predict(tmp_path, str(wal), "--shared-buffers", "16MB", "--end", end)
+    assert found != predict(tmp_path, str(wal), "--shared-buffers", "16MB")
+    both = walproof("recovery", "predict", str(wal), "--until", moment, "--end", end, cwd=tmp_path)
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "--end and --until exclude each other" in both.stderr
 
 
 def test_what_the_crashed_server_had_written_is_said(wal: Path, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ FORECAST = {"analysis", "facts", "probe", "report", "settings", "wal", "_native"
 # walproof's modules at most. Nothing else is imported. WAL is a segment, STORE a folder with a finished run.
 COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("--version", set(), set(), 13),
-    ("--help", set(), {"settings"}, 45),
+    ("--help", set(), {"settings"}, 46),
     ("wal --help", set(), set(), 20),
     ("wal stats --json WAL", set(), {"report", "wal", "_native"}, 37),
     ("wal stats --csv WAL", set(), {"report", "wal", "_native"}, 37),
@@ -48,7 +48,7 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("wal whatif --json WAL", set(), STUDIES, 104),
     ("recovery --help", set(), set(), 16),
     ("recovery predict --help", set(), set(), 16),
-    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 57),
+    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 59),
     ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 30),
     ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 183),
     ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 185),

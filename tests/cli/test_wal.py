@@ -367,6 +367,10 @@ def test_a_part_of_the_wal_by_its_times(wal: Path, tmp_path: Path) -> None:
     assert printed.stdout == walproof("wal", "records", str(wal), *places, cwd=tmp_path).stdout
     predicted = json.loads(walproof("wal", "whatif", str(wal), "--json", *times, cwd=tmp_path).stdout)
     assert (predicted["start"], predicted["end"]) == (found["start"], found["end"])
+    for name, span in (("times", times), ("places", places)):
+        done = walproof("wal", "part", str(wal), "--out", name, *span, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "times").read_bytes() == (tmp_path / "places").read_bytes()
     for conditions, words in (
         (["--since", "26h", "--start", "0/0"], "--start and --since exclude each other"),
         (["--until", "yesterday"], '"yesterday" is not a time'),

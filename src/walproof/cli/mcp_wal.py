@@ -189,7 +189,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
         return ToolAnswer(data, tuple(notes), ("walproof", "wal", "whatif", *words))
 
     def recovery(asked: AskedRecovery, call: Call) -> ToolAnswer:
-        from walproof.cli.recovery import RecoveryOrder, predict_recovery, redo_point
+        from walproof.cli.predicting import RecoveryOrder, predict_recovery, redo_point
         from walproof.report.wal.recovery_json import recovery_json
 
         latency_s = options.duration_s(asked.read_latency)

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from walproof.cli import options
+from walproof.cli.span import Since, Until, ask_span
 from walproof.errors import WalError
-from walproof.units import Lsn, format_bytes
+from walproof.units import format_bytes
 
 
 @options.with_places
@@ -30,6 +31,8 @@ def part(
     end: Annotated[
         str | None, typer.Option("--end", "-e", metavar="LSN", help="Where it ends and the next part begins.")
     ] = None,
+    since: Since = None,
+    until: Until = None,
     timeline: options.Timeline = None,
     json: options.Json = False,
     threads: Annotated[
@@ -44,20 +47,22 @@ def part(
     From all parts, in order, "wal stats" prints to the byte what it prints from the whole.
     """
     from walproof.cli.passes import PassProgress
+    from walproof.cli.wal_names import warn
     from walproof.files import write_whole
     from walproof.wal.parts import are_parts, load_parts, read_part
 
+    asked = ask_span(start, end, since, until)
     if are_parts(paths):
-        if (start, end, timeline) != (None, None, None):
-            raise WalError("--start, --end and --timeline are for WAL: parts are joined as they are")
+        if (start, end, since, until, timeline) != (None,) * 5:
+            raise WalError("locations, times and --timeline are for WAL: parts are joined as they are")
         made = load_parts(paths)
     else:
-        bounds = [None if text is None else Lsn.parse(text) for text in (start, end)]
         with PassProgress("reading WAL") as progress:
+            first, last = asked.find(paths, timeline, warn, progress.observe)
             made = read_part(
                 *paths,
-                start=bounds[0],
-                end=bounds[1],
+                start=first,
+                end=last,
                 timeline=timeline,
                 threads=threads,
                 observe=progress.observe,

@@ -5,24 +5,21 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walproof.cli import options
+from walproof.cli.predicting import RecoveryOrder, predict_recovery, redo_point
 from walproof.cli.recovery_progress import progress
 from walproof.cli.server_user import say_server_user
 from walproof.errors import StoreError
-from walproof.units import Lsn, format_duration
+from walproof.units import format_duration
 
 if TYPE_CHECKING:
-    from walproof.analysis.forecast import Forecast, OwnCrash
     from walproof.facts.calibration import Calibration
-    from walproof.wal.places.opened import Path as WalPath
-    from walproof.wal.progress import Observe
 
 app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -152,6 +149,13 @@ def predict(
         str | None, typer.Option("--start", "-s", metavar="LSN", help="Location to take as the redo point.")
     ] = None,
     end: Annotated[str | None, typer.Option("--end", "-e", metavar="LSN", help="Where the crash is.")] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until", metavar="TIME", help="When the crash is, in place of --end: 14:30, 2026-11-22 14:30, "
+                "26h (ago).",
+        ),
+    ] = None,
     timeline: options.Timeline = None,
     json: options.Json = False,
     allow_gaps: options.AllowGaps = False,
@@ -160,7 +164,10 @@ def predict(
     checkpoint at its end, and what most of the time goes into."""
     from walproof.cli.costs import read_ahead_of, read_crash
     from walproof.cli.passes import PassProgress
+    from walproof.cli.span import ask_span
+    from walproof.cli.wal_names import warn
 
+    asked = ask_span(start, end, None, until)
     latency_s = options.duration_s(read_latency)
     order = RecoveryOrder(
         buffers=[options.buffers("--shared-buffers", text) for text in shared_buffers or []],
@@ -173,12 +180,13 @@ def predict(
         other_machine=other_machine,
         crash=None if crash_log is None else read_crash(crash_log),
         concurrency=prefetch,
-        start=None if start is None else Lsn.parse(start),
-        end=None if end is None else Lsn.parse(end),
+        start=asked.start,
         timeline=timeline,
         allow_gaps=allow_gaps,
     )
     with PassProgress("reading WAL") as progress:
+        _, last = asked.find(paths, timeline, warn, progress.observe)
+        order = replace(order, end=last)
         redo = redo_point(paths, order, progress.observe)
     with PassProgress("simulating") as progress:
         found = predict_recovery(paths, order, redo, progress.observe)
@@ -192,73 +200,6 @@ def predict(
 
     view, console = recovery_view(found), options.result_console()
     print_page(view.question, view.dateline, view.sections, console)
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveryOrder:
-    """What is asked about a recovery. None: as recorded, as calibrated, or the default."""
-
-    buffers: Sequence[int] = ()
-    crashed: int | None = None
-    distance: int | None = None
-    iops: float | None = None
-    read_latency_us: float | None = None
-    read_ahead_kb: int | None = None
-    calibration: Path | None = None
-    other_machine: bool = False
-    crash: OwnCrash | None = None
-    concurrency: int | None = None
-    start: Lsn | None = None
-    end: Lsn | None = None
-    timeline: int | None = None
-    allow_gaps: bool = False
-
-
-def redo_point(paths: Sequence[WalPath], order: RecoveryOrder, observe: Observe | None) -> Lsn:
-    """The location where recovery begins: as asked, else the redo point of the last checkpoint. Raises
-    WalError."""
-    from walproof.wal.recovery import find_redo
-
-    if order.start is not None:
-        return order.start
-    return find_redo(*paths, end=order.end, timeline=order.timeline, observe=observe).redo
-
-
-def predict_recovery(
-    paths: Sequence[WalPath], order: RecoveryOrder, redo: Lsn, observe: Observe | None
-) -> Forecast:
-    """How long recovery from ``redo`` takes. Raises WalError, StoreError, AnalysisError."""
-    from dataclasses import replace
-
-    from walproof.analysis.forecast import forecast, of_minors
-    from walproof.cli.costs import find_costs
-    from walproof.wal.recording import recorded_versions
-    from walproof.wal.whatif import identify
-
-    version, _ = identify(*paths, start=redo, timeline=order.timeline)
-    costs = find_costs(order.calibration, version, other_machine=order.other_machine)
-    costs = of_minors(costs, recorded_versions(paths))
-    disk = costs.disk
-    disk = replace(
-        disk,
-        iops=disk.iops if order.iops is None else order.iops,
-        read_latency_us=disk.read_latency_us if order.read_latency_us is None else order.read_latency_us,
-        read_ahead_kb=disk.read_ahead_kb if order.read_ahead_kb is None else order.read_ahead_kb,
-    )
-    return forecast(
-        *paths,
-        buffers=order.buffers,
-        crashed=order.crashed,
-        start=redo,
-        end=order.end,
-        timeline=order.timeline,
-        distance=order.distance,
-        concurrency=order.concurrency,
-        allow_gaps=order.allow_gaps,
-        costs=replace(costs, disk=disk),
-        crash=order.crash,
-        observe=observe,
-    )
 
 
 def _say(what: str) -> None:

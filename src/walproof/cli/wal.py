@@ -88,7 +88,7 @@ def stats(
         if any((since, until, start, end, timeline, allow_gaps, partial)):
             raise WalError(
                 "parts are joined as they are",
-                hint='"walproof wal part" has --start, --end, --timeline; parts have no times and no gaps.',
+                hint='"walproof wal part" takes locations, times and --timeline; parts have no gaps.',
             )
         wal = load_parts(paths).stats()
     elif ray is not None:
