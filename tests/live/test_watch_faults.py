@@ -189,3 +189,18 @@ def test_a_standby_that_is_promoted_beside_its_primary_is_said_to_be_so(
         views = until(fleet, lambda views: "missing " in str([told.key for told in views[0].concerns]))
         (concern,) = (told for told in views[0].concerns if told.key.startswith("missing "))
         assert f"watched as {views[1].name}, was promoted" in concern.sentence
+
+
+def test_two_primaries_are_told_by_who_comes_later(embedded: Install, workspace: Workspace) -> None:
+    """Nobody watched the promotion."""
+    with running_pair(embedded, workspace) as pair:
+        pair.standby.promote()
+        with pair.standby.connect() as session:
+            session.execute("CHECKPOINT")
+        with Fleet(order(watcher(pair.primary), watcher(pair.standby), streams=False)) as fleet:
+            views = until(
+                fleet, lambda views: any(told.key.startswith("primary ") for told in views[0].concerns)
+            )
+        (concern,) = (told for told in views[0].concerns if told.key.startswith("primary "))
+        assert concern.evidence == ("timeline of the last checkpoint: 1 here, 2 there",)
+        assert not any(told.key.startswith("primary ") for told in views[1].concerns)

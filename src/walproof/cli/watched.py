@@ -11,6 +11,7 @@ from walproof.advise.watch.concerns import Concerns
 from walproof.advise.watch.suspicion import is_suspected
 from walproof.analysis.watch.assessment import Assessor, Limits, unique_names
 from walproof.analysis.watch.missing import with_promoted
+from walproof.analysis.watch.primaries import OtherPrimary, other_primaries
 from walproof.analysis.watch.standbys import named
 from walproof.analysis.watch.upstreams import still_served, upstreams
 from walproof.cli.watch_clock import Clock, StreamMoment
@@ -91,13 +92,14 @@ class WatchedServer:
         has_pairs = all(pair.window is not None or pair.error is not None for pair in self.pairs.values())
         return has_pairs and (self._clock is None or self._clock.is_settled)
 
-    def view(self) -> ServerView:
-        """The view of all that is known now."""
+    def view(self, primaries: tuple[OtherPrimary, ...] = ()) -> ServerView:
+        """The view of all that is known now; ``primaries``: as of an assessment."""
         seen = self._assessor.assess(time.monotonic(), time.time())
         seen = replace(
             seen,
             standbys=named(seen.standbys, self.walsenders),
             missing=with_promoted(seen.missing, self.promoted),
+            primaries=primaries,
         )
         settings = None if self.look is None else self.look.settings
         told = (
@@ -155,8 +157,12 @@ class Fleet:
             server.take(max(0.0, until_s - time.monotonic()))
         if self._pair is None:
             self._find_pairs()
+        others = other_primaries(
+            [server.look for server in self.servers], [server.name for server in self.servers]
+        )
         return [
-            replace(server.view(), follows=self._followed(place)) for place, server in enumerate(self.servers)
+            replace(server.view(others[place]), follows=self._followed(place))
+            for place, server in enumerate(self.servers)
         ]
 
     def _followed(self, place: int) -> str | None:

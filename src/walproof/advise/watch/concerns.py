@@ -10,6 +10,7 @@ from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Thresholds
 from walproof.advise.watch.crash import recovery
 from walproof.advise.watch.logical import consumers, subscriptions
+from walproof.advise.watch.primaries import primaries
 from walproof.advise.watch.standbys import arrival, missing, pair, replay, standbys
 from walproof.advise.watch.storm import storms
 from walproof.advise.watch.transactions import hanging_commits, prepared_transactions
@@ -78,6 +79,7 @@ class Concerns:
         if seen.no_answer is not None:
             return
         limits, is_settled = self._limits, seen.seen_s >= _SETTLED_S
+        yield "primaries", True, primaries(seen)
         yield "room", is_settled, room(seen, limits)
         yield "slots", _is_read(seen, "slots"), slots(seen, limits)
         yield "archive", is_settled and _is_read(seen, "the archiver"), archive(seen, limits)

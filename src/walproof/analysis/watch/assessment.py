@@ -16,6 +16,7 @@ from walproof.analysis.watch.disk import DiskState, disk_state
 from walproof.analysis.watch.history import History
 from walproof.analysis.watch.logical import LogicalState, logical_states
 from walproof.analysis.watch.missing import MissingStandby, StandbysSeen
+from walproof.analysis.watch.primaries import OtherPrimary
 from walproof.analysis.watch.standbys import StandbyState, standby_states
 from walproof.facts.watch import NoAnswer, WatchLook
 
@@ -62,6 +63,8 @@ class Assessment:
     """When the newest look was, seconds of the epoch by the observer's clock; None if there is none."""
     written_bytes: int = 0
     """WAL that was written since watching began; it never goes back, as positions do at a failover."""
+    primaries: tuple[OtherPrimary, ...] = ()
+    """Other watched servers of its system that take writes, too, on a later timeline."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
