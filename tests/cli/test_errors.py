@@ -101,6 +101,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("wal", "capture", "host=/nowhere", "--to", "new"), "could not connect to the server"),
     (("wal", "capture", "no connection string", "--to", "new"), "invalid connection string"),
     (("wal", "map", "host=localhost password"), "invalid connection string"),
+    (("advise", "host=localhost", "shpo"), "server 2 of 2: invalid connection string"),
     (("replica", "watch", "--primary", "oops", "--standby", "oops"), "invalid connection string"),
     (("studies", "absent"), 'study "absent" does not exist'),
 ]

@@ -20,7 +20,7 @@ from walproof.cli.advising import (
     recorded_window,
 )
 from walproof.cli.watch_order import ServerOrder, Typed, server_name, watch_order
-from walproof.errors import SettingError, StoreError, WalproofError
+from walproof.errors import ConninfoError, SettingError, StoreError, WalproofError
 
 if TYPE_CHECKING:
     from walproof.facts.server import ServerWindow
@@ -72,6 +72,7 @@ def asked_servers(words: Sequence[str], config: Path | None, typed: Typed) -> li
     if servers or not words:
         from walproof.probe.connection import require_service
 
+        _require_readable([word for word in servers if word not in named], words)
         order = watch_order(replace(typed, servers=servers), file)
         retained = None if file is None else file.max_retained
         for server in order.servers:
@@ -79,6 +80,23 @@ def asked_servers(words: Sequence[str], config: Path | None, typed: Typed) -> li
             found.append(Asked(server.name or server_name(server.conninfo), server, retained))
     names = unique_names([asked.name for asked in found])
     return [replace(asked, name=name) for asked, name in zip(found, names, strict=True)]
+
+
+def _require_readable(servers: Sequence[str], words: Sequence[str]) -> None:
+    """Raise ConninfoError for what is no connection string, and say which word it is: it is not repeated."""
+    from walproof.settings.conninfo import parse
+
+    for word in servers:
+        try:
+            parse(word)
+        except ConninfoError as error:
+            place = f"server {words.index(word) + 1} of {len(words)}"
+            is_bare = "=" not in word and "://" not in word
+            raise ConninfoError(
+                f"{place}: {error.message}",
+                detail="No folder has that name, and no server of the file." if is_bare else None,
+                hint=error.hint,
+            ) from None
 
 
 def _folder_name(name: str) -> str:
