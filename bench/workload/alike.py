@@ -13,6 +13,7 @@ that the draft is tried as its users try it: script by script.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,7 @@ SETTINGS = {
     "shared_preload_libraries": "pg_stat_statements", "fsync": "off", "max_wal_size": "20GB",
     "checkpoint_timeout": "1h", "autovacuum": "off", "wal_level": "replica",
 }  # fmt: skip
+_NEW_ROW = re.compile(r"currval\(pg_get_serial_sequence\([^()]*\)\)")
 CLIENTS = 4
 LOOKS = 3
 """Both run for so many times the look."""
@@ -75,6 +77,8 @@ APPS = (
                               ("feed", 30), ("clean", 1))}, 300),
     App("metrics", HERE / "metrics/schema.sql",
         {HERE / "metrics/sample.sql": 9, HERE / "metrics/recent.sql": 1}, 600),
+    App("orders", HERE / "orders/schema.sql",
+        {HERE / "orders/place.sql": 2, HERE / "orders/list.sql": 3, HERE / "orders/items.sql": 3}, 400),
 )  # fmt: skip
 
 
@@ -185,7 +189,8 @@ def per_call(application: Application) -> dict[str, list[float]]:
     found: dict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
     for row in application.statements:
         try:
-            read = read_statement(row.query, catalog)
+            # A draft names new rows so; a statement of an application that calls such functions is none.
+            read = read_statement(_NEW_ROW.sub("1", row.query), catalog)
         except NoneOfIt:
             continue
         except Unreadable as error:

@@ -1,9 +1,8 @@
 """What a database says of the application that uses it: statements by how often they ran, and the tables.
 
 Read by ``observe/application.py``; ``advise/workload`` makes a load of it. It holds no value of any row:
-of pg_stats only counts, widths and orders are read, and how often each label of an enum, true and false
-come; and nothing in
-quotes of pg_stat_statements.
+of pg_stats only counts, widths, orders and frequencies are read, and which of the labels of an enum, true and
+false have these; and nothing in quotes of pg_stat_statements.
 """
 
 from __future__ import annotations
@@ -45,7 +44,8 @@ class AppColumn:
     """Labels of an enum, or of a boolean ``t`` and ``f``, that rows have, the most frequent first, as far as
     pg_stats names them."""
     usual_shares: tuple[float, ...] = ()
-    """Share of the rows that has each of them."""
+    """Share of the rows that has each of the most frequent values, a hundred at most. Which these are is only
+    known of enums and booleans."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Reads what a database says of the application that uses it.
 
 Every query reads catalogs and views only: no table of the application is read, and no value of a row but how
-often each label of an enum, true and false come.
+often each label of an enum, true and false come. Of other columns only how often their most frequent values
+come is read, not which these are.
 Manual, "pg_stat_statements", "pg_stats", "System Catalogs".
 """
 
@@ -147,7 +148,7 @@ _COLUMNS = """
                                                 WHERE enumtypid = b.oid ORDER BY enumsortorder) END,
            s.n_distinct, s.null_frac, s.avg_width, s.correlation,
            CASE WHEN b.typtype = 'e' OR b.oid = 'bool'::regtype THEN s.most_common_vals::text::text[] END,
-           CASE WHEN b.typtype = 'e' OR b.oid = 'bool'::regtype THEN s.most_common_freqs END
+           s.most_common_freqs[1:100]
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
          JOIN pg_type t ON t.oid = a.atttypid
          JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END

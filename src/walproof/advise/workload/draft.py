@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from walproof.advise.wording import say_percent
 from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
@@ -127,7 +127,8 @@ def draft(
         except Unreadable as error:
             why[row] = str(error)
     made = transactions(members, committed(application.statements), application.commits)
-    drawing = replace(drawing, laws=drawn_by(application, made, used))
+    laws = drawn_by(application, made, used)
+    drawing = Drawing({table.name: make_table(table, by_name, share, laws) for table in used}, laws)
     scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(made, start=1)}
     schema = _schema(order.name, members, tuple(drawing.made.values()), share)
     rate = sum(each.calls for each in made) / application.seconds if application.seconds else None

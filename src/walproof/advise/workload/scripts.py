@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from walproof.advise.workload.children import NewRows
 from walproof.advise.workload.conditions import Conditions
 from walproof.advise.workload.naming import Unreadable
 from walproof.advise.workload.new_rows import (
@@ -67,14 +68,15 @@ def check(member: Member, drawing: Drawing) -> None:
                 else f"its default {column.default} is not here"
             )
             raise Unreadable(f"it gives no {column.name}, which is NOT NULL in {table.name}: {what}")
-    _Writer(member, drawing, {}, []).text()
+    _Writer(member, drawing, {}, [], NewRows([member.read])).text()
 
 
 def script(transaction: Transaction, drawing: Drawing) -> str:
     """The script. What stands for the same row in several of its statements is drawn once."""
     draws: list[str] = []
     rows: dict[str, _Drawn] = {}
-    lines = [_Writer(member, drawing, rows, draws).text() for member in transaction.members]
+    new = NewRows([member.read for member in transaction.members])
+    lines = [_Writer(member, drawing, rows, draws, new).text() for member in transaction.members]
     if len(lines) > 1:
         lines = ["BEGIN;", *lines, "COMMIT;"]
     return "\n".join([*draws, *lines]) + "\n"
@@ -92,12 +94,20 @@ class _Drawn:
 class _Writer:
     """Writes one statement."""
 
-    def __init__(self, member: Member, drawing: Drawing, rows: dict[str, _Drawn], draws: list[str]) -> None:
+    def __init__(
+        self,
+        member: Member,
+        drawing: Drawing,
+        rows: dict[str, _Drawn],
+        draws: list[str],
+        new: NewRows,
+    ) -> None:
         self._statement = member.statement
         self._read = member.read
         self._drawing = drawing
         self._drawn = rows
         self._draws = draws
+        self._new = new
         self._keys: dict[int, str] = {}
         """Parameter -> number of the row that it names."""
         self._whole: dict[tuple[str, str], str] = {}
@@ -147,6 +157,7 @@ class _Writer:
             raise Unreadable(
                 f"it has more than {_ARGUMENTS_MOST} values, which pgbench does not pass at once"
             )
+        self._new.end(self._read, is_sure=not self._guards)
         return _guarded(safe) if self._guards else safe
 
     @property
@@ -311,11 +322,12 @@ class _Writer:
     def _several(self, parameter: Parameter, column: AppColumn, space: Space) -> str:
         count = max(1, min(_LIST_MOST, self._rows))
         is_new = parameter.part is Part.INSERTED
-        first = f"nextval('{FRESH}')" if is_new and space.is_unique else self._number(space)
+        assert parameter.table is not None, "a column has its table"
+        parent = self._new.parent(parameter.table, column) if is_new else None
+        is_fresh = is_new and space.is_unique
+        first = parent or (f"nextval('{FRESH}')" if is_fresh else self._number(space))
         items = [
-            typed(
-                column, space, first if not n or (is_new and space.is_unique) else _next(first, n, space.size)
-            )
+            typed(column, space, first if not n or parent or is_fresh else _next(first, n, space.size))
             for n in range(count)
         ]
         if parameter.is_array:
@@ -327,8 +339,13 @@ class _Writer:
         made = self._drawing.made[parameter.table.name]
         keys = [key for key in unique_keys(parameter.table) if column.name in key]
         fresh = any(self._is_fresh(made, column.name, key) for key in keys)
+        if (parent := self._new.parent(parameter.table, column)) is not None:
+            return typed(column, space, parent)
         # What conflicts is updated: then it has to be there.
         if fresh and not self._finds_conflicts:
+            if space.is_unique and self._new.wants(self._read, column):
+                # Drawn, so that the rows that point to it can name it.
+                return typed(column, space, self._new.draw(parameter.table, column, self._draws))
             return typed(column, space, fresh_number(space))
         # The rest of a key that another column makes unique is new, too.
         is_rest = not self._finds_conflicts and all(

@@ -12,7 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from walproof.advise.workload.skew import of_rows, rank
 from walproof.advise.workload.values import NUMBERS, TEXTS, base_of, value
+from walproof.analysis.working_set import Draws
 from walproof.facts.application import AppColumn, AppTable
 from walproof.sqltext import literal
 
@@ -97,12 +99,25 @@ def rises(column: AppColumn) -> bool:
     return column.correlation is not None and column.correlation >= ORDERED
 
 
-def make_table(table: AppTable, tables: Mapping[str, AppTable], share: float) -> MadeTable:
-    """The table with this share of its rows. ``tables``: those that foreign keys may point to, by name."""
+def make_table(
+    table: AppTable, tables: Mapping[str, AppTable], share: float, laws: Mapping[str, Draws] | None = None
+) -> MadeTable:
+    """The table with this share of its rows. ``tables``: those that foreign keys may point to, by name;
+    ``laws``: table -> law by which its rows are drawn, as far as that is known."""
     rows = rows_of(table, share)
     spaces = {
         column.name: _space(table, column, place, tables, share) for place, column in enumerate(table.columns)
     }
+    for place, column in enumerate(table.columns):
+        space = spaces[column.name]
+        draws = None if laws is None else laws.get(space.of)
+        if draws is not None and _may_be_skewed(table, column, space, tables):
+            values = tables[space.of].rows if space.is_foreign else _distinct(column, table.rows)
+            # Frequencies are of all rows, those with NULL included.
+            shares = [share / (1 - column.null_share) for share in column.usual_shares]
+            law, share_by_law = of_rows(draws, values, shares)
+            if (hot := round(rows * share_by_law)) > 0:
+                spaces[column.name] = _skewed(space, law, rows, hot, place)
     lost: list[tuple[str, ...]] = []
     rising = {column.name for column in table.columns if rises(column)}
     spread: list[tuple[str, ...]] = []
@@ -195,6 +210,35 @@ def _space(
     )
 
 
+def _may_be_skewed(table: AppTable, column: AppColumn, space: Space, tables: Mapping[str, AppTable]) -> bool:
+    """Whether nothing else says which rows have which value: a key, labels, an order, a partition, a tree, a
+    table between this one and the one whose rows are drawn."""
+    is_in_key = space.is_unique or any(column.name in key for key in unique_keys(table))
+    is_named = column.labels is not None or column.type == "boolean"
+    is_placed = _is_ordered(column) or column.name in table.partition_columns
+    other = _foreign(table, column.name, tables)
+    is_far = space.is_foreign and (other is None or other[0].name != space.of or space.of == table.name)
+    is_filled = column.null_share < 1 and space.size > 1
+    return is_filled and not (is_in_key or is_named or is_placed or is_far)
+
+
+def _skewed(space: Space, draws: Draws, rows: int, hot: int, place: int) -> Space:
+    """The values of ``hot`` rows come by the law, as parameters are drawn, those of the others evenly."""
+    size, order = space.keys, _order(rows, place)
+    ranked = rank(draws, size, f"((({order}) + 0.5::float8) / {hot})")
+    number = ranked if draws.is_adjacent else f"1 + ({ranked} * {step_of(size)}) % {size}"
+    if space.is_foreign:
+        # What is drawn is a row of the other table, which has its key's number.
+        of_row = _number(space.root, size, size, 0, is_unique=True)
+        number = re.sub(r"\bi\b", f"({number})", of_row)
+    if hot < rows:
+        number = (
+            f"CASE WHEN {order} < {hot} THEN {number} "
+            f"ELSE 1 + (({order}) - {hot}) * {space.size} / {rows - hot} END"
+        )
+    return replace(space, number=number, size=size)
+
+
 def _first_of_default(column: AppColumn) -> int | str | None:
     """What is added to numbers so that value 1 is the default, or the default's text; None where the default
     is no constant of a known type."""
@@ -250,8 +294,12 @@ def _distinct(column: AppColumn, rows: int) -> int:
     return max(1, min(rows, round(known if known > 0 else -known * rows)))
 
 
+def _is_ordered(column: AppColumn) -> bool:
+    return column.correlation is not None and abs(column.correlation) >= ORDERED
+
+
 def _number(column: AppColumn, size: int, rows: int, place: int, *, is_unique: bool) -> str:
-    is_ordered = column.correlation is not None and abs(column.correlation) >= ORDERED
+    is_ordered = _is_ordered(column)
     if is_unique:
         rises = is_ordered or column.is_identity or column.correlation is None
         return "i" if rises else scattered("i", size)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from walproof.advise.workload.children import parents_first
 from walproof.advise.workload.parameters import ReadStatement
 from walproof.facts.application import AppStatement
 
@@ -68,7 +69,9 @@ def transactions(
             scripts -= calls * (size - 1)
             # What is left over are reads first: a block is there for what it changes.
             writing = sorted(group, key=lambda member: member.read.target is None)[:size]
-            found.append(Transaction(tuple(member for member in group if member in writing), calls))
+            together = [member for member in group if member in writing]
+            order = parents_first([member.read for member in together])
+            found.append(Transaction(tuple(together[at] for at in order), calls))
             group = [member for member in group if member not in writing]
         found += [Transaction((member,), member.statement.calls) for member in group]
     return tuple(sorted(found, key=lambda transaction: -transaction.calls))

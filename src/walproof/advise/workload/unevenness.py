@@ -61,6 +61,8 @@ class Traffic:
     def _add(self, transaction: Transaction) -> None:
         locks: dict[str, dict[str, float]] = defaultdict(dict)
         changes: dict[str, float] = defaultdict(float)
+        new = {each.read.target.name for each in transaction.members
+               if each.read.verb == "insert" and each.read.target is not None}  # fmt: skip
         for member in transaction.members:
             row, target = member.statement, member.read.target
             if target is None:
@@ -70,7 +72,10 @@ class Traffic:
             if member.read.verb == "insert":
                 self._inserted[target.name] += row.rows
                 for key in target.keys:
-                    if key.kind == "f" and key.other in self._tables:
+                    # A row that the transaction has inserted lies on a page that it has just changed: in the
+                    # application, also where the script cannot name that row.
+                    is_old = key.other not in new or key.other == target.name
+                    if key.kind == "f" and key.other in self._tables and is_old:
                         locks[key.other][target.name] = row.rows
             else:
                 self._updated[target.name] += row.rows * (member.read.verb != "delete")

@@ -1,0 +1,73 @@
+"""Values that come unevenly among the rows that are there: whoever orders often has most orders.
+
+What is drawn by a law (``unevenness.py``) was drawn by it before, so the rows of the start follow it, too, as
+far as pg_stats says: it knows how often the most frequent values of a column come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from walproof.analysis.working_set import Draws, Law
+
+_LEAST = 0.02
+"""Share of the rows below which the frequencies may be chance."""
+MOST: Mapping[Law, float] = {Law.ZIPF: 3.0, Law.EXPONENTIAL: 200.0}
+"""Steepest laws, as ``analysis.working_set`` has them."""
+_HALVINGS = 40
+
+
+def of_rows(draws: Draws, values: int, shares: Sequence[float]) -> tuple[Draws, float]:
+    """(law, share of the rows whose values came by it), while the others have all values equally often: such
+    that the most frequent values have as many rows as ``shares`` says. That is the law by which rows are
+    drawn; where it does not explain so much, a steeper one of its kind. Share 0 where nothing can be told."""
+    count = len(shares)
+    if draws.law is Law.EVEN or not 0 < count < values:
+        return draws, 0.0
+    wanted, even, by_law = sum(shares), count / values, _of_first(draws, count, values)
+    if wanted >= by_law:
+        return _steeper(draws, values, count, wanted), 1.0
+    found = (wanted - even) / (by_law - even) if by_law > even else 0.0
+    return draws, found if found >= _LEAST else 0.0
+
+
+def _steeper(draws: Draws, values: int, count: int, wanted: float) -> Draws:
+    """The law of that kind under which the ``count`` likeliest values have so large a share."""
+    low, high = draws.parameter, MOST[draws.law]
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        is_below = _of_first(replace(draws, parameter=middle), count, values) < wanted
+        low, high = (middle, high) if is_below else (low, middle)
+    return replace(draws, parameter=low)
+
+
+def rank(draws: Draws, size: int, u: str) -> str:
+    """SQL of a rank from 1 to ``size``, as pgbench would draw it for ``u``, SQL of a number between 0 and 1.
+
+    Zipf's law is continued between whole numbers, and rounded: of the first rank that is 1.1 times its share
+    at an exponent of 1.3. pgbench's exponential law is inverted as it is (src/bin/pgbench/pgbench.c,
+    getExponentialRand).
+    """
+    if draws.law is Law.EXPONENTIAL:
+        kept = -math.expm1(-draws.parameter)
+        made = f"1 + floor({size} * -ln(1 - {kept:.12g} * {u}) / {draws.parameter:.12g})"
+    else:
+        first, last, power = _zipf(draws.parameter, size)
+        made = f"round(power({first:.12g} - {first - last:.12g} * {u}, {1 / power:.12g}))"
+    return f"greatest(1, least({size}, {made}))::bigint"
+
+
+def _of_first(draws: Draws, count: int, values: int) -> float:
+    """Share of the draws that the ``count`` likeliest of the values have."""
+    if draws.law is Law.EXPONENTIAL:
+        return math.expm1(-draws.parameter * count / values) / math.expm1(-draws.parameter)
+    first, last, power = _zipf(draws.parameter, values)
+    return float((first - (count + 0.5) ** power) / (first - last))
+
+
+def _zipf(exponent: float, values: int) -> tuple[float, float, float]:
+    """Antiderivative of ``x ** -exponent``, without its factor, at both ends; and its exponent."""
+    power = 1 - exponent
+    return 0.5**power, (values + 0.5) ** power, power

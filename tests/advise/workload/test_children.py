@@ -1,0 +1,150 @@
+"""Rows that point to a row which the same transaction has inserted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.advise.workload.apps import ID, application, column, foreign, primary, statement, table
+from walproof.advise.workload.draft import DraftOrder, draft
+from walproof.facts.application import AppKey, AppTable
+
+ORDER = DraftOrder("shop", 1 << 30, 20)
+CUSTOMERS = table("customers", ID, column("name", "text"), keys=(primary("id"),))
+ITEM = "INSERT INTO items (order_id, product) VALUES ($1, $2)"
+PLACE = "INSERT INTO orders (customer, note) VALUES ($1, $2) RETURNING id"
+NEW = "currval(pg_get_serial_sequence('public.orders', 'id'))"
+
+
+def tables(key: str = "bigint", *item_keys: AppKey) -> tuple[AppTable, ...]:
+    id_ = ID if key == "bigint" else column("id", key, not_null=True)
+    orders = table(
+        "orders", id_, column("customer", "bigint", not_null=True, distinct=-0.5), column("note", "text"),
+        keys=(primary("id"), foreign("customer", "public.customers")),
+    )  # fmt: skip
+    items = table(
+        "items", column("id", "bigint", not_null=True, is_identity=True, correlation=1.0),
+        column("order_id", key, not_null=True, distinct=-0.3), column("product", "integer", distinct=100.0),
+        rows=30_000, keys=(*(item_keys or (primary("id"),)), foreign("order_id", "public.orders")),
+    )  # fmt: skip
+    return CUSTOMERS, items, orders
+
+
+def script_of(*queries: str, of: tuple[AppTable, ...], calls: float = 1000.0) -> str:
+    """The statements as one transaction: there are as many commits as calls of each."""
+    found = draft(application(of, *(statement(query, calls) for query in queries), commits=calls), ORDER)
+    (name,) = found.scripts
+    assert not found.left_out
+    return found.files[name]
+
+
+@pytest.mark.parametrize("queries", [(PLACE, ITEM), (ITEM, PLACE)])
+def test_items_are_those_of_the_new_order(queries: tuple[str, ...]) -> None:
+    """Whichever of the two was counted first."""
+    text = script_of(*queries, of=tables())
+    assert text.index("INSERT INTO orders") < text.index("INSERT INTO items")
+    assert text.count(NEW) == 1
+    assert f"VALUES (({NEW}), " in text
+    # The customer is one of those that are there.
+    assert re.search(r"INSERT INTO orders \(customer, note\) VALUES \(:v\d+::bigint, ", text)
+
+
+def test_several_items_of_one_statement() -> None:
+    text = script_of(
+        PLACE, "INSERT INTO items (order_id, product) VALUES ($1, $2), ($3, $4), ($5, $6)", of=tables()
+    )
+    assert text.count(NEW) == 3
+
+
+def test_items_of_an_array() -> None:
+    query = "INSERT INTO items (order_id, product) SELECT unnest($1::bigint[]), unnest($2::int[])"
+    text = script_of(PLACE, query, of=tables())
+    assert f"ARRAY[({NEW})" in text
+
+
+def test_a_key_that_the_application_makes_is_drawn_once() -> None:
+    place = "INSERT INTO orders (id, customer, note) VALUES ($1, $2, $3)"
+    text = script_of(place, ITEM, of=tables("uuid"))
+    (drawn,) = re.findall(r"\\set (v\d+) random\(1000000000000, 9000000000000000000\)", text)
+    assert text.count(f"md5(:{drawn}::bigint::text)::uuid") == 2
+    # Alone it has no items, and a number of the sequence does.
+    alone = script_of(place, of=tables("uuid"))
+    assert "random(1000000000000" not in alone
+    assert "nextval('walproof_fresh')" in alone
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "INSERT INTO orders (customer, note) SELECT id, $1 FROM customers WHERE id = $2",
+        "INSERT INTO orders (customer, note) VALUES ($1, $2), ($3, $4)",
+        "INSERT INTO orders (id, customer, note) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING",
+    ],
+)
+def test_who_may_have_inserted_none_or_several_is_no_parent(place: str) -> None:
+    text = script_of(place, ITEM, of=tables())
+    assert "currval" not in text
+    assert "random(1000000000000" not in text
+
+
+def test_a_row_that_may_be_passed_over_is_no_parent() -> None:
+    """Its number may be there already, so that nothing is inserted."""
+    customers, items, orders = tables("uuid")
+    number = column("number", "smallint", not_null=True)
+    numbered = replace(
+        orders,
+        columns=(*orders.columns, number),
+        keys=(*orders.keys, AppKey("u", ("number",), "UNIQUE (number)")),
+    )
+    place = "INSERT INTO orders (id, customer, number) VALUES ($1, $2, $3)"
+    text = script_of(place, ITEM, of=(customers, items, numbered))
+    assert "ON CONFLICT DO NOTHING" in text
+    (drawn,) = re.findall(r"\\set (v\d+) random\(1000000000000", text)
+    assert text.count(f":{drawn}::bigint") == 1
+
+
+def test_a_tree_has_no_new_parent() -> None:
+    comments = table(
+        "comments", ID, column("parent", "bigint", distinct=-0.5), column("body", "text"),
+        keys=(primary("id"), foreign("parent", "public.comments")),
+    )  # fmt: skip
+    text = script_of("INSERT INTO comments (parent, body) VALUES ($1, $2)", of=(comments,))
+    assert "currval" not in text
+
+
+def test_a_tree_with_likes_points_to_earlier_rows_still() -> None:
+    comments = table(
+        "comments", column("id", "uuid", not_null=True), column("parent", "uuid", distinct=-0.5),
+        column("body", "text"), keys=(primary("id"), foreign("parent", "public.comments")),
+    )  # fmt: skip
+    likes = table(
+        "likes", ID, column("comment", "uuid", not_null=True, distinct=-0.5),
+        keys=(primary("id"), foreign("comment", "public.comments")),
+    )  # fmt: skip
+    text = script_of(
+        "INSERT INTO comments (id, parent, body) VALUES ($1, $2, $3)",
+        "INSERT INTO likes (comment) VALUES ($1)",
+        of=(comments, likes),
+    )
+    (drawn,) = re.findall(r"\\set (v\d+) random\(1000000000000", text)
+    assert text.count(f"md5(:{drawn}::bigint::text)::uuid") == 2
+
+
+def test_a_later_insert_that_may_do_nothing_ends_what_is_known() -> None:
+    customers, items, orders = tables()
+    number = column("number", "bigint", not_null=True)
+    numbered = replace(
+        orders,
+        columns=(*orders.columns, number),
+        keys=(*orders.keys, AppKey("u", ("number",), "UNIQUE (number)")),
+    )
+    text = script_of(
+        "INSERT INTO orders (customer, number) VALUES ($1, $2)",
+        "INSERT INTO orders (customer, number) VALUES ($1, $2) ON CONFLICT (number) DO NOTHING",
+        ITEM,
+        of=(customers, items, numbered),
+    )
+    assert text.index("DO NOTHING") < text.index("INSERT INTO items")
+    assert "currval" not in text
