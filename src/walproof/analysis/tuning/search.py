@@ -165,9 +165,8 @@ class TuneSearch:
         clock = BudgetClock.of(facts)
         count = min(RACE_CANDIDATES, clock.trials_until(Purpose.SEARCH))
         if count < 2 and self.winner(facts) == DEFAULT:
-            # There is nothing whose lines could be measured. What is found yet, the final step has to tell.
-            left = clock.trials_until(Purpose.FINAL) - 2 * FINAL_ROUNDS[0]
-            count = min(RACE_CANDIDATES, clock.trials_until(Purpose.LINES), left)
+            # There is nothing whose lines could be measured.
+            count = min(RACE_CANDIDATES, _before_final(clock))
         if count < 2:
             return None
         found = race.batch(facts, space, self.admits, count, _seed(facts, "propose"))
@@ -183,14 +182,14 @@ class TuneSearch:
     def _confirm(self, facts: TuningFacts, space: Space) -> Step | None:
         winner = self.winner(facts)
         done = [step for step in facts.steps if step.purpose is Purpose.CONFIRM]
+        clock, why = BudgetClock.of(facts), "the incumbent and the default on fresh starts"
         if winner == DEFAULT or len(done) > 1:
             return None
-        clock, why = BudgetClock.of(facts), "the incumbent and the default on fresh starts"
         if not done:
             rounds = min(CONFIRM_ROUNDS[0], clock.trials_until(Purpose.CONFIRM) // 2)
             return self._step(facts, Purpose.CONFIRM, (DEFAULT, winner), rounds, why) if rounds > 1 else None
         # A winner that is not confirmed has no lines to measure: their time may still tell its gain.
-        rounds = min(CONFIRM_ROUNDS[1], clock.trials_until(Purpose.LINES) // 2)
+        rounds = min(CONFIRM_ROUNDS[1], _before_final(clock) // 2)
         if self._is_confirmed(facts) or not self._may_gain(facts) or rounds < done[0].rounds:
             return None
         return self._step(
@@ -202,7 +201,7 @@ class TuneSearch:
         done = [step for step in facts.steps if step.purpose is Purpose.LINES]
         if winner == DEFAULT or len(done) > 1 or not self._is_confirmed(facts):
             return None
-        trials = BudgetClock.of(facts).trials_until(Purpose.LINES)
+        trials = _before_final(BudgetClock.of(facts))
         if not done:
             # With little time, first leave out the lines alone, then the time for the chain.
             for both, share in ((True, 0.6), (False, 0.6), (False, 1.0)):
@@ -358,6 +357,12 @@ def _compared(
     if own is not None and own != short:
         parts.append("the user's own configuration")
     return ", ".join([*parts, "the defaults"])
+
+
+def _before_final(clock: BudgetClock) -> int:
+    """Trials until the lines have to end, and so many that a final step still fits after them."""
+    room = clock.trials_until(Purpose.FINAL) - 2 * FINAL_ROUNDS[0]
+    return max(0, min(clock.trials_until(Purpose.LINES), room))
 
 
 def _acts_at_checkpoints(candidate: Candidate) -> bool:
