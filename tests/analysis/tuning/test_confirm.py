@@ -8,10 +8,12 @@ from bench.tune.table import Table, tuned
 from tests.analysis.tuning import synthetic
 from tests.analysis.tuning.synthetic import FACTORS, flat, plan_of
 from tests.analysis.tuning.test_lines import WINNER, confirmed
+from walproof.advise.tune.conclusion import Conclusion, conclude
 from walproof.analysis.tuning.lines import outcome
 from walproof.analysis.tuning.search import CONFIRM_ROUNDS, TuneSearch
+from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import mean_log, objective_values
-from walproof.facts.tuning import DEFAULT, Purpose, Step, TuningFacts
+from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +89,26 @@ def test_a_short_tuning_uses_its_time_and_keeps_its_budget(noisy: Table) -> None
         assert facts.spent_s <= facts.plan.budget_s
         used.append(facts.spent_s / facts.plan.budget_s)
     assert sum(used) / len(used) > 0.8
+
+
+@pytest.mark.parametrize(("noise", "rounds", "wanted"), [(0.01, 5, Conclusion.DEFAULTS), (0.8, 2, None)])
+def test_when_all_lines_are_dropped_the_defaults_are_best(
+    noise: float, rounds: int, wanted: Conclusion | None
+) -> None:
+    """A winner of one line needs no final step for that; with few rounds that vary much it is not known."""
+    table = synthetic.synthetic(FACTORS, flat, noise=noise)
+    winner, dropped = Candidate.of({"max_wal_size": "16GB"}), 0
+    for seed in range(20):
+        facts = TuningFacts(plan_of(FACTORS, trials=25, seed=seed), trial_s=table.trial_s)
+        facts = table.carry_out(facts, Step(1, Purpose.RECORD, (DEFAULT,), 1, seed))
+        for number in (2, 3):
+            facts = table.carry_out(
+                facts, Step(number, Purpose.LINES, (winner, DEFAULT), rounds, 100 * number + seed)
+            )
+        found = outcome(facts, table.judge)
+        if found.short == DEFAULT:
+            dropped += 1
+            said, why = conclude(facts, found, [], Space(facts.plan), table.judge)
+            assert said is (wanted or Conclusion.UNDECIDED)
+            assert why is not None
+    assert dropped >= 3

@@ -10,11 +10,12 @@ from enum import Enum
 
 from walproof.advise.tune.shown_by import OF_DISTANCE
 from walproof.advise.wording import is_vague
+from walproof.analysis.tuning.ablation import chain_step
 from walproof.analysis.tuning.blocks import Blocks
 from walproof.analysis.tuning.lines import TuningOutcome
 from walproof.analysis.tuning.proof import is_beyond
 from walproof.analysis.tuning.space import Space
-from walproof.analysis.tuning.values import objective_values
+from walproof.analysis.tuning.values import compared_in, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Objective, Purpose, RuledOut, TuningFacts
 from walproof.sentences import say_list
 
@@ -77,6 +78,8 @@ def _compared(facts: TuningFacts, found: TuningOutcome, tried: Sequence[Candidat
             Conclusion.DEFAULTS,
             f"the best configuration did not keep {_no_worse(objective)}",
         )
+    if found.short == DEFAULT:
+        return _all_dropped(facts, found)
     is_tried = any(step.purpose is Purpose.CONFIRM for step in facts.steps)
     if not found.is_final and (not is_tried or found.gain is None or found.gain > 1):
         return (
@@ -91,6 +94,19 @@ def _compared(facts: TuningFacts, found: TuningOutcome, tried: Sequence[Candidat
     return (
         Conclusion.DEFAULTS,
         "on fresh servers the best configuration was not better than the defaults by more than the noise",
+    )
+
+
+def _all_dropped(facts: TuningFacts, found: TuningOutcome) -> tuple[Conclusion, str]:
+    """Each line of the winner was left out in turn, until nothing but the defaults was left."""
+    step = chain_step(facts)
+    assert step is not None, "lines are dropped by what that step measured"
+    interval = compared_in(facts, step, [(found.winner, DEFAULT)])[0].interval()
+    if interval is None or is_vague(interval):
+        return Conclusion.UNDECIDED, "what was tried ran in too few rounds to compare it with the defaults"
+    return (
+        Conclusion.DEFAULTS,
+        "no line of the best configuration earned its place: without them it was not measurably slower",
     )
 
 
