@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from bench.rows import read_rows
@@ -137,7 +138,11 @@ def say(blocks: list[dict[str, Any]], settings: dict[str, str], design: str) -> 
 
 def agreement(blocks: list[dict[str, Any]], name: str, design: str) -> tuple[float, float, float]:
     """Lower end, middle and upper end of the ratio of the two ratios."""
-    logs = np.log([block[design][name] / block["fresh"][name] for block in blocks])
+    return ends(np.log([block[design][name] / block["fresh"][name] for block in blocks]))
+
+
+def ends(logs: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Lower end, middle and upper end of the 90 % interval of a ratio, from a logarithm for each block."""
     half = stats.t.ppf(0.95, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
     return math.exp(logs.mean() - half), math.exp(logs.mean()), math.exp(logs.mean() + half)
 

@@ -8,13 +8,12 @@ The order of the three changes from block to block; all lie at the same place of
 (``place = "steady"``). The disk is emulated (``flush=1ms``), so that settings which spare flushes gain
 much, on any machine alike.
 
-One variant, ``twin``, has a value that is the default's: its true ratio is 1. The truth of the others is
-what 60 windows of servers of their own say after 20 blocks, which itself is known within an interval.
-Printed are of each setting and design the ratio over all blocks, how it compares with that of servers of
-their own (a 90 % interval over blocks), and how many blocks' own 95 % intervals hold the truth: 1 for the
-twin, for the others what all blocks of the design say together. A design that is biased is seen in the one,
-a design whose intervals are too narrow in the other. Shares have the interval of Clopper and Pearson
-(Biometrika 26, 1934); intervals of one run share its baseline, so that a share is less sure than that.
+One variant, ``twin``, has a value that is the default's: its true ratio is 1. Printed are of each setting
+and design the ratio over all blocks, how it compares with that of servers of their own (a 90 % interval
+over blocks), and how many blocks' own 95 % intervals hold the truth: 1 for the twin, for the others what
+all blocks of the design say together. A design that is biased is seen in the one, a design whose intervals
+are too narrow in the other. Shares have the interval of Clopper and Pearson (Biometrika 26, 1934);
+intervals of one run share its baseline, so that a share is less sure than that.
 
 A block takes about six minutes. Blocks are kept in DIR; the same command goes on where it stopped.
 """
@@ -35,6 +34,8 @@ import numpy as np
 from scipy import stats
 
 from bench.rows import read_rows
+from bench.sure.agreement import ends
+from walproof.analysis.interval import LEVEL
 from walproof.cli.status import ExitStatus
 
 DESIGNS = ("fresh", "sliced", "toggled")
@@ -48,7 +49,6 @@ SETTINGS: dict[str, dict[str, str]] = {
     "shared_buffers=1MB": {"shared_buffers": "1MB"},
     "fsync=off": {"fsync": "off"},
 }
-LEVEL = 0.95
 MOST_BIAS = 0.01
 NOT_TOGGLED = ("shared_buffers=1MB", "fsync=off")
 STUDY = """
@@ -168,9 +168,11 @@ def say(blocks: list[dict[str, Any]]) -> bool:
             truth = 1.0 if name == TWIN else mean
             holds = [bool(low <= truth <= high) for _, low, high in rows]
             held[design] += holds
-            bias = "" if design == "fresh" else said(low_middle_high(blocks, name, design))
+            bias = ""
             if design != "fresh":
-                are_within.append(abs(low_middle_high(blocks, name, design)[1] - 1) <= MOST_BIAS)
+                low, middle, high = low_middle_high(blocks, name, design)
+                are_within.append(abs(middle - 1) <= MOST_BIAS)
+                bias = f"{middle:.3f} ({low:.3f} to {high:.3f})"
             print(f"| `{name}` | {design} | {mean:.3f}x | {bias} | {sum(holds)} of {len(holds)} |")
     print("\n| design | intervals | hold the truth | Clopper and Pearson, 95 % |\n|---|---:|---:|---|")
     for design, holds in held.items():
@@ -183,15 +185,7 @@ def say(blocks: list[dict[str, Any]]) -> bool:
 
 def low_middle_high(blocks: list[dict[str, Any]], name: str, design: str) -> tuple[float, float, float]:
     """The design's ratio over that of servers of its own, with the ends of its 90 % interval."""
-    logs = np.log([block[design][name][0] / block["fresh"][name][0] for block in blocks])
-    half = stats.t.ppf(0.95, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
-    return math.exp(logs.mean() - half), math.exp(logs.mean()), math.exp(logs.mean() + half)
-
-
-def said(ends: tuple[float, float, float]) -> str:
-    """A ratio and its interval."""
-    low, middle, high = ends
-    return f"{middle:.3f} ({low:.3f} to {high:.3f})"
+    return ends(np.log([block[design][name][0] / block["fresh"][name][0] for block in blocks]))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class Law(Enum):
     ZIPF = "zipf"
 
 
-_RANGE = {Law.ZIPF: (1.001, 3.0), Law.EXPONENTIAL: (0.01, 200.0)}
+RANGE = {Law.ZIPF: (1.001, 3.0), Law.EXPONENTIAL: (0.01, 200.0)}
 """Parameters that are looked at. Of Zipf's law pgbench takes 1.001 and more."""
 
 
@@ -128,7 +128,7 @@ def fit(families: Sequence[Pages], parts: Sequence[CyclePart], counted: Counted)
     early = [part for part in parts if part.is_first_half]
     found = [
         solved
-        for law in _RANGE
+        for law in RANGE
         for is_adjacent in (False, True)
         if (solved := _solve(families, parts, counted.all, law, is_adjacent=is_adjacent)) is not None
     ]
@@ -143,7 +143,7 @@ def _solve(
     def excess(parameter: float) -> float:
         return images(families, parts, Draws(law, parameter, is_adjacent)) - counted
 
-    low, high = _RANGE[law]
+    low, high = RANGE[law]
     if excess(low) < 0 or excess(high) > 0:
         return None
     return Draws(law, float(brentq(excess, low, high, xtol=1e-3)), is_adjacent)

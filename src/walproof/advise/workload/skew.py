@@ -7,16 +7,15 @@ far as pg_stats says: it knows how often the most frequent values of a column co
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from walproof.analysis.working_set import Draws, Law
+from scipy.optimize import brentq
+
+from walproof.analysis.working_set import RANGE, Draws, Law
 
 _LEAST = 0.02
 """Share of the rows below which the frequencies may be chance."""
-MOST: Mapping[Law, float] = {Law.ZIPF: 3.0, Law.EXPONENTIAL: 200.0}
-"""Steepest laws, as ``analysis.working_set`` has them."""
-_HALVINGS = 40
 
 
 def of_rows(draws: Draws, values: int, shares: Sequence[float]) -> tuple[Draws, float]:
@@ -35,12 +34,14 @@ def of_rows(draws: Draws, values: int, shares: Sequence[float]) -> tuple[Draws, 
 
 def _steeper(draws: Draws, values: int, count: int, wanted: float) -> Draws:
     """The law of that kind under which the ``count`` likeliest values have so large a share."""
-    low, high = draws.parameter, MOST[draws.law]
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        is_below = _of_first(replace(draws, parameter=middle), count, values) < wanted
-        low, high = (middle, high) if is_below else (low, middle)
-    return replace(draws, parameter=low)
+    most = RANGE[draws.law][1]
+
+    def lacks(parameter: float) -> float:
+        return wanted - _of_first(replace(draws, parameter=parameter), count, values)
+
+    if lacks(most) >= 0:
+        return replace(draws, parameter=most)
+    return replace(draws, parameter=float(brentq(lacks, draws.parameter, most)))
 
 
 def rank(draws: Draws, size: int, u: str) -> str:
