@@ -7,9 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mcp import Client
 
 from tests.advise.tune.recorded import NOTHING, judge
 from tests.cli.command import walproof
+from tests.cli.test_mcp import ask_process
+from tests.mcp.asking import answer as tool_answer
+from tests.mcp.asking import told, whole
 from tests.report.tuned import asked_of, facts_of
 from tests.schemas import assert_valid
 from tests.web.tuned import NAME, put_tuning
@@ -83,6 +87,19 @@ def test_one_that_goes_on_has_its_last_answer(
     assert done.returncode == 0
     assert done.stderr == f'warning: tuning "{NAME}" has not ended; this is its last answer\n'
     assert len(json.loads(done.stdout)["steps"]) == 2
+
+
+def test_an_assistant_is_told_what_is_shown(tmp_path: Path, kept: KeptAnswer) -> None:
+    async def ask(client: Client) -> None:
+        found = await tool_answer(client, "show_run", run=NAME)
+        data = await whole(client, told(await client.call_tool("show_run", {"run": NAME, "form": "json"})))
+        assert (found["name"], found["summary"]) == (NAME, data["summary"])
+        assert data == json.loads(walproof("show", NAME, "--out", ".", "--json", cwd=tmp_path).stdout)
+        page = told(await client.call_tool("show_run", {"run": NAME, "form": "markdown"}))
+        text = await whole(client, page)
+        assert text == walproof("report", NAME, "--out", ".", "--format", "md", cwd=tmp_path).stdout
+
+    ask_process(tmp_path, ask, "--out", ".")
 
 
 @pytest.mark.parametrize("command", ["show", "report"])
