@@ -68,7 +68,7 @@ ROUNDS = {"fresh": 6, "sliced": 3, "toggled": 3}
 """Of a block. A window of a server of its own varies more than a start of slices."""
 PASSES = 8
 SLICE_S = 0.3
-GUARD_S = 0.05
+GUARD_S = 0.1
 """Before each slice. A window is as long as a server's load from its first slice to its last: both lie at the
 same place after the checkpoint."""
 SETTLE_S = 3
@@ -154,7 +154,7 @@ def study(design: str, settings: dict[str, str], base: dict[str, str], seed: int
         "passes": PASSES,
         "slice_s": SLICE_S,
         "settle_s": SETTLE_S,
-        "window_s": round(PASSES * (SLICE_S + GUARD_S)),
+        "window_s": round(PASSES * (SLICE_S + GUARD_S), 1),
     }
     lines = "\n".join(f'{name} = "{value}"' for name, value in base.items())
     head = STUDY.format(base=lines, design=design, seed=seed, **values)

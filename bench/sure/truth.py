@@ -75,7 +75,7 @@ slice = "0.3s"
 name = "load"
 scale = 10
 clients = {clients}
-duration = "3s"
+duration = "3.2s"
 
 [[variant]]
 name = "default"

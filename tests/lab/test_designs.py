@@ -31,7 +31,7 @@ def test_what_a_reload_changes_is_toggled_by_itself(embedded: Install) -> None:
     plan = _compare((embedded,), OFF, COMPRESSED)
     assert plan.toggles_all
     assert plan.toggling is not None
-    assert (plan.toggling.baseline, plan.toggling.starts, plan.toggling.passes) == ("default", 2, 40)
+    assert (plan.toggling.baseline, plan.toggling.starts, plan.toggling.passes) == ("default", 2, 25)
     assert plan.rounds == 2
     assert plan.trials_most == 2
     assert plan.variant("synchronous_commit=off").design_reason == (
@@ -39,8 +39,8 @@ def test_what_a_reload_changes_is_toggled_by_itself(embedded: Install) -> None:
     )
     needs = estimate(plan, Path("/nowhere"))
     assert needs.length is not None
-    assert needs.length.window_s == pytest.approx(2 * 40 * 3 * 0.335)
-    assert needs.length.window_s < 90, "the answer takes about a minute"
+    assert needs.length.window_s == pytest.approx(2 * 25 * 3 * 0.605)
+    assert needs.length.window_s < 100, "the answer takes a minute and a half"
 
 
 def test_each_design_brings_its_own_baseline(embedded: Install) -> None:
@@ -67,7 +67,7 @@ def test_a_dry_run_says_which_design_and_why(embedded: Install) -> None:
     text = plan_text(_compare((embedded,), OFF, LARGE), ["walproof", "compare"])
     assert "design toggled: a reload changes synchronous_commit, and nothing is left behind" in text
     assert "design fresh: max_wal_size acts at checkpoints" in text
-    assert "toggled on one server: 2 starts of 40 passes of 2 slices of 300 ms, about 26.8 s a start" in text
+    assert "toggled on one server: 2 starts of 25 passes of 2 slices of 500 ms, about 30.2 s a start" in text
     whole = plan_text(_compare((embedded,), OFF), ["walproof", "compare"])
     assert "4 clients, 1 threads, simple protocol, without a pause" in whole
     assert "probes: none (slices have throughput, latency, WAL bytes and CPU)" in whole
@@ -83,7 +83,7 @@ def test_a_dry_run_is_no_longer_than_its_budget(embedded: Install) -> None:
 
 
 def test_a_duration_that_does_nothing_is_said(embedded: Install, capsys: pytest.CaptureFixture[str]) -> None:
-    said = "--duration has no effect in a toggled design (slices of 300 ms)"
+    said = "--duration has no effect in a toggled design (slices of 500 ms)"
     say_unused_duration(_compare((embedded,), OFF))
     assert capsys.readouterr().err.startswith(f"{said}: --passes has more slices, --design fresh")
     say_unused_duration(_compare((embedded,), OFF, LARGE))

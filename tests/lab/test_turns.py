@@ -61,7 +61,7 @@ def test_two_servers_at_once_need_twice_the_memory_and_share_a_trial(embedded: I
     )
     assert sliced.memory_bytes == 2 * fresh.memory_bytes
     assert sliced.length is not None
-    assert sliced.length.window_s == pytest.approx(8 * 8 * 2 * 0.355)
+    assert sliced.length.window_s == pytest.approx(8 * 8 * 2 * 0.405)
     assert sliced.trials_most == 8
     assert fresh.trials_most == 16
 

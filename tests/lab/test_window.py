@@ -36,8 +36,8 @@ class _Load:
         at = self.began_at + 0.05
         self.log.write_text(f"0 1 10000 0 {int(at)} {int(at % 1 * 1e6)}\n")
 
-    def poll(self) -> bool:
-        return time.time() > self.began_at + 0.2
+    def wait_until(self, at: float) -> None:
+        time.sleep(max(0.0, min(at, self.began_at + 0.2) - time.time()))
 
     def finish(self, _: float) -> Summary:
         return Summary(1.0, 1, None, 30.0, "")

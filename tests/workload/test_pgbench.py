@@ -206,8 +206,9 @@ def test_the_script_that_fails_is_named(cluster: Cluster, pgbench: Path, text: s
 @pytest.mark.pg(">= 18")
 def test_a_setup_that_fails_is_explained(cluster: Cluster, pgbench: Path) -> None:
     workload = dataclasses.replace(WORKLOAD, setup_sql="CREATE TABLE t ();\n\nCREATE TABEL u ();")
-    with pytest.raises(WorkloadError, match=r'setup of workload "w" failed in line 3: .*TABEL'):
+    with pytest.raises(WorkloadError, match=r'setup of workload "w" failed in line 3: .*TABEL') as caught:
         initialise(pgbench, workload, _target(cluster))
+    assert caught.value.detail == "It begins with: CREATE TABEL u ()"
 
 
 @pytest.mark.live
@@ -292,6 +293,35 @@ def test_a_held_pgbench_does_nothing_before_it_may(tmp_path: Path, monkeypatch: 
         while not load.poll() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert seen.read_text().strip() == str(load.pid)
+    finally:
+        load.kill()
+
+
+def test_it_is_waited_for_without_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walproof.workload.pgbench.server_user", lambda: None)
+    fake = tmp_path / "pgbench"
+    os.mkfifo(tmp_path / "end")
+    fake.write_text(f"#!/bin/sh\nread -r line < {tmp_path / 'end'}\n")
+    fake.chmod(0o755)
+    load = _fake_load(fake, tmp_path)
+    looks: list[float] = []
+
+    def poll() -> bool:
+        looks.append(time.time())
+        return PgbenchRun.poll(load)
+
+    monkeypatch.setattr(load, "poll", poll)
+    try:
+        at = time.time() + 0.3
+        load.wait_until(at)
+        assert time.time() >= at, "it goes on"
+        assert len(looks) <= 4, "nothing wakes up meanwhile"
+        (tmp_path / "end").write_text("now\n")
+        load.wait_until(time.time() + 60)
+        assert load.poll()
+        assert time.time() < at + 30, "its end is noticed"
+        load.wait_until(time.time() + 60)
+        assert time.time() < at + 30, "and known after that"
     finally:
         load.kill()
 

@@ -22,15 +22,16 @@ from walproof.sentences import say_list
 from walproof.settings.catalogue import as_shown
 from walproof.settings.designs import acts_at_checkpoints, designs, unsliced, untoggled
 
-_TOGGLED_GUARD_S = 0.03
-"""The guard time. Sessions take new settings when their next statement begins, and what a predecessor's
-commits left is flushed meanwhile."""
-_SLICED_GUARD_S = 0.05
-"""The guard time, in which sessions of a woken load finish what they had begun before it was stopped."""
+_GUARD_S = 0.1
+"""The guard time, before each slice. Sessions take new settings when their next statement begins, and what a
+predecessor's commits left is flushed meanwhile. And a client and its session that have waited may begin on
+one processor, where they are faster than later, when the kernel has put them on two
+(bench/sure/slice_profile.py)."""
 DEFAULT_STARTS = 2
 DEFAULT_SLICED_STARTS = 8
-_PASSES = {Design.TOGGLED: 40, Design.SLICED: 8}
-_QUICK_PASSES = {Design.TOGGLED: 20, Design.SLICED: 4}
+_PASSES = {Design.TOGGLED: 25, Design.SLICED: 8}
+_QUICK_PASSES = {Design.TOGGLED: 15, Design.SLICED: 4}
+_SLICE_S = {Design.TOGGLED: 0.5, Design.SLICED: 0.3}
 _SLEEPS = re.compile(r"^\s*\\sleep\b", re.MULTILINE)
 _ORDER = (Design.FRESH, Design.TOGGLED, Design.SLICED)
 _TOGGLES_SOME = "toggles those that can be, and gives the others servers of their own."
@@ -119,16 +120,13 @@ def cuts_of(
     """How the slices of toggled and of sliced variants are cut; None if there are no such variants.
     ``rounds`` are the plan's; ``is_typed``: they, or what ends them, were typed."""
     found: list[Toggling | None] = []
-    for design, guard_s, starts in (
-        (Design.TOGGLED, _TOGGLED_GUARD_S, DEFAULT_STARTS),
-        (Design.SLICED, _SLICED_GUARD_S, DEFAULT_SLICED_STARTS),
-    ):
+    for design, starts in ((Design.TOGGLED, DEFAULT_STARTS), (Design.SLICED, DEFAULT_SLICED_STARTS)):
         names = [variant.name for variant in variants if variant.design is design]
         if not names:
             found.append(None)
             continue
         table, overrides = asked.study.design, asked.overrides
-        passes, slice_s = table.passes or _PASSES[design], table.slice
+        passes, slice_s = table.passes or _PASSES[design], table.slice or _SLICE_S[design]
         if overrides.quick:
             passes = asked.study.quick.passes or min(passes, _QUICK_PASSES[design])
             slice_s = asked.study.quick.slice or slice_s
@@ -136,7 +134,7 @@ def cuts_of(
         is_alone = all(variant.design is not Design.FRESH for variant in variants) and not overrides.quick
         most = rounds if is_typed else starts if is_alone else min(rounds, starts)
         reference = baseline if baseline in names else _second_name(baseline, design)
-        found.append(Toggling(reference, most, overrides.passes or passes, slice_s, guard_s))
+        found.append(Toggling(reference, most, overrides.passes or passes, slice_s, _GUARD_S))
     toggling, slicing = found
     return toggling, slicing
 

@@ -119,8 +119,9 @@ class DesignTable(StudyTable):
 
     design: DesignChoice = "fresh"
     passes: Annotated[Whole, Field(ge=2)] | None = None
-    """Passes in each start; the default is 40 if settings are toggled, 8 if servers take turns."""
-    slice: Annotated[Duration, Field(ge=0.05)] = 0.3
+    """Passes in each start; the default is 25 if settings are toggled, 8 if servers take turns."""
+    slice: Annotated[Duration, Field(ge=0.05)] | None = None
+    """The default is 0.5 s if settings are toggled, 0.3 s if servers take turns."""
     rounds: Count | None = None
     within: Annotated[Number, Field(gt=0, lt=1)] | None = None
     budget: Duration | None = None

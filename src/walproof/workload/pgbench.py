@@ -10,6 +10,7 @@ import contextlib
 import math
 import os
 import re
+import select
 import signal
 import subprocess
 import time
@@ -26,11 +27,15 @@ from walproof.facts import Workload
 from walproof.privilege.acting import acting_as
 from walproof.privilege.environment import child_environment
 from walproof.privilege.user import running_as, server_user
+from walproof.sqltext import visible
 from walproof.workload.loading.ddl import statements
 
 _LOG_PREFIX = "pgbench_log"
 _CONNECT_ALLOWANCE_S = 60.0
 _PAUSE_PATIENCE_S = 5.0
+_DAY_S = 86_400.0
+_SHOWN = 100
+"""Characters of a statement that fails."""
 _TRANSACTIONS_ALLOWANCE_S = 1800.0
 _HOLD = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh")
 """What goes before a command that is to begin at a line of its input, under the same process id. Should
@@ -128,6 +133,23 @@ class PgbenchRun:
     def poll(self) -> bool:
         """Whether it has ended."""
         return self._process.poll() is not None
+
+    def wait_until(self, at: float) -> None:
+        """Return at that Unix time, or when it has ended.
+
+        Nothing of walproof wakes up meanwhile: who looks every 2 ms keeps processors from resting, and a load
+        of one client that does not wait for the disk was 6 to 8 % faster for that.
+        """
+        if self.poll():
+            return
+        handle = os.pidfd_open(self._process.pid)
+        try:
+            ends = select.poll()
+            ends.register(handle, select.POLLIN)
+            while not self.poll() and (left_s := at - time.time()) > 0:
+                ends.poll(1000 * min(left_s, _DAY_S))
+        finally:
+            os.close(handle)
 
     def finish(self, patience_s: float) -> Summary:
         """Wait until it ends, and read its summary. Raises WorkloadError."""
@@ -230,6 +252,7 @@ def _run_setup(name: str, text: str, target: PgbenchTarget) -> None:
                         raise WorkloadError(
                             f'setup of workload "{name}" failed in line {each.line}: '
                             f"{str(error).strip().splitlines()[0]}",
+                            detail="It begins with: " + visible(" ".join(each.sql.split()))[:_SHOWN],
                             hint="It is plain SQL in one string or file; psql's backslash commands are not "
                             "known here.",
                         ) from error

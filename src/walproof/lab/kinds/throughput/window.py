@@ -26,7 +26,6 @@ from walproof.probe.registry import COUNTING, PROBES
 from walproof.probe.throughput import first_begin, read_pgbench_logs
 from walproof.workload.pgbench import PgbenchRun, Summary
 
-_POLL_S = 0.002
 _SUMMARY_PATIENCE_S = 10.0
 
 
@@ -80,7 +79,7 @@ def _watch(
     launched_at = opened_at = time.time()
     if workload.warmup_s:
         load.go()
-        _wait(load, launched_at + workload.warmup_s)
+        load.wait_until(launched_at + workload.warmup_s)
         _start([item for item in probes if item[0] not in COUNTING], subject, measured)
         _start([item for item in probes if item[0] in COUNTING], subject, measured)
         opened_at = time.time()
@@ -89,7 +88,7 @@ def _watch(
         launched_at = time.time()
         load.go()
     deadline = launched_at + load.longest_s
-    _wait(load, deadline)
+    load.wait_until(deadline)
     closed_at = time.time()
     # In reverse, because the first of them waits for the server's statistics, which would stretch the others.
     for name, probe in reversed(probes):
@@ -126,9 +125,3 @@ def _first_at(load: PgbenchRun, workload: Workload, connected_at: float) -> floa
     if first_at is None:
         return connected_at
     return first_at if workload.rate_tps is None else min(connected_at, first_at)
-
-
-def _wait(load: PgbenchRun, until: float) -> None:
-    """Return at that time, or when the load has ended."""
-    while not load.poll() and (left := until - time.time()) > 0:
-        time.sleep(min(left, _POLL_S))
