@@ -12,6 +12,7 @@ import pytest
 from tests.cli.command import environment
 from tests.report.facts import make_facts
 from walproof.facts.store import Store
+from walproof.facts.tuning_journal import JOURNAL_FILE
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,20 @@ def test_runs_of_another_folder_are_completed(words: str, changes: dict[str, str
     assert '"last"' in done.stdout
     assert f'"{run.id}"' in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_tunings_are_completed_where_they_are_shown(command: str, tmp_path: Path) -> None:
+    for name in ("tune-shop-1a2b3c4d", "other"):
+        (tmp_path / "kept" / "tunings" / name).mkdir(parents=True)
+        (tmp_path / "kept" / "tunings" / name / JOURNAL_FILE).touch()
+    (tmp_path / "kept" / "tunings" / "tune-of-no-journal").mkdir()
+    done = _complete(f"{command} --out kept tune-", tmp_path)
+    assert '"tune-shop-1a2b3c4d"' in done.stdout
+    assert "other" not in done.stdout
+    assert "no-journal" not in done.stdout
+    assert done.stderr == ""
+    assert "tune-shop" not in _complete("runs stop --out kept tune-", tmp_path).stdout
 
 
 def test_a_store_that_cannot_be_read_offers_last(tmp_path: Path) -> None:

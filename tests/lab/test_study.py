@@ -130,11 +130,18 @@ def test_connections_make_room_for_the_probes(embedded: Install, setting: str) -
     )
     assert "max_connections" not in plan.base_settings
     assert int(plan.variant("few").implied["max_connections"]) > 50
+    assert plan.notes == ("few: max_connections is 58 instead of 50, because the load has 50 clients.",)
 
 
 def test_many_clients_raise_max_connections_for_all(embedded: Install) -> None:
     plan = _plan(embedded, {"workload": [{"name": "w", "clients": 200, "duration": "5s"}]})
     assert int(plan.base_settings["max_connections"]) > 200
+    assert not plan.notes, "nobody has asked for fewer"
+    few = _plan(
+        embedded,
+        {"base": {"max_connections": 60}, "workload": [{"name": "w", "clients": 80, "duration": "5s"}]},
+    )
+    assert few.notes == ("the base: max_connections is 88 instead of 60, because the load has 80 clients.",)
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,18 @@ def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in known if name.startswith(incomplete)]
 
 
+def complete_stored(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Stored runs that begin like this, and tunings, whose newest come first, too."""
+    found: list[str] = []
+    with suppress(Exception):
+        from walproof.facts.tuning_journal import JOURNAL_FILE
+
+        kept = (Path(ctx.params.get("out") or DEFAULT_OUT) / "tunings").glob(f"*/{JOURNAL_FILE}")
+        newest = sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
+        found = [path.parent.name for path in newest if path.parent.name.startswith(incomplete)]
+    return complete_run(ctx, incomplete) + found
+
+
 def _run_names(out: str | Path, url: str | None) -> list[str]:
     """Runs of a store in a file, the newest first. ``out``: a text while a shell completes."""
     from walproof.facts.place import find_place

@@ -26,7 +26,7 @@ def report(
         typer.Argument(
             metavar="RUN",
             help="Id of a run, its beginning, a study's name, last, or a tuning's name.",
-            autocompletion=options.complete_run,
+            autocompletion=options.complete_stored,
         ),
     ],
     format_: Annotated[Format, typer.Option("--format", help="html, md or json.")] = Format.html,

@@ -16,7 +16,7 @@ def show(
         typer.Argument(
             metavar="RUN",
             help="Id of a run, its beginning, a study's name, last, or a tuning's name.",
-            autocompletion=options.complete_run,
+            autocompletion=options.complete_stored,
         ),
     ],
     out: options.Out = options.DEFAULT_OUT,

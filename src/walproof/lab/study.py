@@ -23,7 +23,7 @@ from walproof.lab.kinds.registry import kind_of
 from walproof.lab.placing import placed
 from walproof.lab.reading import check_study, read_study_file
 from walproof.lab.studyfile import ScriptTable, StudyFile
-from walproof.lab.variants import available, check_settings, resolved, typed_variants, with_room
+from walproof.lab.variants import available, check_settings, crowded, resolved, typed_variants, with_room
 from walproof.lab.workloads import require_unique, workload_of
 from walproof.postgres import install as installs
 from walproof.probe.registry import PROBES
@@ -90,7 +90,8 @@ def resolve(
     workloads = tuple(half.workload(workload, kind, asked) for workload in workloads)
     workloads = placed(asked, half, workloads)
     require_unique("workload", [workload.name for workload in workloads])
-    base = with_room({**study.base, **overrides.base}, workloads)
+    asked_base = {**study.base, **overrides.base}
+    base = with_room(asked_base, workloads)
     typed, aliases = typed_variants(asked, kind, half)
     optional = {table.name for table in study.variant if table.optional}
     kept, left_out = available(base, typed, optional, chosen, half)
@@ -150,7 +151,7 @@ def resolve(
         slicing=slicing,
         place=asked.place,
         gate=gate,
-        notes=(*notes, *same.values()),
+        notes=(*notes, *same.values(), *crowded(asked_base, kept, workloads)),
         same=tuple(same),
     )
 

@@ -200,6 +200,21 @@ def with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[st
     return {**base, **_room(as_shown(base), workloads)}
 
 
+def crowded(base: Mapping[str, str], variants: Sequence[Variant], workloads: Sequence[Workload]) -> list[str]:
+    """A sentence on each max_connections that was given, and is too small for the load.
+
+    ``base``: the settings of every variant, as typed.
+    """
+    typed = {"the base": as_shown(base)} | {each.name: as_shown(each.settings) for each in variants}
+    return [
+        f"{name}: max_connections is {room} instead of {settings['max_connections']}, because the load has "
+        f"{max(workload.clients for workload in workloads)} clients."
+        for name, settings in typed.items()
+        if "max_connections" in settings
+        for room in _room(settings, workloads).values()
+    ]
+
+
 def _room(settings: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:
     """max_connections, if the load and the probes would not fit into it as it is."""
     needed = max(workload.clients for workload in workloads) + _PROBE_CONNECTIONS
