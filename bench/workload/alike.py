@@ -79,6 +79,8 @@ APPS = (
         {HERE / "metrics/sample.sql": 9, HERE / "metrics/recent.sql": 1}, 600),
     App("orders", HERE / "orders/schema.sql",
         {HERE / "orders/place.sql": 2, HERE / "orders/list.sql": 3, HERE / "orders/items.sql": 3}, 400),
+    App("baskets", HERE / "baskets/schema.sql",
+        {HERE / "baskets/place.sql": 2, HERE / "baskets/note.sql": 3, HERE / "baskets/look.sql": 4}, 400),
 )  # fmt: skip
 
 

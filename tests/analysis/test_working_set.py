@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from walproof.analysis.working_set import Counted, Draws, Law, Pages, fit, images, touched
+from walproof.analysis.working_set import Counted, Draws, Law, Pages, fit, images, nearest, touched
 from walproof.facts.application import CyclePart
 
 ROWS, PAGES = 200_000, 3000
@@ -90,3 +90,12 @@ def test_a_part_that_begins_late_in_a_cycle_has_fewer_images() -> None:
 def test_a_table_without_pages_has_no_images() -> None:
     assert touched(Pages(0, 0, 1.0), 100.0, Draws(Law.ZIPF, 1.1)) == 0.0
     assert touched(Pages(10, 1, 1.0), 0.0, Draws()) == 0.0
+
+
+@pytest.mark.parametrize("is_adjacent", [False, True])
+def test_of_several_laws_the_one_with_as_many_images_is_nearest(is_adjacent: bool) -> None:
+    family = Pages(ROWS, PAGES, 5000.0)
+    either = [Draws(Law.ZIPF, 1.1), Draws(Law.ZIPF, 1.1, is_adjacent=True)]
+    pages = drawn(either[is_adjacent], 5000)
+    counted = Counted(distinct(pages), distinct(pages[:2500]))
+    assert nearest([family], HALVES, counted, either) == either[is_adjacent]

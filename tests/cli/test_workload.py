@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.advise.workload.apps import tickets
+from tests.advise.workload.apps import baskets, tickets
 from tests.advise.workload.tries import tried
 from tests.cli.command import walproof
 from walproof.advise.workload.draft import DraftOrder, draft
 from walproof.advise.workload.likeness import with_try
 from walproof.cli.workload_kept import keep, read_draft, write
 from walproof.cli.workload_said import drafted, say
+from walproof.cli.workload_try import _statements
 from walproof.errors import StudyError
 from walproof.facts.drafted import DraftedLoad, DraftedScript
 
@@ -181,6 +182,8 @@ def test_what_cannot_be_tried_is_refused(words: list[str], said: str, tmp_path: 
         ('"law":null', '"law":"zipf"', "a law has one"),
         ('"device":null', '"device":"x; rm -rf ~"', "x; rm -rf ~"),
         ('"shared_buffers":null', '"shared_buffers":"$(id)"', "$(id)"),
+        ('"times":1', '"times":0', "expected 1 to 21, got 0"),
+        ('"times":1', '"times":1000000000000', "expected 1 to 21"),
     ],
 )
 def test_a_damaged_draft_is_an_error(old: str, new: str | None, said: str, tmp_path: Path) -> None:
@@ -193,6 +196,30 @@ def test_a_damaged_draft_is_an_error(old: str, new: str | None, said: str, tmp_p
         read_draft(file)
     assert said in f"{caught.value.message} {caught.value.detail}"
     assert str(path) in caught.value.message
+
+
+def test_statements_that_a_run_calls_several_times_stand_once(capsys: pytest.CaptureFixture[str]) -> None:
+    made = draft(baskets(), replace(ORDER, name="shop"))
+    load = drafted(baskets(), made, Path("shop"))
+    say(replace(load, not_tried="not yet"))
+    untried = capsys.readouterr().out
+    say(with_try(load, tried(load)))
+    text = capsys.readouterr().out
+    for said in (untried, text):
+        assert said.count("3 x INSERT INTO items") == said.count("2 x UPDATE products") == 1
+        assert max(map(len, said.splitlines())) <= 110
+    assert "!" not in text
+    assert "1.00x of its rows and 1.00x of its WAL records" in text
+
+
+def test_of_what_a_run_calls_several_times_the_statement_is_blamed() -> None:
+    made = draft(baskets(), replace(ORDER, name="shop"))
+    first, _ = made.scripts
+    queries = [each.statement.query for each in made.scripts[first].members]
+    for command, place in enumerate([0, 1, 2, 1, 2, 1, 2]):
+        (row,) = _statements(made, {(first, command): "no"})
+        assert row.query == queries[place]
+    assert len(_statements(made, {(first, None): "no"})) == 3
 
 
 def test_names_cannot_act_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ class CountedStatement(TypedDict):
     wal_fpi: float
     wal_bytes: float
     tried: TriedFigures | None
+    times: int
 
 
 class DraftedScript(TypedDict):

@@ -137,6 +137,13 @@ def fit(families: Sequence[Pages], parts: Sequence[CyclePart], counted: Counted)
     return min(found, key=lambda draws: abs(images(families, early, draws) - counted.first_half))
 
 
+def nearest(
+    families: Sequence[Pages], parts: Sequence[CyclePart], counted: Counted, laws: Sequence[Draws]
+) -> Draws:
+    """The one of the laws under which a table's changes make as many images as were counted, or nearly."""
+    return min(laws, key=lambda draws: abs(images(families, parts, draws) - counted.all))
+
+
 def _solve(
     families: Sequence[Pages], parts: Sequence[CyclePart], counted: float, law: Law, *, is_adjacent: bool
 ) -> Draws | None:

@@ -89,6 +89,7 @@ def _format(text: str) -> object:
 
 def _wrong(load: DraftedLoad) -> str | None:
     """The first value that no draft has; None for a sound one."""
+    from walproof.advise.workload.repeats import TIMES_MOST
     from walproof.disk.device import parse_device
     from walproof.units import parse_bytes
 
@@ -104,6 +105,8 @@ def _wrong(load: DraftedLoad) -> str | None:
             figures = (each.calls, each.rows, each.wal_records, each.wal_bytes)
             if each.calls <= 0 or not all(isfinite(figure) and figure >= 0 for figure in figures):
                 return f"scripts.statements: expected counts above zero, got {figures}"
+            if not 1 <= each.times <= 1 + TIMES_MOST:
+                return f"scripts.statements.times: expected 1 to {1 + TIMES_MOST}, got {each.times}"
     if any(table.law is not None and table.parameter is None for table in load.tables):
         return "tables.parameter: a law has one"
     try:

@@ -70,13 +70,21 @@ def drafted(found: Application, made: Draft, to: Path) -> DraftedLoad:
 def _script(name: str, made: Transaction) -> DraftedScript:
     from walproof.facts.drafted import DraftedScript, DraftedStatement
 
-    rows = [item.statement for item in made.members]
     return DraftedScript(
         name,
         made.calls,
         tuple(
-            DraftedStatement(row.query, row.calls, row.rows, row.wal_records, row.wal_fpi, row.wal_bytes)
-            for row in rows
+            DraftedStatement(
+                row.query,
+                row.calls,
+                row.rows,
+                row.wal_records,
+                row.wal_fpi,
+                row.wal_bytes,
+                times=int(item.times),
+            )
+            for item in made.members
+            for row in (item.statement,)
         ),
     )
 
@@ -109,7 +117,7 @@ def say(load: DraftedLoad) -> None:
     for table in load.tables:
         if table.law in _LAWS:
             law = _LAWS[table.law].format(table.parameter) + ", side by side" * bool(table.is_adjacent)
-            out(f"  {one_line(table.name)}: {law}, as its page images say\n")
+            out(f"  {one_line(table.name)}: {law}, as the statistics say\n")
     shown = [left for left in load.left_out if max(left.wal_share, left.calls_share) >= _SHARE_SHOWN]
     if shown:
         out("\nnot in the load, those with the most WAL first\n")
@@ -136,7 +144,8 @@ def _script_lines(load: DraftedLoad) -> Iterator[str]:
         wal = format_bytes(each.per_run("wal_bytes"))
         yield f"{each.calls / total:>15.1%}   {wal:>12}   {one_line(each.file)}"
         for item in each.statements:
-            yield f"{'':>34}{short(item.query)}"
+            times = _times(item)
+            yield f"{'':>34}{times}{short(item.query, _TEXT_SHOWN - len(times))}"
     if load.not_tried is not None:
         yield ""
         yield from textwrap.wrap(f"not tried: {one_line(load.not_tried)}", _WIDTH, subsequent_indent="  ")
@@ -154,7 +163,8 @@ def _tried_lines(load: DraftedLoad) -> Iterator[str]:
             share = wal = "-"
         yield f"{share:>8}  {wal:>8}{'':>42}{one_line(each.file)}"
         for item in each.statements:
-            yield f"{'':>18}{_beside(item)}  {short(item.query, _TEXT_BESIDE)}"
+            times = _times(item)
+            yield f"{'':>18}{_beside(item)}  {times}{short(item.query, _TEXT_BESIDE - len(times))}"
         if each.error is not None:
             yield from _said_of(f"fails: {one_line(each.error)}")
         elif each.note is not None:
@@ -214,6 +224,11 @@ def _beside(item: DraftedStatement) -> str:
         mark = " !" if item.tried is not None and name in item.tried.differs else "  "
         cells.append(f"{_figure(item.per_call(name)):>7} {here:>7}{mark}")
     return "   ".join(cells)
+
+
+def _times(item: DraftedStatement) -> str:
+    """How often a run calls it, unless it is once."""
+    return "" if item.times == 1 else f"{item.times} x "
 
 
 def _figure(number: float) -> str:

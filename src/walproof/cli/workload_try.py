@@ -58,8 +58,15 @@ def _statements(made: Draft, failed: Mapping[tuple[str, int | None], str]) -> di
         member.statement: f"it fails when it is tried: {why}"
         for (name, place), why in failed.items()
         for at, member in enumerate(made.scripts[name].members)
-        if place in (at, None)
+        if place is None or _place(made, name, place) == at
     }
+
+
+def _place(made: Draft, name: str, command: int) -> int:
+    """Which statement of the script its command is."""
+    from walproof.advise.workload.turns import places_of
+
+    return places_of([member.times for member in made.scripts[name].members])[command]
 
 
 def _error_line(error: WalproofError) -> str:

@@ -39,6 +39,8 @@ class DraftedStatement:
     wal_fpi: float
     wal_bytes: float
     tried: TriedFigures | None = None
+    times: int = 1
+    """How often a run of its script calls it."""
 
     def per_call(self, figure: str) -> float:
         """``rows``, ``wal_records`` or ``wal_bytes`` of one of the application's calls."""
@@ -62,7 +64,7 @@ class DraftedScript:
 
     def per_run(self, figure: str) -> float:
         """The same of one run in the application, all statements together."""
-        return sum(each.per_call(figure) for each in self.statements)
+        return sum(each.times * each.per_call(figure) for each in self.statements)
 
 
 @dataclass(frozen=True, slots=True)

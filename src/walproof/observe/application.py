@@ -178,7 +178,7 @@ _INDEXES = """
     SELECT i.indrelid, pg_get_indexdef(i.indexrelid),
            ARRAY(SELECT a.attname::text FROM pg_attribute a
                  WHERE a.attrelid = i.indrelid AND a.attnum = ANY((i.indkey::int2[])[0:i.indnkeyatts - 1])
-                 ORDER BY a.attnum),
+                 ORDER BY array_position(i.indkey::int2[], a.attnum)),
            (SELECT count(*) FROM unnest(i.indkey::int2[]) k WHERE k = 0),
            i.indisunique,
            EXISTS (SELECT FROM pg_constraint k

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from walproof.advise.workload.draft import Draft, DraftOrder, draft
@@ -81,3 +82,25 @@ def made(*statements: str, tables: tuple[AppTable, ...], commits: float | None =
 def only_script(found: Draft) -> str:
     (name,) = found.scripts
     return found.files[name]
+
+
+def baskets() -> Application:
+    """A shop: orders of 2.5 items in the mean, inserted one by one, and each product's stock is changed."""
+    products = table("products", ID, column("stock", "integer"), keys=(primary("id"),))
+    orders = table("orders", ID, column("note", "text"), keys=(primary("id"),))
+    items = table(
+        "items", ID, column("order_id", "bigint", not_null=True, distinct=-0.3),
+        column("product", "bigint", not_null=True), rows=30_000,
+        keys=(
+            primary("id"), foreign("order_id", "public.orders"), foreign("product", "public.products"),
+        ),
+    )  # fmt: skip
+    item = statement("INSERT INTO items (order_id, product) VALUES ($1, $2)", 2500.0)
+    return application(
+        (products, orders, items),
+        statement("INSERT INTO orders (note) VALUES ($1) RETURNING id", 1000.0),
+        # Its row, an index and two locks are four; six of ten items do not lock their order again.
+        replace(item, wal_records=2500 * 3.4),
+        statement("UPDATE products SET stock = stock - $1 WHERE id = $2", 2500.0),
+        commits=1000.0,
+    )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.advise.workload.apps import ID, application, column, foreign, primary, statement, table
+from tests.advise.workload.apps import ID, application, baskets, column, foreign, primary, statement, table
 from walproof.advise.workload.draft import DraftOrder, draft
 from walproof.facts.application import AppKey, AppTable
 
@@ -18,8 +18,11 @@ PLACE = "INSERT INTO orders (customer, note) VALUES ($1, $2) RETURNING id"
 NEW = "currval(pg_get_serial_sequence('public.orders', 'id'))"
 
 
-def tables(key: str = "bigint", *item_keys: AppKey) -> tuple[AppTable, ...]:
-    id_ = ID if key == "bigint" else column("id", key, not_null=True)
+def tables(
+    key: str = "bigint", *item_keys: AppKey, default: str | None = None, is_identity: bool | None = None
+) -> tuple[AppTable, ...]:
+    counted = key == "bigint" if is_identity is None else is_identity
+    id_ = ID if counted else column("id", key, not_null=True, default=default)
     orders = table(
         "orders", id_, column("customer", "bigint", not_null=True, distinct=-0.5), column("note", "text"),
         keys=(primary("id"), foreign("customer", "public.customers")),
@@ -148,3 +151,96 @@ def test_a_later_insert_that_may_do_nothing_ends_what_is_known() -> None:
     )
     assert text.index("DO NOTHING") < text.index("INSERT INTO items")
     assert "currval" not in text
+
+
+@pytest.mark.parametrize("key", ["bigint", "integer", "numeric"])
+def test_a_number_that_the_application_makes_is_that_of_a_sequence_of_its_own(key: str) -> None:
+    place = "INSERT INTO orders (id, customer, note) VALUES ($1, $2, $3)"
+    of = tables(key, is_identity=False)
+    found = draft(application(of, statement(place), statement(ITEM), commits=1000.0), ORDER)
+    (text,) = (found.files[name] for name in found.scripts)
+    (sequence,) = set(re.findall(r"nextval\('(walproof_fresh_\d+_\d+)'\)", text))
+    assert text.count(f"currval('{sequence}')") == 1
+    assert f"CREATE SEQUENCE {sequence} START 1000000000;" in found.files["schema.sql"]
+
+
+@pytest.mark.parametrize(
+    ("key", "is_drawn"),
+    [
+        ("text", True),
+        ("character varying(26)", True),
+        ("character(26)", True),
+        ("character varying(8)", False),
+    ],
+)
+def test_a_text_that_the_application_makes_is_drawn_where_it_has_room(key: str, is_drawn: bool) -> None:
+    place = "INSERT INTO orders (id, customer, note) VALUES ($1, $2, $3)"
+    text = script_of(place, ITEM, of=tables(key, is_identity=False))
+    drawn = re.findall(r"\\set (v\d+) random\(1000000000000", text)
+    assert bool(drawn) is is_drawn
+    assert all(text.count(f":{name}::bigint") == 2 for name in drawn)
+    assert ("nextval('walproof_fresh')" in text) is not is_drawn
+
+
+@pytest.mark.parametrize(
+    ("returning", "name"),
+    [("id", "id"), ("orders.id AS order_no", "order_no"), ("*", "id"), ("note, id", "id")],
+)
+def test_a_key_that_the_server_makes_is_kept_from_its_answer(returning: str, name: str) -> None:
+    place = f"INSERT INTO orders (customer, note) VALUES ($1, $2) RETURNING {returning}"
+    text = script_of(
+        place, ITEM, ITEM.replace("product", "id"), of=tables("uuid", default="gen_random_uuid()")
+    )
+    assert f"RETURNING {returning} \\gset new1_\n" in text
+    assert text.count(f"(:new1_{name}::uuid, ") == 2
+
+
+@pytest.mark.parametrize("returning", ["", " RETURNING note", " RETURNING id, 1 + 1"])
+def test_a_key_that_is_not_returned_is_not_known(returning: str) -> None:
+    place = f"INSERT INTO orders (customer, note) VALUES ($1, $2){returning}"
+    text = script_of(place, ITEM, of=tables("uuid", default="gen_random_uuid()"))
+    assert "gset" not in text
+    assert ":new" not in text
+
+
+def test_several_keys_of_a_row_have_a_sequence_each() -> None:
+    customers, items, orders = tables("bigint", is_identity=False)
+    number = column("number", "bigint", not_null=True)
+    numbered = replace(
+        orders,
+        columns=(*orders.columns, number),
+        keys=(*orders.keys, AppKey("u", ("number",), "UNIQUE (number)")),
+    )
+    bills = table(
+        "bills", ID, column("no", "bigint"), keys=(primary("id"), foreign("no", "public.orders", "number"))
+    )
+    text = script_of(
+        "INSERT INTO orders (id, customer, number) VALUES ($1, $2, $3)",
+        ITEM,
+        "INSERT INTO bills (no) VALUES ($1)",
+        of=(customers, items, numbered, bills),
+    )
+    sequences = re.findall(r"currval\('(walproof_fresh_\d+_\d+)'\)", text)
+    assert len(set(sequences)) == len(sequences) == 2
+
+
+def test_what_returns_within_another_statement_is_not_its_answer() -> None:
+    place = (
+        "WITH placed AS (INSERT INTO orders (customer, note) VALUES ($1, $2) RETURNING id) "
+        "SELECT id, $3::int AS n FROM placed"
+    )
+    text = script_of(place, ITEM, of=tables("uuid", default="gen_random_uuid()"))
+    assert "gset" not in text
+    assert ":new" not in text
+
+
+def test_items_one_by_one_are_in_scripts_that_differ_in_how_many() -> None:
+    found = draft(baskets(), ORDER)
+    assert [(len(each.members), each.calls) for each in found.scripts.values()] == [(3, 500.0), (3, 500.0)]
+    more, fewer = (found.files[name] for name in found.scripts)
+    for text, count in ((more, 3), (fewer, 2)):
+        drawn = re.findall(rf"VALUES \({re.escape(f'({NEW})')}, (:v\d+)", text)
+        assert len(drawn) == count
+        assert re.findall(r"WHERE id = (:v\d+)", text) == drawn, "the stock is that of the item's product"
+        assert len(set(drawn)) == count
+    assert any("in the mean 2.5 of public.items" in note for note in found.notes)

@@ -187,3 +187,25 @@ def test_a_script_that_its_user_has_added() -> None:
     assert found.tried is not None
     assert found.tried.wal_records == 1.0
     assert [each.file for each in with_try(found, tried(first)).scripts] == ["01.sql"], "it is gone"
+
+
+def test_statements_that_a_run_calls_several_times_are_compared_together() -> None:
+    """A run has one order, and three items."""
+    orders, items = statement(1, 3), replace(statement(1, 4, calls=3000.0), times=3)
+    here = (ran((1,) * 100, (3,) * 100), *(ran((1,) * 100, (each,) * 100) for each in (5, 4, 3)))
+    found = with_try(load(orders, items), script(*here))
+    (each,) = found.scripts
+    figures = each.statements[1].tried
+    assert figures is not None
+    assert (figures.calls, figures.wal_records, figures.differs) == (300, 4.0, ())
+    assert each.tried is not None
+    assert (each.tried.calls, each.tried.rows, each.tried.wal_records) == (100, 4.0, 15.0)
+    assert each.per_run("wal_records") == 15.0
+    assert found.tried is not None
+    assert found.tried.wal_records == 1.0
+    # With something else in the place of an item, all of the script is compared.
+    other = ran((0,) * 100, (9,) * 100, sql="DELETE FROM t WHERE n = 1")
+    (each,) = with_try(load(orders, items), script(*here[:3], other)).scripts
+    assert [item.tried for item in each.statements] == [None, None]
+    assert each.tried is not None
+    assert each.tried.wal_records == 21.0

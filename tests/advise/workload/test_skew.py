@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
-from tests.advise.workload.apps import ID, column, foreign, primary, table
-from walproof.advise.workload.skew import of_rows, rank
+from tests.advise.workload.apps import ID, ORDER, application, column, foreign, primary, statement, table
+from walproof.advise.workload.draft import draft
+from walproof.advise.workload.skew import law_of, of_rows, rank
 from walproof.advise.workload.spaces import MadeTable, make_table, step_of
-from walproof.analysis.working_set import Draws, Law
-from walproof.facts.application import AppColumn, AppTable
+from walproof.analysis.working_set import Draws, Law, Pages, images
+from walproof.facts.application import AppColumn, AppTable, CyclePart
 
 ZIPF = Draws(Law.ZIPF, 1.2)
 EXPONENTIAL = Draws(Law.EXPONENTIAL, 8.0)
@@ -72,6 +73,66 @@ def test_frequencies_that_tell_nothing() -> None:
     assert of_rows(ZIPF, 50, [0.02] * 50)[1] == 0
     assert of_rows(ZIPF, CUSTOMERS, [1.02 / CUSTOMERS] * 20)[1] == 0
     assert of_rows(Draws(), CUSTOMERS, [0.2, 0.1])[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("draws", "values", "known"),
+    [
+        (ZIPF, 50_000, 100),
+        (ZIPF, 50_000, 10),
+        (Draws(Law.ZIPF, 1.05), 50_000, 100),
+        (EXPONENTIAL, 1000, 100),
+        (Draws(Law.EXPONENTIAL, 30.0), 5000, 100),
+        (Draws(Law.EXPONENTIAL, 30.0), 1000, 100),
+    ],
+)
+def test_frequencies_tell_the_law(draws: Draws, values: int, known: int) -> None:
+    found = law_of(values, chances(draws, values)[:known])
+    assert found is not None
+    assert found.law is draws.law
+    assert found.parameter == pytest.approx(draws.parameter, rel=0.03)
+
+
+@pytest.mark.parametrize("shares", [(), (0.3,), (1 / CUSTOMERS,) * 20, (0.2,) * 5])
+def test_frequencies_that_are_of_no_law(shares: tuple[float, ...]) -> None:
+    assert law_of(CUSTOMERS, shares) is None
+
+
+def test_rows_tell_a_steeper_law_than_images() -> None:
+    """Images of a minute say 1.25, rows that are there 1.3; those who order often lie side by side."""
+    customers = table("customers", ID, column("n", "integer"), rows=100_000, keys=(primary("id"),))
+    parts = (CyclePart(0.0, 5.0, 1.0, is_first_half=True), CyclePart(5.0, 5.0, 1.0))
+    own = replace(
+        column("customer", "bigint", not_null=True, distinct=-0.2),
+        usual_shares=tuple(chances(Draws(Law.ZIPF, 1.3), 100_000)[:KNOWN]),
+    )  # fmt: skip
+    orders = table("orders", ID, own, keys=(primary("id"), foreign("customer", "public.customers")))
+
+    def laws(of: AppTable, draws: Draws, updates: float = 5000.0) -> Mapping[str, Draws]:
+        # Some of the changes of its rows are locks of new orders, whose images count there.
+        changes = updates + 5000
+        heap = Pages(customers.rows, customers.heap_pages, changes / 10, share=updates / changes)
+        counted = [images([heap], some, draws) for some in (parts, parts[:1])]
+        update = replace(
+            statement("UPDATE customers SET n = n + $1 WHERE id = $2", calls=updates),
+            wal_fpi=counted[0], wal_fpi_first_half=counted[1],
+        )  # fmt: skip
+        insert = statement("INSERT INTO orders (customer) VALUES ($1)", calls=5000)
+        seen = replace(application((customers, of), update, insert, commits=changes), cycle_parts=parts)
+        return draft(seen, ORDER).laws
+
+    flat = Draws(Law.ZIPF, 1.25, is_adjacent=True)
+    told = laws(replace(orders, columns=(ID, replace(own, usual_shares=()))), flat)["public.customers"]
+    assert told.parameter == pytest.approx(1.25, abs=0.03)
+    found = laws(orders, flat)["public.customers"]
+    assert (found.law, found.is_adjacent) == (Law.ZIPF, True)
+    assert found.parameter == pytest.approx(1.3, rel=0.02)
+    # Where most changes of customers come from elsewhere, these say how often each is changed.
+    elsewhere = laws(orders, flat, updates=10_000.0)["public.customers"]
+    assert elsewhere.parameter == pytest.approx(1.25, abs=0.03)
+    # Where images say that all rows are changed equally often, whoever has most rows is not drawn most.
+    even = laws(orders, Draws()).get("public.customers", Draws())
+    assert even.law is Law.EVEN
 
 
 @pytest.mark.parametrize(("flat", "steep"), [(1.05, 1.3), (3.0, 12.0)])

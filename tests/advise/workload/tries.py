@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from walproof.advise.workload.turns import places_of
 from walproof.facts.drafted import DraftedLoad
 from walproof.facts.tried import TriedLoad, TriedScript, TriedStatement
 
@@ -35,7 +36,8 @@ def tried(load: DraftedLoad, times: Mapping[str, int] | None = None) -> TriedLoa
                             for total in (each.rows, each.wal_records, 0.0, each.wal_bytes)
                         ),
                     )
-                    for each in script.statements
+                    for at in places_of([each.times for each in script.statements])
+                    for each in (script.statements[at],)
                 ),
             )
             for script in load.scripts

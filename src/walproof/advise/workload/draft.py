@@ -6,20 +6,24 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from walproof.advise.wording import say_percent
 from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
 from walproof.advise.workload.parameters import ReadStatement, read_statement
 from walproof.advise.workload.parts import Part
+from walproof.advise.workload.repeats import with_repeats
 from walproof.advise.workload.schema import Schema, schema_sql
-from walproof.advise.workload.scripts import Drawing, check, script
+from walproof.advise.workload.scripts import check, script
 from walproof.advise.workload.server_conf import FILE, conf_of, device, shared_buffers
 from walproof.advise.workload.spaces import MadeTable, is_unique, make_table
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
+from walproof.advise.workload.turns import in_whole_turns
 from walproof.advise.workload.unevenness import drawn_by
+from walproof.advise.workload.writer import Drawing
 from walproof.analysis.working_set import Draws
 from walproof.facts.application import HIDDEN, Application, AppStatement, AppTable
-from walproof.sentences import say_count
+from walproof.sentences import say_count, say_list
 from walproof.sqltext import visible
 from walproof.units import format_bytes
 
@@ -126,15 +130,17 @@ def draft(
             members.append(member)
         except Unreadable as error:
             why[row] = str(error)
-    made = transactions(members, committed(application.statements), application.commits)
+    alike = transactions(members, committed(application.statements), application.commits)
+    made = with_repeats(alike, application.commits)
     laws = drawn_by(application, made, used)
     drawing = Drawing({table.name: make_table(table, by_name, share, laws) for table in used}, laws)
-    scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(made, start=1)}
-    schema = _schema(order.name, members, tuple(drawing.made.values()), share)
+    turns = chain.from_iterable(map(in_whole_turns, made))
+    scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(turns, start=1)}
     rate = sum(each.calls for each in made) / application.seconds if application.seconds else None
     fitted = shared_buffers(application, share, table_bytes)
-    files = {"schema.sql": schema.sql, FILE: conf_of(application, fitted)}
-    files |= {name: script(each, drawing) for name, each in scripts.items()}
+    texts = {name: script(each, drawing) for name, each in scripts.items()}
+    schema = _schema(order.name, members, tuple(drawing.made.values()), texts, share)
+    files = {"schema.sql": schema.sql, FILE: conf_of(application, fitted)} | texts
     files[f"{order.name}.toml"] = _toml(application, order, scripts, rate)
     return Draft(
         name=order.name,
@@ -147,7 +153,7 @@ def draft(
             LeftOut(row, reason, row.calls / calls, row.wal_bytes / wal)
             for row, reason in sorted(why.items(), key=lambda item: (-item[0].wal_bytes, -item[0].calls))
         ),
-        notes=(*_notes(application, made, used, share), *schema.notes),
+        notes=(*_notes(application, alike, made, used, share), *schema.notes),
         laws=drawing.laws,
         rate=rate,
         shared_buffers=fitted,
@@ -155,7 +161,13 @@ def draft(
     )
 
 
-def _schema(name: str, members: Sequence[Member], tables: Sequence[MadeTable], share: float) -> Schema:
+def _schema(
+    name: str,
+    members: Sequence[Member],
+    tables: Sequence[MadeTable],
+    texts: Mapping[str, str],
+    share: float,
+) -> Schema:
     deleted = frozenset(
         member.read.target.name
         for member in members
@@ -163,7 +175,7 @@ def _schema(name: str, members: Sequence[Member], tables: Sequence[MadeTable], s
     )
     rows = "all rows" if share >= 1 else f"{say_percent(share)} of the rows"
     head = f"-- Tables of the load {name}: {rows}, with invented values."
-    return schema_sql(tables, deleted, head)
+    return schema_sql(tables, deleted, texts.values(), head)
 
 
 def _read(application: Application) -> tuple[dict[AppStatement, ReadStatement], dict[AppStatement, str]]:
@@ -253,6 +265,7 @@ def _toml(
         'setup = "schema.sql"',
         f"clients = {clients}",
         "threads = 2",
+        "# Not simple: what a script keeps of an answer (new1_id) has no quotes.",
         'protocol = "prepared"',
         'warmup = "5s"',
     ]
@@ -295,6 +308,19 @@ def _emptied(made: Sequence[Transaction]) -> Iterator[str]:
             )
 
 
+def _repeated(made: Transaction) -> str:
+    """What a transaction inserts one by one."""
+    inserted = [(each.read.target, each.times) for each in made.members
+                if each.read.target is not None and each.read.verb == "insert"]  # fmt: skip
+    pointed = {key.other for table, times in inserted if times > 1 for key in table.keys}
+    parents = say_list([table.name for table, times in inserted if times == 1 and table.name in pointed])
+    several = say_list([f"{times:.1f} of {table.name}" for table, times in inserted if times > 1])
+    return (
+        f"Where {parents} gets a row, others are inserted one by one, in the mean {several}: commits and "
+        "locks in the WAL say that they belong together."
+    )
+
+
 def _deletes_by_key(member: Member) -> bool:
     return member.read.verb == "delete" and any(
         each.part is Part.EQUAL
@@ -307,7 +333,11 @@ def _deletes_by_key(member: Member) -> bool:
 
 
 def _notes(
-    application: Application, made: Sequence[Transaction], used: Sequence[AppTable], share: float
+    application: Application,
+    alike: Sequence[Transaction],
+    made: Sequence[Transaction],
+    used: Sequence[AppTable],
+    share: float,
 ) -> Iterator[str]:
     if share < 1:
         size = format_bytes(share * sum(table.size_bytes for table in used))
@@ -316,12 +346,13 @@ def _notes(
             "smaller in proportion."
         )
     yield from _emptied(made)
-    guessed = sum(len(each.members) > 1 for each in made)
+    guessed = sum(len(each.members) > 1 for each in alike)
     if guessed:
         yield (
-            f"{say_count(guessed, 'script')} put together what was called equally often; "
+            f"{say_count(guessed, 'transaction')} put together what was called equally often; "
             "which statements belong to one transaction is not recorded."
         )
+    yield from map(_repeated, (each for each in made if any(member.times > 1 for member in each.members)))
     blocks = committed(application.statements)
     grouped = sum(each.calls for each in made if len(each.members) > 1)
     if blocks > 1.05 * grouped and blocks - grouped > 0.01 * sum(each.calls for each in made):

@@ -7,10 +7,13 @@ with them most bytes, depend on the time since a checkpoint.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from statistics import fmean, variance
 
+from walproof.advise.workload.turns import places_of
 from walproof.facts.drafted import (
     DraftedLoad,
     DraftedScript,
@@ -66,21 +69,48 @@ def _script(script: DraftedScript, tried: TriedScript | None) -> DraftedScript:
     if tried is None:
         gone = "the load's file does not name it"
         return replace(script, statements=statements, tried=None, error=gone, note=None)
-    if _are_alike(statements, tried.statements):
-        statements = (
-            tuple(
-                replace(each, tried=_figures([each], [here]) if here.calls else None)
-                for each, here in zip(statements, tried.statements, strict=False)
-            )
-            + statements[len(tried.statements) :]
+    places = places_of([each.times for each in statements])
+    is_alike = _are_alike([statements[at] for at in places], tried.statements)
+    if is_alike:
+        ran = _by_place(places, tried.statements)
+        statements = tuple(
+            replace(each, tried=_of_statement(each, ran[at]) if at in ran else None)
+            for at, each in enumerate(statements)
         )
     whole, note = None, tried.note
     if tried.error is None and tried.statements and all(each.calls for each in tried.statements):
         # Where somebody has added or removed statements, all of the script can still be compared.
-        whole = _figures(statements, tried.statements)
+        whole = _of_runs(script, tried.statements)
     elif tried.error is None and note is None:
         note = "it has no statements"
     return replace(script, statements=statements, tried=whole, error=tried.error, note=note)
+
+
+def _by_place(places: Sequence[int], here: Sequence[TriedStatement]) -> dict[int, TriedStatement]:
+    """Place of a statement in its script -> what it did, in all turns in which a run calls it."""
+    turns: dict[int, list[TriedStatement]] = defaultdict(list)
+    for at, ran in zip(places, here, strict=False):
+        if ran.calls:
+            turns[at].append(ran)
+    return {
+        at: TriedStatement(
+            each[0].sql,
+            *(
+                tuple(chain.from_iterable(getattr(turn, figure) for turn in each))
+                for figure in ("rows", "wal_records", "upkeep_records", "wal_bytes")
+            ),
+        )
+        for at, each in turns.items()
+    }
+
+
+def _of_statement(statement: DraftedStatement, here: TriedStatement) -> TriedFigures:
+    return _figures(statement.per_call("rows"), statement.per_call("wal_records"), statement.calls, [here])
+
+
+def _of_runs(script: DraftedScript, here: Sequence[TriedStatement]) -> TriedFigures:
+    runs = min(each.calls / each.times for each in script.statements)
+    return _figures(script.per_run("rows"), script.per_run("wal_records"), runs, here)
 
 
 def _are_alike(statements: Sequence[DraftedStatement], here: Sequence[TriedStatement]) -> bool:
@@ -102,20 +132,21 @@ def _about(sql: str) -> tuple[str, str]:
     return verb, ""
 
 
-def _figures(application: Sequence[DraftedStatement], here: Sequence[TriedStatement]) -> TriedFigures:
-    """``application``: statements of a run, which ``here`` did."""
+def _figures(
+    rows_there: float, records_there: float, calls: float, here: Sequence[TriedStatement]
+) -> TriedFigures:
+    """``rows_there``, ``records_there``: of a call in the application, the mean of ``calls``; ``here``: the
+    statements that do the same, all of which ran in each call."""
     rows = _sums([each.rows for each in here])
     records = _sums([each.wal_records for each in here])
     upkeep = _sums([each.upkeep_records for each in here])
     own = [count - less for count, less in zip(records, upkeep, strict=True)]
-    calls = min(each.calls for each in application)
     differs = []
-    if _differs(sum(each.per_call("rows") for each in application), rows, calls):
+    if _differs(rows_there, rows, calls):
         differs.append("rows")
-    there = sum(each.per_call("wal_records") for each in application)
     # Whoever comes to a page first does its upkeep: what a statement has of that depends on what else runs.
     is_upkeep = not differs and fmean(own) < _NOTHING
-    if not is_upkeep and all(_differs(there, each, calls) for each in (records, own)):
+    if not is_upkeep and all(_differs(records_there, each, calls) for each in (records, own)):
         differs.append("wal_records")
     return TriedFigures(
         len(rows),

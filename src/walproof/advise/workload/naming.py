@@ -161,6 +161,17 @@ class Names:
                 raise Unreadable(f"its column {part.sql(dialect='postgres')} is not known")
             yield column
 
+    def returned(self, node: exp.Insert, target: AppTable) -> Iterator[tuple[str, str]]:
+        """(name, column) of what RETURNING has; of what is no column, the column is empty."""
+        returning = node.args.get("returning")
+        for part in () if returning is None else returning.expressions:
+            inner = part.this if isinstance(part, exp.Alias) else part
+            if part.is_star:
+                yield from ((column.name, column.name) for column in target.columns)
+            else:
+                column = folded(inner) if isinstance(inner, exp.Column) else ""
+                yield folded(part.args["alias"]) if isinstance(part, exp.Alias) else column, column
+
     def unfilled(self) -> Iterator[tuple[AppTable, AppColumn]]:
         """Columns to which an INSERT of the statement, or of its MERGE, gives no value of its own."""
         for node in self._tree.find_all(exp.Insert):

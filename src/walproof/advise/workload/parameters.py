@@ -53,8 +53,12 @@ class ReadStatement:
     """Whether rows that conflict are passed over: DO NOTHING."""
     tuples: int = 1
     """Rows of its VALUES."""
+    has_values: bool = False
+    """Whether it is an INSERT whose rows stand in VALUES, and nothing around it."""
     unfilled: tuple[tuple[AppTable, AppColumn], ...] = ()
     """Columns of rows that it inserts to which it gives no value."""
+    returned: tuple[tuple[str, str], ...] = ()
+    """(name, column) of what an INSERT returns; of what is no column, the column is empty."""
 
 
 def read_statement(query: str, catalog: Catalog) -> ReadStatement:
@@ -69,8 +73,10 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
     )
     target = None if written is None else names.of(table_node(written))
     inserted: tuple[AppColumn, ...] = ()
+    returned: tuple[tuple[str, str], ...] = ()
     if isinstance(written, exp.Insert) and target is not None:
         inserted = tuple(names.inserted(written, target))
+        returned = tuple(names.returned(written, target)) if written is tree else ()
     tuples = written.expression if isinstance(written, exp.Insert) else None
     count = len(tuples.expressions) if isinstance(tuples, exp.Values) else 1
     conflict = tree.find(exp.OnConflict)
@@ -88,7 +94,9 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
         has_conflict=conflict is not None,
         passes_over=conflict is not None and "NOTHING" in str(conflict.args.get("action")).upper(),
         tuples=count,
+        has_values=written is tree and (isinstance(tuples, exp.Values) or bool(tree.args.get("default"))),
         unfilled=tuple(names.unfilled()),
+        returned=returned,
     )
 
 

@@ -15,6 +15,9 @@ from walproof.sqltext import Token, folded, literal, quoted, tokens
 
 FRESH = "walproof_fresh"
 """Sequence of numbers that no row has."""
+_KEY_SEQUENCE = re.compile(rf"\b{FRESH}_[0-9]+_[0-9]+\b")
+_KEYS_FROM = 10**9
+"""Far from what the other sequence reaches, and an integer has as much room again."""
 _MAKERS = (
     "now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "timezone", "date_trunc",
     "gen_random_uuid", "uuidv4", "uuidv7", "random", "md5", "lower", "upper", "length", "left", "right",
@@ -36,6 +39,11 @@ _NATIVE = {
 """Types that the server itself has a default operator class for (manual, "GiST Indexes", "GIN Indexes")."""
 _OWN_TYPES = ("public.citext", "citext")
 _COUNTED = ("smallint", "integer", "bigint")
+
+
+def key_sequence(table: int, column: int) -> str:
+    """Sequence of the keys of one table, to whose new rows others point; both are told by their places."""
+    return f"{FRESH}_{table}_{column}"
 
 
 def stands_for(column: AppColumn) -> str:
@@ -101,11 +109,13 @@ class Schema:
     notes: tuple[str, ...]
 
 
-def schema_sql(made: Sequence[MadeTable], deleted: frozenset[str], head: str) -> Schema:
+def schema_sql(
+    made: Sequence[MadeTable], deleted: frozenset[str], scripts: Iterable[str], head: str
+) -> Schema:
     """SQL for all tables, in the order in which foreign keys need no other.
 
     ``deleted``: names of tables of which the load deletes rows; foreign keys to them are left out, since
-    whoever draws a deleted row would fail.
+    whoever draws a deleted row would fail; ``scripts``: their texts, whose sequences are made.
     """
     notes: list[str] = []
     by_name = {each.table.name: each for each in made}
@@ -115,7 +125,10 @@ def schema_sql(made: Sequence[MadeTable], deleted: frozenset[str], head: str) ->
     lines = [head]
     if any(each.table.schema == "public" and each.table.relation in _PGBENCH for each in made):
         lines.append(f"DROP TABLE IF EXISTS {', '.join(_PGBENCH)};")
-    lines += [f"CREATE SEQUENCE {FRESH} START {most + 1};", *_types(made, enums)]
+    lines.append(f"CREATE SEQUENCE {FRESH} START {most + 1};")
+    sequences = sorted({name for text in scripts for name in _KEY_SEQUENCE.findall(text)})
+    lines += [f"CREATE SEQUENCE {name} START {_KEYS_FROM};" for name in sequences]
+    lines += _types(made, enums)
     for each in made:
         lines += ["", *_create(each, own, notes)]
     lines += ["", *(_fill(each, own) for each in made), ""]

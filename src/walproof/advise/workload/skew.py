@@ -13,7 +13,10 @@ from dataclasses import replace
 from scipy.optimize import brentq
 
 from walproof.analysis.working_set import RANGE, Draws, Law
+from walproof.facts.application import AppColumn
 
+_UNLIKE = 0.1
+"""Relative difference at which frequencies are of another law."""
 _LEAST = 0.02
 """Share of the rows below which the frequencies may be chance."""
 
@@ -30,6 +33,36 @@ def of_rows(draws: Draws, values: int, shares: Sequence[float]) -> tuple[Draws, 
         return _steeper(draws, values, count, wanted), 1.0
     found = (wanted - even) / (by_law - even) if by_law > even else 0.0
     return draws, found if found >= _LEAST else 0.0
+
+
+def shares_of(column: AppColumn) -> tuple[float, ...]:
+    """Shares of the rows that are not NULL which the most frequent values have."""
+    # Frequencies are of all rows, those with NULL included.
+    return tuple(share / (1 - column.null_share) for share in column.usual_shares)
+
+
+def law_of(values: int, shares: Sequence[float]) -> Draws | None:
+    """The law under which the most frequent of the values have these shares of the rows, the largest first.
+
+    Of each law the parameter is taken with which they have as much together; of the laws the one under which
+    half of them are nearest to what they have. None where they are of neither law.
+    """
+    count = len(shares)
+    if not 1 < count < values:
+        return None
+    wanted, half = sum(shares), count // 2
+    found = []
+    for law, (least, most) in RANGE.items():
+        flattest = Draws(law, least)
+        if _of_first(flattest, count, values) < wanted < _of_first(Draws(law, most), count, values):
+            found.append(_steeper(flattest, values, count, wanted))
+    wanted_first = sum(shares[:half])
+
+    def apart(draws: Draws) -> float:
+        return abs(_of_first(draws, half, values) / wanted_first - 1)
+
+    best = min(found, key=apart, default=None)
+    return None if best is None or apart(best) > _UNLIKE else best
 
 
 def _steeper(draws: Draws, values: int, count: int, wanted: float) -> Draws:

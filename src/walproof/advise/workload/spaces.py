@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from walproof.advise.workload.skew import of_rows, rank
+from walproof.advise.workload.skew import of_rows, rank, shares_of
 from walproof.advise.workload.values import NUMBERS, TEXTS, base_of, value
 from walproof.analysis.working_set import Draws
 from walproof.facts.application import AppColumn, AppTable
@@ -113,9 +113,7 @@ def make_table(
         draws = None if laws is None else laws.get(space.of)
         if draws is not None and _may_be_skewed(table, column, space, tables):
             values = tables[space.of].rows if space.is_foreign else _distinct(column, table.rows)
-            # Frequencies are of all rows, those with NULL included.
-            shares = [share / (1 - column.null_share) for share in column.usual_shares]
-            law, share_by_law = of_rows(draws, values, shares)
+            law, share_by_law = of_rows(draws, values, shares_of(column))
             if (hot := round(rows * share_by_law)) > 0:
                 spaces[column.name] = _skewed(space, law, rows, hot, place)
     lost: list[tuple[str, ...]] = []

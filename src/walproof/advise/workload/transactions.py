@@ -30,6 +30,8 @@ class Member:
 
     statement: AppStatement
     read: ReadStatement
+    times: float = 1.0
+    """How often the transaction calls it: in a script a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
