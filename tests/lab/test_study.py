@@ -130,7 +130,18 @@ def test_connections_make_room_for_the_probes(embedded: Install, setting: str) -
     )
     assert "max_connections" not in plan.base_settings
     assert int(plan.variant("few").implied["max_connections"]) > 50
-    assert plan.notes == ("few: max_connections is 58 instead of 50, because the load has 50 clients.",)
+    assert not plan.notes, "the load itself fits"
+
+
+def test_what_the_load_does_not_fit_into_is_said(embedded: Install) -> None:
+    plan = _plan(
+        embedded,
+        {
+            "workload": [{"name": "w", "clients": 50, "duration": "5s"}],
+            "variant": [{"name": "default"}, {"name": "few", "settings": {"MAX_CONNECTIONS": 40}}],
+        },
+    )
+    assert plan.notes == ("few: max_connections is 58 instead of 40, because the load has 50 clients.",)
 
 
 def test_many_clients_raise_max_connections_for_all(embedded: Install) -> None:

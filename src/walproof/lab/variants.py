@@ -201,17 +201,18 @@ def with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[st
 
 
 def crowded(base: Mapping[str, str], variants: Sequence[Variant], workloads: Sequence[Workload]) -> list[str]:
-    """A sentence on each max_connections that was given, and is too small for the load.
+    """A sentence on each max_connections that was given, and that the load's clients do not fit into.
 
     ``base``: the settings of every variant, as typed.
     """
+    clients = max(workload.clients for workload in workloads)
     typed = {"the base": as_shown(base)} | {each.name: as_shown(each.settings) for each in variants}
     return [
         f"{name}: max_connections is {room} instead of {settings['max_connections']}, because the load has "
-        f"{max(workload.clients for workload in workloads)} clients."
+        f"{clients} clients."
         for name, settings in typed.items()
-        if "max_connections" in settings
         for room in _room(settings, workloads).values()
+        if int(settings.get("max_connections", clients)) < clients
     ]
 
 
