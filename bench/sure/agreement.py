@@ -28,6 +28,7 @@ from scipy import stats
 
 from bench.rows import read_rows
 from walproof.cli.status import ExitStatus
+from walproof.lab.designs import GUARD_S
 
 LIMIT = 0.03
 STUDY = """
@@ -68,9 +69,6 @@ ROUNDS = {"fresh": 6, "sliced": 3, "toggled": 3}
 """Of a block. A window of a server of its own varies more than a start of slices."""
 PASSES = 8
 SLICE_S = 0.3
-GUARD_S = 0.1
-"""Before each slice. A window is as long as a server's load from its first slice to its last: both lie at the
-same place after the checkpoint."""
 SETTLE_S = 3
 
 Ratios = dict[str, float]
@@ -154,6 +152,8 @@ def study(design: str, settings: dict[str, str], base: dict[str, str], seed: int
         "passes": PASSES,
         "slice_s": SLICE_S,
         "settle_s": SETTLE_S,
+        # As long as a server's load from its first slice to its last: both lie at the same place after the
+        # checkpoint.
         "window_s": round(PASSES * (SLICE_S + GUARD_S), 1),
     }
     lines = "\n".join(f'{name} = "{value}"' for name, value in base.items())

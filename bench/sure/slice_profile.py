@@ -1,6 +1,6 @@
 """How fast is a load after it was stopped, and while somebody looks at it? What slices have to leave out.
 
-    PYTHONPATH=. python bench/sure/slice_profile.py [--clients 1,4,16] [--turns 60]
+    PYTHONPATH=. python bench/sure/slice_profile.py [--clients 1,4,16] [--turns 80]
 
 A server that does not wait for its disk (synchronous_commit=off) has a load that is stopped for 0.7 s and
 runs for a second, in turn, as where servers take turns. Printed is, for each number of clients, the

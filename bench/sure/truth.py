@@ -37,6 +37,7 @@ from bench.rows import read_rows
 from bench.sure.agreement import ends
 from walproof.analysis.interval import LEVEL
 from walproof.cli.status import ExitStatus
+from walproof.lab.designs import GUARD_S
 
 DESIGNS = ("fresh", "sliced", "toggled")
 ORDERS = tuple(permutations(DESIGNS))
@@ -68,19 +69,21 @@ settle = "3s"
 design = "{design}"
 seed = {seed}
 probes = []
-passes = 8
-slice = "0.3s"
+passes = {passes}
+slice = "{slice_s}s"
 
 [[workload]]
 name = "load"
 scale = 10
 clients = {clients}
-duration = "3.2s"
+duration = "{window_s:g}s"
 
 [[variant]]
 name = "default"
 """
-"""A window is as long as a server's load from its first slice to its last, guard times and all."""
+PASSES, SLICE_S = 8, 0.3
+WINDOW_S = PASSES * (SLICE_S + GUARD_S)
+"""As long as a server's load from its first slice to its last."""
 
 
 def main() -> int:
@@ -144,7 +147,10 @@ def study(design: str, seed: int, clients: int) -> str:
         for name, settings in SETTINGS.items()
         if name not in left_out
     )
-    return STUDY.format(design=design, seed=seed, clients=clients) + variants
+    head = STUDY.format(
+        design=design, seed=seed, clients=clients, passes=PASSES, slice_s=SLICE_S, window_s=WINDOW_S
+    )
+    return head + variants
 
 
 def values(settings: dict[str, str]) -> str:

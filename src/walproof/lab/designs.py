@@ -22,7 +22,7 @@ from walproof.sentences import say_list
 from walproof.settings.catalogue import as_shown
 from walproof.settings.designs import acts_at_checkpoints, designs, unsliced, untoggled
 
-_GUARD_S = 0.1
+GUARD_S = 0.1
 """The guard time, before each slice. Sessions take new settings when their next statement begins, and what a
 predecessor's commits left is flushed meanwhile. And a client and its session that have waited may begin on
 one processor, where they are faster than later, when the kernel has put them on two
@@ -134,7 +134,7 @@ def cuts_of(
         is_alone = all(variant.design is not Design.FRESH for variant in variants) and not overrides.quick
         most = rounds if is_typed else starts if is_alone else min(rounds, starts)
         reference = baseline if baseline in names else _second_name(baseline, design)
-        found.append(Toggling(reference, most, overrides.passes or passes, slice_s, _GUARD_S))
+        found.append(Toggling(reference, most, overrides.passes or passes, slice_s, GUARD_S))
     toggling, slicing = found
     return toggling, slicing
 

@@ -137,8 +137,8 @@ class PgbenchRun:
     def wait_until(self, at: float) -> None:
         """Return at that Unix time, or when it has ended.
 
-        Nothing of walproof wakes up meanwhile: who looks every 2 ms keeps processors from resting, and a load
-        of one client that does not wait for the disk was 6 to 8 % faster for that.
+        Nothing of walproof wakes up meanwhile: who looks every 2 ms keeps processors from resting, and makes
+        another load of it (bench/sure/slice_profile.py).
         """
         if self.poll():
             return

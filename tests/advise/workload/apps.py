@@ -104,3 +104,24 @@ def baskets() -> Application:
         statement("UPDATE products SET stock = stock - $1 WHERE id = $2", 2500.0),
         commits=1000.0,
     )
+
+
+def of_tenants(shop: Application) -> Application:
+    """The shop with a tenant of each order and each item: the order locks it, and no item again."""
+    tenants = table("tenants", ID, column("name", "text"), keys=(primary("id"),))
+    tenant, key = column("tenant", "bigint", not_null=True), foreign("tenant", "public.tenants")
+
+    def with_tenant(each: AppTable) -> AppTable:
+        return replace(each, columns=(*each.columns, tenant), keys=(*each.keys, key))
+
+    products, orders, items = shop.tables
+    _, item, stock = shop.statements
+    return replace(
+        shop,
+        tables=(tenants, products, with_tenant(orders), with_tenant(items)),
+        statements=(
+            statement("INSERT INTO orders (tenant, note) VALUES ($1, $2) RETURNING id", 1000.0),
+            replace(item, query="INSERT INTO items (order_id, tenant, product) VALUES ($1, $2, $3)"),
+            stock,
+        ),
+    )

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.advise.workload.apps import ID, application, baskets, column, foreign, primary, statement, table
+from tests.advise.workload.apps import (
+    ID,
+    application,
+    baskets,
+    column,
+    foreign,
+    of_tenants,
+    primary,
+    statement,
+    table,
+)
 from walproof.advise.workload.draft import DraftOrder, draft
 from walproof.facts.application import AppKey, AppTable
 
@@ -33,6 +43,13 @@ def tables(
         rows=30_000, keys=(*(item_keys or (primary("id"),)), foreign("order_id", "public.orders")),
     )  # fmt: skip
     return CUSTOMERS, items, orders
+
+
+def with_number(orders: AppTable, type_: str) -> AppTable:
+    """The table with a second unique key."""
+    number = column("number", type_, not_null=True)
+    key = AppKey("u", ("number",), "UNIQUE (number)")
+    return replace(orders, columns=(*orders.columns, number), keys=(*orders.keys, key))
 
 
 def script_of(*queries: str, of: tuple[AppTable, ...], calls: float = 1000.0) -> str:
@@ -95,12 +112,7 @@ def test_who_may_have_inserted_none_or_several_is_no_parent(place: str) -> None:
 def test_a_row_that_may_be_passed_over_is_no_parent() -> None:
     """Its number may be there already, so that nothing is inserted."""
     customers, items, orders = tables("uuid")
-    number = column("number", "smallint", not_null=True)
-    numbered = replace(
-        orders,
-        columns=(*orders.columns, number),
-        keys=(*orders.keys, AppKey("u", ("number",), "UNIQUE (number)")),
-    )
+    numbered = with_number(orders, "smallint")
     place = "INSERT INTO orders (id, customer, number) VALUES ($1, $2, $3)"
     text = script_of(place, ITEM, of=(customers, items, numbered))
     assert "ON CONFLICT DO NOTHING" in text
@@ -137,12 +149,7 @@ def test_a_tree_with_likes_points_to_earlier_rows_still() -> None:
 
 def test_a_later_insert_that_may_do_nothing_ends_what_is_known() -> None:
     customers, items, orders = tables()
-    number = column("number", "bigint", not_null=True)
-    numbered = replace(
-        orders,
-        columns=(*orders.columns, number),
-        keys=(*orders.keys, AppKey("u", ("number",), "UNIQUE (number)")),
-    )
+    numbered = with_number(orders, "bigint")
     text = script_of(
         "INSERT INTO orders (customer, number) VALUES ($1, $2)",
         "INSERT INTO orders (customer, number) VALUES ($1, $2) ON CONFLICT (number) DO NOTHING",
@@ -195,6 +202,16 @@ def test_a_key_that_the_server_makes_is_kept_from_its_answer(returning: str, nam
     assert text.count(f"(:new1_{name}::uuid, ") == 2
 
 
+@pytest.mark.parametrize("key", ["character varying(8)", "smallint"])
+def test_a_key_that_nothing_else_tells_is_kept_from_the_answer(key: str) -> None:
+    place = "INSERT INTO orders (id, customer, note) VALUES ($1, $2, $3) RETURNING id"
+    text = script_of(place, ITEM, of=tables(key, is_identity=False))
+    is_sure = "ON CONFLICT DO NOTHING" not in text
+    assert (r"RETURNING id \gset new1_" in text) is is_sure
+    assert (f"(:new1_id::{key}, " in text) is is_sure
+    assert is_sure is (key != "smallint"), "numbers of a smallint begin again"
+
+
 @pytest.mark.parametrize("returning", ["", " RETURNING note", " RETURNING id, 1 + 1"])
 def test_a_key_that_is_not_returned_is_not_known(returning: str) -> None:
     place = f"INSERT INTO orders (customer, note) VALUES ($1, $2){returning}"
@@ -205,12 +222,7 @@ def test_a_key_that_is_not_returned_is_not_known(returning: str) -> None:
 
 def test_several_keys_of_a_row_have_a_sequence_each() -> None:
     customers, items, orders = tables("bigint", is_identity=False)
-    number = column("number", "bigint", not_null=True)
-    numbered = replace(
-        orders,
-        columns=(*orders.columns, number),
-        keys=(*orders.keys, AppKey("u", ("number",), "UNIQUE (number)")),
-    )
+    numbered = with_number(orders, "bigint")
     bills = table(
         "bills", ID, column("no", "bigint"), keys=(primary("id"), foreign("no", "public.orders", "number"))
     )
@@ -244,3 +256,15 @@ def test_items_one_by_one_are_in_scripts_that_differ_in_how_many() -> None:
         assert re.findall(r"WHERE id = (:v\d+)", text) == drawn, "the stock is that of the item's product"
         assert len(set(drawn)) == count
     assert any("in the mean 2.5 of public.items" in note for note in found.notes)
+
+
+def test_items_keep_the_tenant_of_their_order() -> None:
+    """Each has a product of its own; the order has locked the tenant, so that items spare that lock, too."""
+    found = draft(of_tenants(baskets()), ORDER)
+    assert len(found.scripts) == 2
+    for text in (found.files[name] for name in found.scripts):
+        (tenant,) = re.findall(r"INSERT INTO orders \(tenant, note\) VALUES \((:v\d+)", text)
+        items = re.findall(r"INSERT INTO items .*, (:v\d+)::bigint, (:v\d+)::bigint\);", text)
+        assert len(items) in (2, 3)
+        assert {of for of, _ in items} == {tenant}
+        assert len({product for _, product in items}) == len(items)

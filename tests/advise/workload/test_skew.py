@@ -93,7 +93,7 @@ def test_frequencies_tell_the_law(draws: Draws, values: int, known: int) -> None
     assert found.parameter == pytest.approx(draws.parameter, rel=0.03)
 
 
-@pytest.mark.parametrize("shares", [(), (0.3,), (1 / CUSTOMERS,) * 20, (0.2,) * 5])
+@pytest.mark.parametrize("shares", [(), (0.3,), (1 / CUSTOMERS,) * 20, (0.2,) * 5, (0.012,) * 50])
 def test_frequencies_that_are_of_no_law(shares: tuple[float, ...]) -> None:
     assert law_of(CUSTOMERS, shares) is None
 

@@ -71,7 +71,7 @@ class NewRows:
 
     def end(self, read: ReadStatement, *, is_sure: bool) -> str:
         r"""A statement was written. What an INSERT leaves to a sequence has the sequence's last number; what
-        another default makes is known if it is returned. Earlier rows of the table have no key any more: the
+        else becomes the key is known if it is returned. Earlier rows of the table have no key any more: the
         sequence has gone on.
 
         ``is_sure``: whether it inserts its row in any case. Returns what ends the statement: a semicolon, or
@@ -92,7 +92,7 @@ class NewRows:
             elif column.name not in given and is_counted(column):
                 of = f"{literal(table.name)}, {literal(column.name)}"
                 self._keys[key] = NewKey(f"currval(pg_get_serial_sequence({of}))")
-            elif column.name not in given and (name := _name_of(column, read)) is not None:
+            elif (name := _name_of(column, read)) is not None:
                 if ends == ";":
                     self._answers += 1
                     ends = rf" \gset new{self._answers}_"

@@ -141,7 +141,8 @@ def draft(
     texts = {name: script(each, drawing) for name, each in scripts.items()}
     schema = _schema(order.name, members, tuple(drawing.made.values()), texts, share)
     files = {"schema.sql": schema.sql, FILE: conf_of(application, fitted)} | texts
-    files[f"{order.name}.toml"] = _toml(application, order, scripts, rate)
+    keeps_answers = any(r"\gset" in text for text in texts.values())
+    files[f"{order.name}.toml"] = _toml(application, order, scripts, rate, keeps_answers=keeps_answers)
     return Draft(
         name=order.name,
         files=files,
@@ -241,7 +242,12 @@ def _label(made: Transaction) -> str:
 
 
 def _toml(
-    application: Application, order: DraftOrder, scripts: Mapping[str, Transaction], rate: float | None
+    application: Application,
+    order: DraftOrder,
+    scripts: Mapping[str, Transaction],
+    rate: float | None,
+    *,
+    keeps_answers: bool,
 ) -> str:
     total = sum(each.calls for each in scripts.values()) or 1.0
     clients = min(_CLIENTS[1], max(_CLIENTS[0], application.sessions))
@@ -265,7 +271,7 @@ def _toml(
         'setup = "schema.sql"',
         f"clients = {clients}",
         "threads = 2",
-        "# Not simple: what a script keeps of an answer (new1_id) has no quotes.",
+        *(["# Not simple: what scripts keep of answers (new1_id) has no quotes there."] * keeps_answers),
         'protocol = "prepared"',
         'warmup = "5s"',
     ]

@@ -47,14 +47,16 @@ def with_repeats(found: Sequence[Transaction], commits: float | None) -> list[Tr
 
     ``commits``: how many transactions the database committed; without it nothing is put together.
     """
+    if commits is None:
+        return list(found)
     groups = [_Group(each) for each in found]
     scripts = sum(each.calls for each in found)
     # Those called least first: where items have parts of their own, the items are there by then.
     for inner in sorted(found, key=lambda each: each.calls):
         own = next(group for group in groups if group.outer is inner)
-        into = None if own.inner or commits is None else _into(inner, groups)
+        into = None if own.inner else _into(inner, groups)
         # As many commits as without transactions of its own, rather than as with them.
-        if into is not None and commits is not None and commits < scripts - inner.calls / 2:
+        if into is not None and commits < scripts - inner.calls / 2:
             into.inner.append(inner)
             groups.remove(own)
             scripts -= inner.calls

@@ -133,8 +133,7 @@ class Writer:
                 f"it has more than {_ARGUMENTS_MOST} values, which pgbench does not pass at once"
             )
         ends = self._new.end(self._read, is_sure=not self._guards)
-        safe = _guarded(safe) if self._guards else safe
-        return safe if ends == ";" else safe.removesuffix(";") + ends
+        return (_guarded(safe) if self._guards else safe).removesuffix(";") + ends
 
     @property
     def _guards(self) -> bool:
