@@ -6,12 +6,14 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from walproof.files import (
     existing_above,
+    folder_bytes,
     locked_file,
     make_private,
     private_folder,
@@ -146,3 +148,22 @@ def test_the_lock_of_a_file_that_was_removed_meanwhile_counts_for_nothing(
     with locked_file(path) as is_ours:
         assert not is_ours
     assert path.exists()
+
+
+def test_what_vanishes_counts_as_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server renames and removes files between the look at a folder and the look at its files."""
+    (tmp_path / "summaries").mkdir()
+    for name in ("kept", "summaries/kept", "summaries/temp.summary"):
+        (tmp_path / name).write_bytes(b"12345")
+    listed = os.scandir
+
+    @contextmanager
+    def scandir(folder: str) -> Iterator[list[os.DirEntry[str]]]:
+        with listed(folder) as entries:
+            found = list(entries)
+        (tmp_path / "summaries" / "temp.summary").unlink(missing_ok=True)
+        yield found
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert folder_bytes(tmp_path / "absent") == 0
+    assert folder_bytes(tmp_path) == 10

@@ -88,6 +88,26 @@ def existing_above(path: Path) -> Path:
     return next(place for place in (path, *path.absolute().parents) if place.exists())
 
 
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files in the folder; what vanishes meanwhile counts as nothing."""
+    total = 0
+    pending = [os.fspath(folder)]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    try:
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+                        else:
+                            total += entry.stat(follow_symlinks=False).st_size
+                    except OSError:
+                        continue
+        except OSError:
+            continue
+    return total
+
+
 def sync_folder(folder: Path) -> None:
     """Return when the names in the folder are on the disk. Raises OSError."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from walproof.facts import Install
 from walproof.postgres import template as templates
@@ -40,6 +44,22 @@ def test_templates_that_no_run_asked_for_in_two_weeks_are_removed(tmp_path: Path
         templates.forget_unused(workspace)
         assert list(workspace.templates.iterdir()) == [used]
         assert list(workspace.folder.iterdir()) == []
+
+
+def test_where_the_disk_is_nearly_full_those_that_no_run_needs_now_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=100, free=9))
+    with Workspace(tmp_path / "work", None) as workspace:
+        older, newer = _made(workspace, "18.4-older", 3.0), _made(workspace, "18.4-newer", 2.0)
+        asked_now = _made(workspace, "18.4-now")
+        templates.forget_unused(workspace, least_free=0.09)
+        assert sorted(workspace.templates.iterdir()) == sorted([older, newer, asked_now])
+        templates.forget_unused(workspace, least_free=0.12)
+        assert not older.exists()
+        assert newer.exists()  # the three bytes of the older are enough
+        templates.forget_unused(workspace, least_free=1.0)
+        assert list(workspace.templates.iterdir()) == [asked_now]
 
 
 def test_whoever_asks_for_a_template_uses_it(workspace: Workspace, embedded: Install) -> None:

@@ -110,6 +110,18 @@ def test_what_a_server_that_replays_is_told_as(
     assert phase.is_up == (phase not in (RecoveryPhase.REDO, RecoveryPhase.BEFORE_REDO))
 
 
+def test_a_hot_standby_whose_session_crashed_takes_no_connections_until_it_says_so_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status stays "ready", and is written again when sessions may connect."""
+    server = made_server(tmp_path, monkeypatch, status="ready")
+    (tmp_path / "standby.signal").touch()
+    assert server.look().phase is RecoveryPhase.HOT_STANDBY
+    # Longer ago than the startup process began, which is when this machine did.
+    os.utime(tmp_path / "postmaster.pid", (0, 0))
+    assert server.look().phase is RecoveryPhase.REDO
+
+
 def test_a_paused_recovery_that_only_wakes_does_not_advance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

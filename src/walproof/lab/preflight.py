@@ -12,7 +12,7 @@ import psutil
 from walproof.disk.simulated import DiskModel
 from walproof.errors import StudyError
 from walproof.facts import Plan, Variant
-from walproof.files import existing_above
+from walproof.files import existing_above, folder_bytes
 from walproof.lab.kind import Length
 from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.kinds.throughput.sliced import WARM_S
@@ -20,7 +20,6 @@ from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES,
 from walproof.postgres import template as templates
 from walproof.postgres.build import missing_libraries, rejection
 from walproof.postgres.wal_folder import check_wal_folder
-from walproof.probe.size import folder_bytes
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes

@@ -11,13 +11,15 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from walproof.errors import ClusterError, DiskError
 from walproof.facts import Install
+from walproof.files import folder_bytes
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
@@ -27,6 +29,8 @@ from walproof.privilege.user import ServerUser, running_as, server_user
 _FORMAT = 1
 UNUSED_DAYS = 14
 """Templates that no run has asked for in so long are removed by the next one."""
+LEAST_FREE = 0.1
+"""Where less of their disk is free, a run's end removes templates that it did not ask for."""
 
 LOAD_SETTINGS = {
     # The load is thrown away if it is interrupted, so nothing needs to be durable before the final sync.
@@ -110,14 +114,27 @@ def forget(workspace: Workspace, template: Path) -> None:
     workspace.remove_folder(gone)
 
 
-def forget_unused(workspace: Workspace) -> None:
+def forget_unused(workspace: Workspace, least_free: float = LEAST_FREE) -> None:
     """Remove the templates that no run has asked for in ``UNUSED_DAYS``; none while another process may be
-    copying one."""
+    copying one.
+
+    Where a smaller share of their disk than ``least_free`` is free, others go as well, the one that was asked
+    for the longest ago first, until it is; those that were asked for since the workspace began stay.
+    """
     long_ago = time.time() - UNUSED_DAYS * 86_400
-    for template in sorted(workspace.templates.iterdir()):
+    disk = shutil.disk_usage(workspace.templates)
+    missing_bytes = least_free * disk.total - disk.free
+    for asked_at, template in sorted(_asked_for(workspace)):
+        is_needed = asked_at >= workspace.began_at
+        if asked_at < long_ago or (missing_bytes > 0 and not is_needed):
+            missing_bytes -= folder_bytes(template)
+            forget(workspace, template)
+
+
+def _asked_for(workspace: Workspace) -> Iterator[tuple[float, Path]]:
+    for template in workspace.templates.iterdir():
         with contextlib.suppress(FileNotFoundError):  # another process was quicker
-            if template.lstat().st_mtime < long_ago:
-                forget(workspace, template)
+            yield template.lstat().st_mtime, template
 
 
 def is_prepared(workspace: Workspace, install: Install, initdb_options: Sequence[str], setup: str) -> bool:

@@ -59,6 +59,7 @@ class Workspace:
         self.user = user
         self.token = "walproof-" + secrets.token_hex(6)
         self.sockets = Path(tempfile.gettempdir()) / self.token
+        self.began_at = time.time()
         self._next_port = _FIRST_PORT
         self._helper: RootHelper | None = None
 

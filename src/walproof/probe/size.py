@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
+
+from walproof.files import folder_bytes
 
 _HZ = 5.0
 
@@ -36,23 +37,3 @@ class SizeProbe:
     def _sample(self) -> None:
         while not self._stopping.wait(1 / _HZ):
             self._most = max(self._most, folder_bytes(self._base))
-
-
-def folder_bytes(folder: Path) -> int:
-    """Bytes of all files in the folder; what vanishes meanwhile counts as nothing."""
-    total = 0
-    pending = [os.fspath(folder)]
-    while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
-                    try:
-                        if entry.is_dir(follow_symlinks=False):
-                            pending.append(entry.path)
-                        else:
-                            total += entry.stat(follow_symlinks=False).st_size
-                    except OSError:
-                        continue
-        except OSError:
-            continue
-    return total

@@ -25,6 +25,7 @@ from walproof.disk.read_limit import ReadLimit
 from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.facts.recovery_log import RecoveryTimes, read_recovery_log
+from walproof.files import folder_bytes
 from walproof.lab.recovery.backed_memory import backed_memory, on_processor
 from walproof.lab.recovery.memory_reserve import MemoryReserve
 from walproof.lab.sizes import shared_buffers
@@ -37,7 +38,6 @@ from walproof.privilege.environment import child_environment
 from walproof.privilege.user import running_as, server_user
 from walproof.probe.device import find_device, find_mount
 from walproof.probe.replay import ReplayCourse, ReplayWatch
-from walproof.probe.size import folder_bytes
 from walproof.units import format_bytes
 from walproof.wal import stats
 from walproof.wal.recovery import PAGE_BYTES, find_redo

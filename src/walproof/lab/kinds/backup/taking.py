@@ -17,6 +17,7 @@ from pathlib import Path
 
 from walproof.errors import ClusterError, UnitError, WorkloadError
 from walproof.facts.kinds import Backup, BackupConditions
+from walproof.files import folder_bytes
 from walproof.lab.kinds.backup.archive import ArchiveFolder
 from walproof.lab.kinds.backup.load import BackupLoad
 from walproof.lab.kinds.backup.programs import take_backup
@@ -25,7 +26,6 @@ from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
-from walproof.probe.size import folder_bytes
 from walproof.probe.throughput import read_pgbench_logs
 from walproof.units import Lsn
 from walproof.workload.ledger import SETTINGS, Record, acknowledged, known_before, table_statements
