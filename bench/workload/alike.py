@@ -81,6 +81,8 @@ APPS = (
         {HERE / "orders/place.sql": 2, HERE / "orders/list.sql": 3, HERE / "orders/items.sql": 3}, 400),
     App("baskets", HERE / "baskets/schema.sql",
         {HERE / "baskets/place.sql": 2, HERE / "baskets/note.sql": 3, HERE / "baskets/look.sql": 4}, 400),
+    App("jobs", HERE / "jobs/schema.sql",
+        {HERE / "jobs/add.sql": 1, HERE / "jobs/work.sql": 1, HERE / "jobs/finish.sql": 1}, 300),
 )  # fmt: skip
 
 

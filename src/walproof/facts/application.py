@@ -1,8 +1,8 @@
 """What a database says of the application that uses it: statements by how often they ran, and the tables.
 
 Read by ``observe/application.py``; ``advise/workload`` makes a load of it. It holds no value of any row:
-of pg_stats only counts, widths, orders and frequencies are read, and which of the labels of an enum, true and
-false have these; and nothing in quotes of pg_stat_statements.
+of pg_stats only counts, widths, orders and frequencies are read, and which of the labels of an enum, true,
+false and values that the schema names have these; and nothing in quotes of pg_stat_statements.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class AppColumn:
     """Average width."""
     correlation: float | None = None
     """Of the column's order and that of the rows on disk."""
-    usual: tuple[str, ...] = ()
-    """Labels of an enum, or of a boolean ``t`` and ``f``, that rows have, the most frequent first, as far as
-    pg_stats names them."""
+    usual: tuple[str | None, ...] = ()
+    """The most frequent values of an enum, a boolean (``t``, ``f``), a text or a whole number, the most
+    frequent first, as far as pg_stats has them; None for one that the schema does not name itself."""
     usual_shares: tuple[float, ...] = ()
-    """Share of the rows that has each of the most frequent values, a hundred at most. Which these are is only
-    known of enums and booleans."""
+    """Share of the rows that has each of the most frequent values, a hundred at most. Of other types it is
+    not known which these are."""
 
 
 @dataclass(frozen=True, slots=True)

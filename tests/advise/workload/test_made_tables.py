@@ -190,6 +190,15 @@ def test_columns_tell_nothing_of_each_other() -> None:
     assert len(set(zip(a, b, c, strict=True))) > 0.8 * 40_000 * (1 - math.exp(-0.5))
 
 
+def test_values_that_rise_with_the_rows_do_so_also_where_each_row_has_its_own() -> None:
+    """When a row was made, to the microsecond: an index on it grows at its end."""
+    for distinct in (-1.0, 400.0):
+        at = column("at", "timestamp with time zone", not_null=True, distinct=distinct, correlation=1.0)
+        found = numbers(make_table(table("t", ID, at, rows=1000, keys=(primary("id"),)), {}, 1.0), "at")
+        assert found == sorted(found)
+        assert len(set(found)) == (1000 if distinct < 0 else 400)
+
+
 def numbers(made_table: MadeTable, name: str) -> list[int]:
     """The column's number in each row, in order."""
     expression = compile(made_table.spaces[name].number.replace("/", "//"), name, "eval")

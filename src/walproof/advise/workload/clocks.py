@@ -9,9 +9,9 @@ from walproof.advise.workload.naming import Names
 from walproof.advise.workload.parsing import COMPARISONS, NUMBERED
 
 
-def replace_clocks(tree: exp.Expr, names: Names) -> bool:
+def replace_clocks(tree: exp.Expr, names: Names) -> frozenset[int]:
     """Put a parameter in the place of the time of now where a column is compared with it: the times of made
-    rows are others, and all of them lie before now. Whether there was such a place."""
+    rows are others, and all of them lie before now. The numbers of these parameters."""
     numbers = [int(str(node.this)[1:]) for node in tree.find_all(exp.Placeholder)
                if NUMBERED.fullmatch(str(node.this))]  # fmt: skip
     next_number = max(numbers, default=0) + 1
@@ -24,7 +24,7 @@ def replace_clocks(tree: exp.Expr, names: Names) -> bool:
                 other.replace(exp.Placeholder(this=f"p{next_number}"))
                 next_number += 1
                 break
-    return next_number > first
+    return frozenset(range(first, next_number))
 
 
 def _is_time(node: exp.Expr, names: Names) -> bool:

@@ -16,7 +16,7 @@ _DIGITS_LEAST = 6
 def newest_number(column: AppColumn, space: Space, rows: int) -> str | None:
     """SQL of the number that a new row's value has where values rise with the rows on disk; else None."""
     kind = base_of(column.type)[0]
-    if column.labels is not None or not rises(column):
+    if column.labels is not None or space.states is not None or not rises(column):
         return None
     is_time = kind == "date" or kind.startswith("timestamp")
     if 2 * space.size > rows and (is_time or kind in NUMBERS):

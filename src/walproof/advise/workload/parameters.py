@@ -59,6 +59,8 @@ class ReadStatement:
     """Columns of rows that it inserts to which it gives no value."""
     returned: tuple[tuple[str, str], ...] = ()
     """(name, column) of what an INSERT returns; of what is no column, the column is empty."""
+    clocks: frozenset[int] = frozenset()
+    """Numbers of the parameters that stand for the time of now, or for one so long before or after it."""
 
 
 def read_statement(query: str, catalog: Catalog) -> ReadStatement:
@@ -80,9 +82,9 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
     tuples = written.expression if isinstance(written, exp.Insert) else None
     count = len(tuples.expressions) if isinstance(tuples, exp.Values) else 1
     conflict = tree.find(exp.OnConflict)
-    if replace_clocks(tree, names):
+    if clocks := replace_clocks(tree, names):
         query = text_of(tree)
-    query, parameters = _parameters(tree, names, query)
+    query, parameters, moments = _parameters(tree, names, query)
     return ReadStatement(
         query=query,
         verb=verb,
@@ -97,11 +99,14 @@ def read_statement(query: str, catalog: Catalog) -> ReadStatement:
         has_values=written is tree and (isinstance(tuples, exp.Values) or bool(tree.args.get("default"))),
         unfilled=tuple(names.unfilled()),
         returned=returned,
+        clocks=clocks | moments,
     )
 
 
-def _parameters(tree: exp.Expr, names: Names, query: str) -> tuple[str, tuple[Parameter, ...]]:
-    """The text and its parameters, each once."""
+def _parameters(
+    tree: exp.Expr, names: Names, query: str
+) -> tuple[str, tuple[Parameter, ...], frozenset[int]]:
+    """The text, its parameters, each once, and the numbers of those that stand for an expression of now."""
     found: dict[int, Parameter] = {}
     wholes: dict[int, exp.Expr] = {}
     for node in list(tree.find_all(exp.Placeholder)):
@@ -119,10 +124,11 @@ def _parameters(tree: exp.Expr, names: Names, query: str) -> tuple[str, tuple[Pa
             found[number] = parameter
             climb.whole.set("walproof_number", number)
     if not wholes:
-        return query, tuple(found.values())
+        return query, tuple(found.values()), frozenset()
+    moments = [whole.args["walproof_number"] for whole in wholes.values() if whole.find(*CLOCKS) is not None]
     for whole in wholes.values():
         whole.replace(exp.Placeholder(this=f"p{whole.args['walproof_number']}"))
-    return text_of(tree), tuple(found.values())
+    return text_of(tree), tuple(found.values()), frozenset(moments)
 
 
 def _says(parameter: Parameter) -> int:

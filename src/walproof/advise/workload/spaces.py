@@ -11,8 +11,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 
+from walproof.advise.workload.constant_defaults import constant_of
 from walproof.advise.workload.skew import of_rows, rank, shares_of
+from walproof.advise.workload.states import States, states_of
 from walproof.advise.workload.values import NUMBERS, TEXTS, base_of, value
 from walproof.analysis.working_set import Draws
 from walproof.facts.application import AppColumn, AppTable
@@ -26,10 +29,6 @@ _DISTINCT_LEAST = 1000
 ORDERED = 0.8
 """Correlation above which a column's values rise with the rows on disk."""
 _DEPTH_MOST = 20
-_CONSTANT = re.compile(
-    r"(?:'(?P<text>(?:[^']|'')*)'|\(?(?P<bare>-?[0-9]+|true|false)\)?)(?:::[^():]+(?:\([0-9,]+\))?)?"
-)
-"""A default as pg_get_expr writes it: ``0``, ``'-1'::integer``, ``'new'::public.state``."""
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -63,10 +62,14 @@ class Space:
     """The text that is the first value."""
     has_default: bool = False
     """Whether all rows have the column's default."""
+    states: States | None = None
+    """Its values, where they are few and the schema names some of them."""
 
     def value(self, e: str) -> str | None:
         """SQL of the e-th value; None for a type that is not known."""
         root = self.root
+        if self.states is not None:
+            return self.states.value(e, root)
         shifted = f"({e}) + {self.first}" if self.first else e
         made = value(root.type, shifted, root.width_bytes, labels_of(root), is_unique=self.is_root_unique)
         if self.default is None or made is None:
@@ -90,7 +93,7 @@ def labels_of(column: AppColumn) -> tuple[str, ...] | None:
     """Labels of an enum in the order of its numbered values: first those that rows have."""
     if column.labels is None:
         return None
-    used = tuple(label for label in column.usual if label in column.labels)
+    used = tuple(label for label in column.usual if label is not None and label in column.labels)
     return used + tuple(label for label in column.labels if label not in used)
 
 
@@ -176,6 +179,8 @@ def _space(
     table: AppTable, column: AppColumn, place: int, tables: Mapping[str, AppTable], share: float
 ) -> Space:
     rows = rows_of(table, share)
+    if (states := states_of(table, column)) is not None:
+        return _of_states(states, column, rows, place)
     alone = is_unique(table, column.name) or _is_unique_within(table, column, tables)
     size = rows if alone else _distinct(column, rows)
     at_table, at_column = table, column
@@ -208,11 +213,32 @@ def _space(
     )
 
 
+def _of_states(states: States, column: AppColumn, rows: int, place: int) -> Space:
+    size, newest = len(states.names), states.newest_share
+    shares = dict(enumerate(states.shares, start=1))
+    old = rows - round(rows * newest)
+    if old < rows and states.default is not None:
+        del shares[states.default]
+    bounds = [round(old * below / (1 - newest)) for below in accumulate(shares.values())]
+    number = _by_share(bounds[:-1], old, place, tuple(shares))
+    return Space(
+        size=size,
+        number=number if old == rows else f"CASE WHEN i > {old} THEN {states.default} ELSE {number} END",
+        is_unique=False,
+        is_foreign=False,
+        of="",
+        keys=size,
+        root=column,
+        is_root_unique=False,
+        states=states,
+    )
+
+
 def _may_be_skewed(table: AppTable, column: AppColumn, space: Space, tables: Mapping[str, AppTable]) -> bool:
     """Whether nothing else says which rows have which value: a key, labels, an order, a partition, a tree, a
     table between this one and the one whose rows are drawn."""
     is_in_key = space.is_unique or any(column.name in key for key in unique_keys(table))
-    is_named = column.labels is not None or column.type == "boolean"
+    is_named = column.labels is not None or column.type == "boolean" or space.states is not None
     is_placed = _is_ordered(column) or column.name in table.partition_columns
     other = _foreign(table, column.name, tables)
     is_far = space.is_foreign and (other is None or other[0].name != space.of or space.of == table.name)
@@ -240,10 +266,9 @@ def _skewed(space: Space, draws: Draws, rows: int, hot: int, place: int) -> Spac
 def _first_of_default(column: AppColumn) -> int | str | None:
     """What is added to numbers so that value 1 is the default, or the default's text; None where the default
     is no constant of a known type."""
-    match = _CONSTANT.fullmatch(column.default or "")
-    if match is None:
+    text = constant_of(column.default)
+    if text is None:
         return None
-    text = (match["text"] or match["bare"] or "").replace("''", "'")
     labels = labels_of(column)
     if labels is not None:
         return labels.index(text) if text in labels else None
@@ -252,7 +277,7 @@ def _first_of_default(column: AppColumn) -> int | str | None:
         return {"true": 0, "false": 1}.get(text)
     if kind in NUMBERS:
         return int(text) - 1 if _WHOLE.fullmatch(text) else None
-    return text if kind in TEXTS and match["text"] is not None else None
+    return text if kind in TEXTS else None
 
 
 def _has_room(space: Space) -> bool:
@@ -303,7 +328,7 @@ def _number(column: AppColumn, size: int, rows: int, place: int, *, is_unique: b
         return "i" if rises else scattered("i", size)
     if (bounds := _bounds(column, size, rows)) is not None:
         return _by_share(bounds, rows, place)
-    if is_ordered and rows > size:
+    if is_ordered and rows >= size:
         return f"1 + (i - 1) * {size} / {rows}"
     return _apart(size, rows, place)
 
@@ -319,11 +344,17 @@ def _bounds(column: AppColumn, size: int, rows: int) -> list[int] | None:
     return [round(rows * sum(known[: n + 1]) / sum(known)) for n in range(size - 1)] if sum(known) else None
 
 
-def _by_share(bounds: Sequence[int], rows: int, place: int) -> str:
-    """SQL of the number of a row's value: the first for so many rows, the second up to the next bound, ..."""
+def _by_share(bounds: Sequence[int], rows: int, place: int, numbers: Sequence[int] = ()) -> str:
+    """SQL of the number of a row's value: the first for so many rows, the second up to the next bound, ...
+    ``numbers``: 1, 2, ... where they are not given."""
+    numbers = numbers or range(1, len(bounds) + 2)
+    if not bounds:
+        return str(numbers[0])
     order = _order(rows, place)
-    cases = " ".join(f"WHEN {order} < {bound} THEN {n}" for n, bound in enumerate(bounds, start=1))
-    return f"CASE {cases} ELSE {len(bounds) + 1} END"
+    cases = " ".join(
+        f"WHEN {order} < {bound} THEN {number}" for number, bound in zip(numbers, bounds, strict=False)
+    )
+    return f"CASE {cases} ELSE {numbers[-1]} END"
 
 
 def _order(rows: int, place: int) -> str:

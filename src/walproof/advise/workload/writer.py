@@ -35,8 +35,8 @@ _CONSTANTS = 1_000_000
 _LAWS = {Law.ZIPF: "zipfian", Law.EXPONENTIAL: "exponential"}
 _NEW_LEAST = 0.5
 """Share of the rows of ON CONFLICT DO NOTHING from which on they are taken for new ones."""
-_ALL_NULL = 995
-"""Of 1000 rows."""
+_THOUSAND = 1000
+_ALL_NULL = 995  # of a thousand rows
 _ARGUMENTS_MOST = 255
 """MAX_ARGS of pgbench.c, less the name of the statement."""
 _VARIABLE = re.compile(r"(?<!:):(?:v[0-9]+|new[0-9]+_[A-Za-z0-9_]+)")
@@ -210,6 +210,8 @@ class Writer:
         row = conditions.row_of(parameter)
         if row is not None:
             return _of_row(space, self._keys[row.number])
+        if space.states is not None and (space.states.wanted or not conditions.name_a_row(parameter)):
+            return self._one_of(space.states.choices(parameter.part))
         is_one = conditions.is_one(parameter)
         if is_one and conditions.is_alone(parameter):
             number, self._keys[parameter.number] = self._key(space)
@@ -222,6 +224,17 @@ class Writer:
                 self._whole[place] = self._shared(f"row of {name}", self._drawing.made[name].rows, name)
             return _of_row(space, self._whole[place])
         return self._found(space) if is_one and conditions.find_rows else self._number(space)
+
+    def _one_of(self, choices: Mapping[int, float]) -> str:
+        """One of the numbers, by their weights."""
+        *firsts, last = choices
+        if not firsts:
+            return str(last)
+        drawn, below, cases = self._draw(_THOUSAND), 0.0, []
+        for number in firsts:
+            below += _THOUSAND * choices[number] / sum(choices.values())
+            cases.append(f"WHEN {drawn} <= {round(below)} THEN {number}")
+        return f"CASE {' '.join(cases)} ELSE {last} END"
 
     def _key(self, space: Space) -> tuple[str, str]:
         """(number of a value that one row has, that row)."""
@@ -302,6 +315,8 @@ class Writer:
         is_fresh = is_new and space.is_unique
         if parent is not None:
             items = [_key_of(parent, column, space)] * count
+        elif space.states is not None and not is_new:
+            items = [typed(column, space, str(n)) for n in space.states.choices(parameter.part)]
         else:
             first = f"nextval('{FRESH}')" if is_fresh else self._number(space)
             items = [
@@ -348,10 +363,10 @@ class Writer:
         if not is_free or column.null_share <= 0:
             return made_value
         null = f"NULL::{stands_for(column)}"
-        thousandth = round(1000 * column.null_share)
+        thousandth = round(_THOUSAND * column.null_share)
         if thousandth >= _ALL_NULL:
             return null
-        return f"CASE WHEN {self._draw(1000)} <= {thousandth} THEN {null} ELSE {made_value} END"
+        return f"CASE WHEN {self._draw(_THOUSAND)} <= {thousandth} THEN {null} ELSE {made_value} END"
 
     def _is_fresh(self, made: MadeTable, name: str, key: tuple[str, ...]) -> bool:
         """Whether an INSERT gives this column of a key a value that no row has."""
@@ -393,10 +408,11 @@ class Writer:
         if place in self._lows:
             length = self._lengths[place] + beyond
             return typed(column, space, f"{self._lows[place]} + {length}" if length else self._lows[place])
-        if self._conditions.have_key(parameter):
-            # Rows that are named by their key have such values.
+        is_now = self._has_limit and parameter.number in self._read.clocks
+        if (is_now and parameter.part is Part.BELOW) or self._conditions.have_key(parameter):
+            # Rows that are named by their key have such values; of those before now the limit takes some.
             wanted = space.size
-        elif self._has_limit and is_ordered(column) and wanted < space.size:
+        elif self._has_limit and not is_now and is_ordered(column) and wanted < space.size:
             # Calls go on where another has ended; how many rows are found says the limit.
             number = self._draw(space.size - wanted, space.of)
             return typed(column, space, number if parameter.part is Part.ABOVE else f"{number} + {wanted}")
