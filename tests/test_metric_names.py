@@ -49,7 +49,8 @@ OTHERS = {
 # Pages about WAL, a running server or standby, and the machine: their keys are of other facts than a trial's.
 OTHER_FACTS = (
     "advise/server/", "report/advice/", "report/wal/", "report/watch/", "report/replica.py",
-    "probe/environment.py", "advise/tune/", "report/tune/", "cli/tune_plan.py", "cli/tuning.py",
+    "probe/environment.py", "advise/tune/", "report/tune/", "cli/tune_plan.py",
+    "cli/tune_prepare.py", "cli/tuning.py",
     "cli/workload_said.py", "advise/workload/likeness.py",
 )  # fmt: skip
 

@@ -111,6 +111,38 @@ def test_a_conf_with_folders_and_alter_system_is_read_as_a_whole(tmp_path: Path)
         assert ("warning" in done.stderr) is bool(words)
 
 
+def test_own_lines_that_this_machine_cannot_try_are_no_reason_not_to_try_the_others(tmp_path: Path) -> None:
+    conf = tmp_path / "postgresql.conf"
+    conf.write_text("max_wal_size = 500TB\nshared_buffers = 7TB\nwal_buffers = 64MB\n")
+    options = ("--load", str(shop(tmp_path)), "--conf", str(conf), "--dry-run", "--json")
+    done = walproof("tune", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert dict(json.loads(done.stdout)["starts"][0][0]) == {"wal_buffers": "64MB"}
+
+
+def test_an_archiver_and_wal_that_is_kept_need_room_beside_max_wal_size(tmp_path: Path) -> None:
+    conf = tmp_path / "postgresql.conf"
+    conf.write_text("archive_mode = ON\n")
+    command = ("tune", "--load", str(shop(tmp_path)), "--only", "commit_delay", "--dry-run", "--wal-disk")
+    refused = walproof(*command, "1900MB", "--conf", str(conf), cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "your server's archiver may keep WAL beside it" in refused.stderr
+    assert "--wal-disk 2048MB or more" in refused.stderr
+    refused = walproof(*command, "2GB", "--keep", "wal_keep_size=1100MB", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "wal_keep_size keeps 1.07 GB beside it" in refused.stderr
+    assert "--wal-disk 2124MB or more" in refused.stderr
+    done = walproof(*command, "2124MB", "--keep", "wal_keep_size=1100MB", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_kept_settings_are_named_as_the_server_names_them(tmp_path: Path) -> None:
+    options = ("--load", str(shop(tmp_path)), "--keep", "MAX_WAL_SIZE=64GB", "--keep", "Wal_Compression=ON")
+    done = walproof("tune", *options, "--dry-run", "--wal-disk", "5GB", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--keep max_wal_size=64GB breaks --wal-disk" in done.stderr
+
+
 @pytest.mark.pg(">= 15", ends=True)
 def test_compression_that_is_on_is_a_method_that_the_build_has(install: Install, tmp_path: Path) -> None:
     """What is simulated of a configuration needs the method, and from 19 on the word does not say it."""

@@ -229,9 +229,7 @@ def test_time_that_is_left_is_explained_only_where_the_search_ended_by_itself(
     def is_explained(facts: TuningFacts, winner: Candidate) -> bool:
         told = replace(found, outcome=replace(found.outcome, winner=winner))
         said = tune_view(facts, told, asked_of(facts), platform("conf")).summary
-        return any(
-            text.startswith("The search ended with 45 min 00 s left, because nothing") for text in said
-        )
+        return any(text.startswith("45 min 00 s of the budget is left: there was nothing") for text in said)
 
     assert is_explained(facts, DEFAULT)
     assert not is_explained(facts, Candidate.of({"commit_delay": "100"})), "fresh servers refused that"

@@ -148,7 +148,7 @@ def tune(given: TuneOptions) -> None:
     tuning, give the same command again.
     """
     from walproof.cli.tune_hosts import tuning_hosts
-    from walproof.cli.tuning import prepare
+    from walproof.cli.tune_prepare import prepare
     from walproof.platforms.registry import foreign_storage, platform
 
     platform(given.platform)  # refuses an unknown name before anything is measured
@@ -196,7 +196,7 @@ def _carry_out(tuning: Tuning, given: TuneOptions) -> None:
         raise
     finally:
         tuning.close()
-    if view.answer.conclusion is Conclusion.NONE_KEEPS:
+    if view.answer.conclusion is Conclusion.NONE_KEEPS or view.unfit:
         raise typer.Exit(ExitStatus.CHECK_FAILED)
 
 
@@ -214,6 +214,11 @@ def present(tuning: Tuning, given: TuneOptions) -> TuneView:
     write_file(folder / "tuning-answer.json", to_json(view))
     if view.pasted.lines is not None:
         write_file(folder / "walproof.conf", view.conf_text)
+    if given.json:
+        sys.stdout.write(to_json(view))
+    else:
+        print_tuning(view, options.result_console())
+    sys.stderr.write(f"report: {page}\n")
     if given.export is not None:
         from walproof.analysis.tuning.export import export_study
         from walproof.facts.place import sqlite_url
@@ -221,9 +226,4 @@ def present(tuning: Tuning, given: TuneOptions) -> TuneView:
         count = export_study(view.facts, given.export, view.asked.name)
         shown = shlex.quote(str(sqlite_url(given.export)))
         sys.stderr.write(f"{count} trials written: optuna-dashboard {shown}\n")
-    if given.json:
-        sys.stdout.write(to_json(view))
-    else:
-        print_tuning(view, options.result_console())
-    sys.stderr.write(f"report: {page}\n")
     return view

@@ -107,7 +107,7 @@ class RayHosts:
 def look_at(on: str) -> str:
     """The memory of this machine and the free disk space where its servers live, as JSON."""
     from walproof.cli.options import work_folder
-    from walproof.cli.tuning import machine_of
+    from walproof.cli.tune_prepare import machine_of
     from walproof.facts.codec import to_json
 
     return to_json(machine_of(work_folder(Path(on) if on else None)))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
 from walproof.advise.tune.space import Bounds, usable_wal_bytes, without_line
-from walproof.analysis.server_limits import ALONE
+from walproof.analysis.server_limits import ALONE, SHARED
 from walproof.cli.promises import CLASSES
 from walproof.errors import SettingError
 from walproof.facts.tuning import Candidate
@@ -58,14 +58,20 @@ def require_possible(bounds: Bounds, only: Collection[str] | None, starts: Seque
             detail=f"The least that a server takes, sessions included, is {format_bytes(memory)}.",
             hint="Allow more with --memory, or give the load fewer clients.",
         )
-    disk, usable = bounds.promises.wal_disk_bytes, usable_wal_bytes(bounds.promises)
+    disk, usable = bounds.promises.wal_disk_bytes, bounds.usable_wal_bytes
     size = min(int(parse(catalogue.get("max_wal_size"), value)) << 20 for value in values("max_wal_size"))
     if disk is not None and usable is not None and size > usable:
+        kept = int(parse(catalogue.get("wal_keep_size"), bounds.keep.get("wal_keep_size", "0"))) << 20
+        share = SHARED if bounds.is_archiving else ALONE
+        least = max(float(size / share), float(size + kept))
+        beside = [f"wal_keep_size keeps {format_bytes(kept)}"] * (kept > 0)
+        beside += ["your server's archiver may keep WAL"] * bounds.is_archiving
         raise SettingError(
             f"no configuration keeps --wal-disk {format_bytes(disk)}",
             detail=f"pg_wal grows to {format_bytes(size)}, the smallest max_wal_size that may be tried, and "
-            f"may take {format_bytes(usable)} of that room.",
-            hint=f"Give it room: --wal-disk {math.ceil(size / ALONE / 2**20)}MB or more.",
+            f"may take {format_bytes(usable)} of that room"
+            + (f": {' and '.join(beside)} beside it." if beside else "."),
+            hint=f"Give it room: --wal-disk {math.ceil(least / 2**20)}MB or more.",
         )
 
 
@@ -82,9 +88,12 @@ def _require_class(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _require_disk(bounds: Bounds, sources: Mapping[str, Mapping[str, str]]) -> None:
-    disk, usable = bounds.promises.wal_disk_bytes, usable_wal_bytes(bounds.promises)
+    disk = bounds.promises.wal_disk_bytes
     catalogue = Catalogue.for_version(bounds.version_num)
     for name in _OF_PG_WAL:
+        # Nothing but the setting itself has to be kept beside wal_keep_size here.
+        beside = {} if name == "wal_keep_size" else bounds.keep
+        usable = usable_wal_bytes(bounds.promises, beside, catalogue, is_archiving=bounds.is_archiving)
         if disk is None or usable is None or name not in bounds.keep:
             continue
         size = int(parse(catalogue.get(name), bounds.keep[name])) << 20

@@ -31,7 +31,7 @@ DEFAULT_STARTS = 2
 DEFAULT_SLICED_STARTS = 8
 _PASSES = {Design.TOGGLED: 25, Design.SLICED: 8}
 _QUICK_PASSES = {Design.TOGGLED: 15, Design.SLICED: 4}
-_SLICE_S = {Design.TOGGLED: 0.5, Design.SLICED: 0.3}
+SLICE_S = {Design.TOGGLED: 0.5, Design.SLICED: 0.3}
 _SLEEPS = re.compile(r"^\s*\\sleep\b", re.MULTILINE)
 _ORDER = (Design.FRESH, Design.TOGGLED, Design.SLICED)
 _TOGGLES_SOME = "toggles those that can be, and gives the others servers of their own."
@@ -126,7 +126,7 @@ def cuts_of(
             found.append(None)
             continue
         table, overrides = asked.study.design, asked.overrides
-        passes, slice_s = table.passes or _PASSES[design], table.slice or _SLICE_S[design]
+        passes, slice_s = table.passes or _PASSES[design], table.slice or SLICE_S[design]
         if overrides.quick:
             passes = asked.study.quick.passes or min(passes, _QUICK_PASSES[design])
             slice_s = asked.study.quick.slice or slice_s

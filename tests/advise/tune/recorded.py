@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.golden.unpack import unpack
@@ -19,7 +20,14 @@ FACTORS = (SIZE, COMPRESSION, BUFFERS)
 NOTHING = Promises(DurabilityClass.NONE)
 
 
-def judge(folder: Path, promises: Promises = NOTHING, *, speed: float = 1.0) -> RecordedJudge:
+def judge(
+    folder: Path,
+    promises: Promises = NOTHING,
+    *,
+    speed: float = 1.0,
+    keep: Mapping[str, str] | None = None,
+    is_archiving: bool = False,
+) -> RecordedJudge:
     """Over the golden WAL of ``VERSION``, which is put into ``folder`` where it is not there yet."""
     if not any(folder.glob("0*")):
         unpack(VERSION, folder)
@@ -30,9 +38,10 @@ def judge(folder: Path, promises: Promises = NOTHING, *, speed: float = 1.0) -> 
         VERSION * 10000,
         promises,
         FACTORS,
-        {"wal_compression": "pglz"},
+        {"wal_compression": "pglz", **(keep or {})},
         clients=10,
         memory_bytes=4 << 30,
         costs=Costs(),
         speed=speed,
+        is_archiving=is_archiving,
     )

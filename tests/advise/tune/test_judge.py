@@ -104,3 +104,17 @@ def test_a_faster_load_has_more_to_replay(folder: Path, plain: RecordedJudge) ->
     assert slow_s is not None
     assert fast_s is not None
     assert slow_s <= fast_s
+
+
+def test_what_else_keeps_wal_needs_room_beside_it(folder: Path) -> None:
+    room = replace(NOTHING, wal_disk_bytes=12 * GB)
+    kept = {"wal_keep_size": "6GB"}
+    for keep, is_archiving, is_broken in ((None, False, False), (kept, False, True), (None, True, True)):
+        found = judge(folder, room, keep=keep, is_archiving=is_archiving)
+        assert (Limit.WAL_DISK in _limits(found, max_wal_size="8GB")) is is_broken
+
+
+def test_the_notes_say_for_which_cache_the_times_away_hold(folder: Path) -> None:
+    found = judge(folder)
+    found(DEFAULT)
+    assert any("for a warm cache" in note for note in found.notes)

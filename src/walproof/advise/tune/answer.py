@@ -20,7 +20,7 @@ from walproof.facts.tuning import (
     TuningFacts,
 )
 from walproof.settings.durability import DurabilityClass
-from walproof.settings.risk import durability_class
+from walproof.settings.risk import durability_class, risk_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) 
         outcome=found,
         why_default=why_default,
         lines=tuple(_costs(line, space, judge) for line in found.lines),
-        durability=durability_class({**facts.plan.keep, **conf.conf}),
+        durability=durability_class({**judge.kept, **conf.conf}),
         prediction=judge(conf)[0],
         default_prediction=default_prediction,
         default_broken=default_broken,
@@ -111,9 +111,15 @@ def _costs(line: ConfLine, space: Space, judge: RecordedJudge) -> LineCosts:
         had=had,
         without=has_not,
         memory_bytes=(judge.memory_bytes(line.reference), judge.memory_bytes(without)),
-        durability=durability_class({line.setting: line.value}),
+        durability=line_durability(line, judge),
         breaks=broken,
     )
+
+
+def line_durability(line: ConfLine, judge: RecordedJudge) -> DurabilityClass:
+    """What the line risks beside the others: some risk nothing by themselves."""
+    risks = risk_of({**judge.kept, **line.reference.conf})
+    return max((found for name, found, _ in risks if name == line.setting), default=DurabilityClass.NONE)
 
 
 def _ruled_out(space: Space, judge: RecordedJudge) -> tuple[LimitCount, ...]:

@@ -14,6 +14,7 @@ from walproof.analysis.tuning.ablation import chain_step
 from walproof.analysis.tuning.blocks import Blocks
 from walproof.analysis.tuning.lines import TuningOutcome
 from walproof.analysis.tuning.proof import is_beyond
+from walproof.analysis.tuning.race import second_limit
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import compared_in, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Objective, Purpose, RuledOut, TuningFacts
@@ -68,9 +69,10 @@ def _compared(facts: TuningFacts, found: TuningOutcome, tried: Sequence[Candidat
     if found.winner == DEFAULT:
         if (lacking := _lacking(facts, tried)) is not None:
             return Conclusion.UNDECIDED, lacking
+        within = _within_second(facts, tried)
         return (
             Conclusion.DEFAULTS,
-            "no configuration was better than the defaults by more than the noise",
+            f"no configuration {within}was better than the defaults by more than the noise",
         )
     objective = facts.plan.objective
     if objective.limit is not None and is_beyond(facts, found.second):
@@ -95,6 +97,15 @@ def _compared(facts: TuningFacts, found: TuningOutcome, tried: Sequence[Candidat
         Conclusion.DEFAULTS,
         "on fresh servers the best configuration was not better than the defaults by more than the noise",
     )
+
+
+def _within_second(facts: TuningFacts, tried: Sequence[Candidate]) -> str:
+    """``that keeps the limit of --no-worse ... ``; empty where all that was tried keeps it."""
+    if facts.plan.objective.limit is None:
+        return ""
+    beyond = second_limit(facts)
+    is_beyond_some = any((found := beyond(each)) is not None and found > 0 for each in tried)
+    return f"that keeps {_no_worse(facts.plan.objective)} " if is_beyond_some else ""
 
 
 def _all_dropped(facts: TuningFacts, found: TuningOutcome) -> tuple[Conclusion, str]:

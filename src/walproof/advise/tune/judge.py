@@ -55,21 +55,27 @@ class RecordedJudge:
         memory_bytes: int,
         costs: Costs,
         speed: float = 1.0,
+        is_archiving: bool = False,
     ) -> None:
         """``speed``: multiple of the recorded speed at which the load arrives.
 
-        ``memory_bytes``: what the server may take.
+        ``memory_bytes``: what the server may take; ``is_archiving``: whether the user's server has an
+        archiver.
         """
         self._recorded = recorded
         self._version_num = version_num
         self._catalogue = Catalogue.for_version(version_num)
         self._promises = promises
         self._factors = {factor.setting: factor for factor in factors}
-        self._keep = dict(keep)
+        self.kept = dict(keep)
+        """Settings of every configuration."""
         self._clients = clients
         self._memory_bytes = memory_bytes
         self._costs = costs
         self._speed = speed
+        self._usable_wal_bytes = usable_wal_bytes(
+            promises, self.kept, self._catalogue, is_archiving=is_archiving
+        )
         self._version, self._segment_size = identify(recorded.folder, start=recorded.start)
         settings = {name: recorded.settings[name] for name in SETTINGS if name in recorded.settings}
         self._recorded_target = target_of(
@@ -79,11 +85,17 @@ class RecordedJudge:
         self._servers: dict[Target, tuple[ServerPrediction, float | None]] = {}
         self._stretches: dict[Target, float] = {}
         self._times: dict[int, DistanceForecast] = {}
-        self.notes: tuple[str, ...] = costs.notes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where times away come from, and for which cache and distances they hold."""
+        for forecast in self._times.values():
+            return forecast.notes
+        return self._costs.notes
 
     def __call__(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
         """See ``Judge``. Raises WalError when the recording cannot be read."""
-        settings = {**self._keep, **candidate.conf}
+        settings = {**self.kept, **candidate.conf}
         refused = self._refusals(settings)
         if refused:
             return CandidatePrediction(None, None, None), tuple(refused)
@@ -104,7 +116,7 @@ class RecordedJudge:
 
     def distance_seconds(self, candidate: Candidate, wal_bytes: float) -> tuple[float, float, float]:
         """(low, middle, high) seconds away after a crash with that much WAL since the redo point."""
-        settings = {**self._keep, **candidate.conf}
+        settings = {**self.kept, **candidate.conf}
         server, _ = self._server(self._target(settings))
         times = self._recovery(settings)
         images = server.target.full_page_writes
@@ -118,7 +130,7 @@ class RecordedJudge:
         Unlike predictions for whole cycles it covers only this stretch, so a run of that length must show it.
         None if the server would not start.
         """
-        settings = {**self._keep, **candidate.conf}
+        settings = {**self.kept, **candidate.conf}
         if self._refusals(settings):
             return None
         target = self._target(settings)
@@ -127,7 +139,7 @@ class RecordedJudge:
 
     def memory_bytes(self, candidate: Candidate) -> int:
         """Memory that a server with the candidate takes: shared buffers, WAL buffers, sessions."""
-        return memory_of({**self._keep, **candidate.conf}, self._catalogue, self._clients)
+        return memory_of({**self.kept, **candidate.conf}, self._catalogue, self._clients)
 
     def _class_broken(self, settings: Mapping[str, str]) -> list[RuledOut]:
         found = durability_class(settings)
@@ -153,7 +165,7 @@ class RecordedJudge:
 
     def _predictions_broken(self, found: CandidatePrediction) -> list[RuledOut]:
         broken = []
-        target_s, disk = self._promises.recovery_target_s, usable_wal_bytes(self._promises)
+        target_s, disk = self._promises.recovery_target_s, self._usable_wal_bytes
         if disk is not None and found.pg_wal_bytes is not None and found.pg_wal_bytes > disk:
             broken.append(RuledOut(Limit.WAL_DISK, format_bytes(found.pg_wal_bytes), format_bytes(disk)))
         high = found.recovery_high_s

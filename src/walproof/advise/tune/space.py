@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
-from walproof.analysis.server_limits import ServerLimits
+from walproof.analysis.server_limits import ServerLimits, WalKeepers
 from walproof.analysis.tuning.space import number_of
 from walproof.errors import SettingError
 from walproof.facts.tuning import Factor, Limit, Promises, Scale
@@ -19,9 +19,17 @@ from walproof.settings.value import parse
 from walproof.units import format_bytes
 
 
-def usable_wal_bytes(promises: Promises) -> int | None:
-    """The most that pg_wal and max_wal_size may take of the promised room; None where none is promised."""
-    return ServerLimits(wal_disk_bytes=promises.wal_disk_bytes).usable_wal_bytes
+def usable_wal_bytes(
+    promises: Promises, keep: Mapping[str, str], catalogue: Catalogue, *, is_archiving: bool = False
+) -> int | None:
+    """The most that pg_wal and max_wal_size may take of the promised room; None where none is promised.
+
+    ``keep``: settings of every configuration, of which wal_keep_size needs room beside; ``is_archiving``:
+    whether the user's server has an archiver, which may be late. Raises SettingError.
+    """
+    kept_mb = int(parse(catalogue.get("wal_keep_size"), keep.get("wal_keep_size", "0")))
+    keepers = WalKeepers(kept_bytes=kept_mb << 20, is_shared=is_archiving)
+    return ServerLimits(wal_disk_bytes=promises.wal_disk_bytes, keepers=keepers).usable_wal_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,14 @@ class Bounds:
     """Settings that every configuration has."""
     refused_there: RefusedThere = lambda _name, _value: None
     """Why the platform that the lines are for does not take a line."""
+    is_archiving: bool = False
+    """Whether the user's server has an archiver, for which pg_wal may have to keep WAL."""
+
+    @property
+    def usable_wal_bytes(self) -> int | None:
+        """See ``usable_wal_bytes``."""
+        catalogue = Catalogue.for_version(self.version_num)
+        return usable_wal_bytes(self.promises, self.keep, catalogue, is_archiving=self.is_archiving)
 
     def refusal(self, name: str, value: str) -> NotMoved | None:
         """Why no configuration may have the line; None if some may. Raises SettingError."""
@@ -74,7 +90,7 @@ class Bounds:
         catalogue = Catalogue.for_version(self.version_num)
         if name in ("max_wal_size", "min_wal_size"):
             size = int(parse(catalogue.get(name), value)) << 20
-            usable, free = usable_wal_bytes(self.promises), self.machine.disk_bytes
+            usable, free = self.usable_wal_bytes, self.machine.disk_bytes
             if usable is not None and size > usable:
                 reason = f"it may take {format_bytes(usable)} of the room for pg_wal"
                 return NotMoved(name, value, Limit.WAL_DISK, reason)

@@ -24,6 +24,8 @@ class OwnConf:
     """Sentences about lines that no throw-away server can have."""
     by_sql: frozenset[str] = frozenset()
     """Names that ALTER SYSTEM has set on the user's server."""
+    is_archiving: bool = False
+    """Whether it has an archiver."""
 
     def replaced(self, keep: Mapping[str, str], version_num: int) -> dict[str, str]:
         """What a configuration without a line for it has instead of each moved setting, where that differs.

@@ -248,6 +248,12 @@ def _lines(
     in_conf = set(advised.settings)
     keeps = race.keeps_second(facts, space, choosing_steps(facts))
     limited = {name for name, _ in short.settings if keeps(short) and not keeps(space.without(short, name))}
+    # A line that fell with the one that caps it has another value in the short conf.
+    changed = [
+        ablation.LineTest(test.setting, test.value, None, None, None, test.is_needed)
+        for test in in_short
+        if (test.setting, test.value) not in winner.settings
+    ]
     return tuple(
         _line(
             test,
@@ -258,7 +264,7 @@ def _lines(
             facts.plan.margin,
             level,
         )
-        for test in in_winner
+        for test in (*in_winner, *changed)
     )
 
 

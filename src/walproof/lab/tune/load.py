@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from walproof.facts import Install, Plan
+from walproof.facts import Design, Install, Plan
 from walproof.facts.tuning import Candidate
 from walproof.facts.tuning_answers import candidate_name, device_name
 from walproof.lab.asked import Overrides
+from walproof.lab.designs import SLICE_S
 from walproof.lab.reading import check_study
 from walproof.lab.study import resolve
+from walproof.settings.catalogue import as_shown
 
 _NEEDED_BY_FACTS = ("wal", "checkpoints", "waits", "cpu", "disk")
-_SLICE_S, _PASSES_LEAST = 0.3, 4
+_PASSES_LEAST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class TuningLoad:
     @property
     def base(self) -> dict[str, str]:
         """Settings of every server, from the file."""
-        return {str(name): str(value) for name, value in self.tables.get("base", {}).items()}
+        return as_shown({str(name): str(value) for name, value in self.tables.get("base", {}).items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,8 @@ def plan_of(load: TuningLoad, asked: PlanOrder) -> Plan:
     design: dict[str, Any] = {"seed": asked.seed, "design": "fresh", "rounds": asked.rounds}
     if asked.toggled:
         # Within a start each candidate runs as long as it would in its own trial.
-        passes = max(_PASSES_LEAST, round((load.duration_s or 0.0) / _SLICE_S))
-        design |= {"design": "toggled", "passes": passes, "slice": _SLICE_S, "probes": []}
+        passes = max(_PASSES_LEAST, round((load.duration_s or 0.0) / SLICE_S[Design.TOGGLED]))
+        design |= {"design": "toggled", "passes": passes, "probes": []}
     else:
         design["probes"] = list(_NEEDED_BY_FACTS)
     data: dict[str, Any] = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from walproof.advise.tune.answer import LineCosts, TuneAnswer
 from walproof.advise.tune.conclusion import Conclusion
 from walproof.analysis.tuning.lines import LineVerdict
-from walproof.facts.tuning import Candidate, TuningFacts
+from walproof.facts.tuning import DEFAULT, Candidate, TuningFacts
 from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
 from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
@@ -18,6 +19,9 @@ from walproof.sentences import say_list
 from walproof.settings.change import Change
 from walproof.settings.conf import quoted
 from walproof.units import format_bytes, format_duration
+
+_NOTABLE_WAL = 0.02
+"""Relative difference of WAL from which on it is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +51,21 @@ def pasted(
     taken = [change for change in changes if change not in [refusal.change for refusal in refused]]
     lines = platform.write(taken, target) if taken else None
     gone = [change.name for change in taken if change.name in back]
+    if lines is not None and not target.before:
+        note = "What your server has now is not known (--conf): note SHOW of each first, since to undo takes "
+        lines = replace(lines, notes=(*lines.notes, f"{note}the lines away and brings nothing back."))
     if lines is not None and gone:
         what = "what is advised was" if conf else "the defaults were"
         note = f"These lines take out your own {say_list(gone)}, without which {what} measured."
         lines = replace(lines, notes=(*lines.notes, note))
     return Pasted(tuple(taken), tuple(refused), lines)
+
+
+def with_notes(made: Pasted, notes: Sequence[str]) -> Pasted:
+    """The lines, with notes that come before the platform's."""
+    if made.lines is None or not notes:
+        return made
+    return replace(made, lines=replace(made.lines, notes=(*notes, *made.lines.notes)))
 
 
 def pasted_section(made: Pasted, platform: str) -> Section | None:
@@ -82,8 +96,21 @@ def unproven_text(answer: TuneAnswer) -> str:
     return f"of which {', '.join(open_)} {'is' if len(open_) == 1 else 'are'} NOT PROVEN by itself"
 
 
-def conf_text(answer: TuneAnswer, facts: TuningFacts, made: Pasted) -> str:
-    """A file for conf.d. Above each line stands what it is worth."""
+def kept_sentences(answer: TuneAnswer, kept: Mapping[str, str]) -> list[str]:
+    """What every configuration had that is not among the lines; the promises hold with that only."""
+    missing = [f"{name}={value}" for name, value in kept.items() if name not in answer.conf.conf]
+    if not missing or answer.conclusion not in (Conclusion.ADVISED, Conclusion.DEFAULTS):
+        return []
+    return [
+        f"All of this was measured with {say_list(missing)}, and holds where your server has the same: these "
+        "are not among the lines."
+    ]
+
+
+def conf_text(answer: TuneAnswer, facts: TuningFacts, made: Pasted, notes: Sequence[str] = ()) -> str:
+    """A file for conf.d. Above each line stands what it is worth.
+
+    ``notes``: what has to be read before it is used."""
     objective = OBJECTIVES[facts.plan.objective.metric]
     gain = gained(answer.outcome.gain, answer.outcome.interval, answer.outcome.rounds)
     worth = f"{objective}: {gain} as good as with the defaults"
@@ -91,11 +118,18 @@ def conf_text(answer: TuneAnswer, facts: TuningFacts, made: Pasted) -> str:
         worth = f"{objective}: the best of what keeps the promises; not compared with the defaults"
     if answer.why_default is not None:
         worth = f"{objective}: the defaults are best; {answer.why_default}"
-    rows = [f"# walproof tune: {promises_text(facts.plan.promises)}", f"# {worth}"]
+    if answer.conf != DEFAULT and not answer.outcome.is_final:
+        worth += " (the best so far, not yet compared on servers by which nothing was chosen)"
+    rows = [f"# {sentence}" for sentence in notes]
+    rows += [f"# walproof tune: {promises_text(facts.plan.promises)}", f"# {worth}"]
     if text := unproven_text(answer):
         rows.append(f"# lines: {text}")
     rows += [f"# {_left_out(refusal)}" for refusal in made.refusals]
-    known = {costs.line.setting: costs for costs in answer.lines}
+    known = {
+        costs.line.setting: costs
+        for costs in answer.lines
+        if answer.conf.conf.get(costs.line.setting) == costs.line.value
+    }
     for change in made.changes:
         rows.append("")
         if change.name not in answer.conf.conf:
@@ -120,6 +154,9 @@ def line_words(costs: LineCosts, winner: Candidate) -> list[str]:
     had, without = costs.had.recovery_s, costs.without.recovery_s
     if had is not None and without is not None and abs(had - without) >= 0.1:
         found.append(f"longest time away {format_duration(had)}, without it {format_duration(without)}")
+    wal, more = costs.had.wal_bytes_per_txn, costs.without.wal_bytes_per_txn
+    if wal is not None and more is not None and abs(math.log(more / wal)) >= _NOTABLE_WAL:
+        found.append(f"WAL per transaction {format_bytes(wal)}, without it {format_bytes(more)} (simulated)")
     memory, less = costs.memory_bytes
     if memory != less:
         found.append(f"memory {format_bytes(memory)}, without it {format_bytes(less)}")

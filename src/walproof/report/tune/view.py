@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from walproof.advise.tune.answer import TuneAnswer
+from walproof.advise.tune.answer import LineCosts, TuneAnswer
 from walproof.advise.tune.conclusion import Conclusion
 from walproof.advise.tune.crashes import CrashCheck, WalCheck, shows_limits
+from walproof.advise.tune.shown_by import ShownBy, shown_by
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.proof import is_beyond
@@ -18,12 +19,20 @@ from walproof.facts.tuning import DEFAULT, STOPPED, RuledOut, TuningFacts
 from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.platform import Platform, PlatformTarget
 from walproof.report.blocks import Block, Listing, Paragraph, Section
-from walproof.report.numbers import ratio
+from walproof.report.numbers import percent, ratio
 from walproof.report.tune.figures import line_figure, race_blocks
 from walproof.report.tune.flush import flush_blocks
 from walproof.report.tune.names import gained
 from walproof.report.tune.over_hosts import host_sentences, hosts_section
-from walproof.report.tune.pasted import Pasted, conf_text, pasted, pasted_section, unproven_text
+from walproof.report.tune.pasted import (
+    Pasted,
+    conf_text,
+    kept_sentences,
+    pasted,
+    pasted_section,
+    unproven_text,
+    with_notes,
+)
 from walproof.report.tune.tables import (
     crash_table,
     line_table,
@@ -37,6 +46,8 @@ from walproof.report.tune.words import CLASS_WORDS, OBJECTIVES, promises_text
 from walproof.settings.change import Before
 from walproof.units import format_bytes, format_duration
 
+_NOTABLE_WAL = 0.02
+"""Share by which simulated WAL has to be less before that is said of a line that was left out."""
 _NOTABLE_SHARE = 0.1
 """Share of the budget above which unspent time is worth a sentence."""
 
@@ -73,6 +84,8 @@ class TuningContext:
     """Simulated WAL of the advised configuration, compared with a run as long as the recording."""
     replaced: Mapping[str, str] = field(default_factory=dict)
     """Settings of the user's conf -> what configurations without a line for them have instead."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """Settings that every configuration had, and that the user's conf has not, or not so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +103,15 @@ class TuneView:
     sections: tuple[Section, ...]
 
     @property
+    def unfit(self) -> tuple[str, ...]:
+        """Sentences that say why what is advised is not to be used as it is; empty where it may be."""
+        return unfit_sentences(self.facts, self.answer, self.asked.crashes)
+
+    @property
     def conf_text(self) -> str:
         """A conf file with a comment above each line that says what the line is worth."""
-        return conf_text(self.answer, self.facts, self.pasted)
+        notes = [*self.unfit, *kept_sentences(self.answer, self.asked.kept)]
+        return conf_text(self.answer, self.facts, self.pasted, notes)
 
 
 def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> TuneView:
@@ -100,6 +119,7 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
     target = PlatformTarget(asked.version_num, asked.before)
     replaced = asked.replaced if _is_own_judged(facts, answer) else {}
     made = pasted(answer, replaced, target, platform)
+    made = with_notes(made, unfit_sentences(facts, answer, asked.crashes))
     objective = OBJECTIVES[facts.plan.objective.metric]
     parts = [
         f"PostgreSQL {asked.install}",
@@ -110,6 +130,7 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
         f"{format_duration(facts.spent_s)} of {format_duration(facts.plan.budget_s)}",
     ]
     said = summary_of(facts, answer, asked.crashes)
+    said += kept_sentences(answer, asked.kept)
     said += wal_sentences(answer.conf, asked.wal_checks)
     if asked.hosts is not None:
         is_larger_better = facts.plan.objective.larger_is_better
@@ -129,7 +150,7 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
 
 
 def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> list[str]:
-    """The answer in sentences. Risks to committed data come first."""
+    """The answer in sentences. Risks to committed data come first, then why it is not to be used."""
     outcome = answer.outcome
     promises = facts.plan.promises
     found = []
@@ -139,6 +160,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         if answer.durability.rank > allowed.rank:
             said = f"MORE THAN WAS PROMISED (a crash {CLASS_WORDS[allowed.value]})"
         found.append(f"A crash {CLASS_WORDS[answer.durability.value]} with what is advised, {said}.")
+    found += unfit_sentences(facts, answer, crashes)
     objective = OBJECTIVES[facts.plan.objective.metric]
     if answer.why_default is not None:
         found.append(_HEADLINES[answer.conclusion].format(why=answer.why_default))
@@ -170,10 +192,9 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             )
         if all(line.gain is None for line in outcome.lines):
             found.append("No line was tried by itself: the budget had no room for it; a larger one would.")
-        gone = [line for line in outcome.lines if not line.in_conf]
+        gone = [costs for costs in answer.lines if not costs.line.in_conf]
         if gone:
-            earned = "; ".join(f"{line.setting} ({line.verdict.value})" for line in gone)
-            found.append(f"Tried and left out: {earned}.")
+            found.append(f"Tried and left out: {'; '.join(map(_left_out, gone))}.")
     if (text := _second_sentence(facts, answer)) is not None:
         found.append(text)
     left_s = facts.plan.budget_s - facts.spent_s
@@ -184,8 +205,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         and left_s > _NOTABLE_SHARE * facts.plan.budget_s
     ):
         found.append(
-            f"The search ended with {format_duration(left_s)} left, because nothing it could propose was "
-            "likely to be better."
+            f"{format_duration(left_s)} of the budget is left: there was nothing to confirm, and the race "
+            "had had its share, or nothing to propose that was likely to be better."
         )
     found.append(f"Promised: {promises_text(promises)}.")
     if answer.default_broken and answer.conclusion is not Conclusion.NONE_KEEPS:
@@ -196,29 +217,43 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
     if answer.own_broken:
         broken = _broken(answer.own_broken)
         found.append(f"Your own configuration would not keep it ({broken}), and was not run.")
+    found += [_crash_sentence(crash) for crash in crashes]
+    target_s = promises.recovery_target_s
+    if (longest_s := _longest_s(answer, crashes)) is not None and (target_s is None or longest_s <= target_s):
+        assert answer.prediction.recovery_s is not None
+        found.append(
+            f"At that pace its longest time away is {format_duration(longest_s)} instead of "
+            f"{format_duration(answer.prediction.recovery_s)}"
+            + ("." if target_s is None else f": within {format_duration(target_s)}.")
+        )
+    return found
+
+
+def unfit_sentences(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> tuple[str, ...]:
+    """Why what is advised is not to be used as it is: at its own speed, or by how long its recovery took, it
+    breaks a promise."""
+    found = []
     if answer.broken:
         found.append(
             "DO NOT USE IT AS IT IS: at its own speed, which is above the recorded one, it would break "
             f"a promise ({_broken(answer.broken)}). Keep a smaller max_wal_size or checkpoint_timeout with "
             "--keep."
         )
-    found += [_crash_sentence(crash) for crash in crashes]
-    if (slower := slower_than_predicted(crashes)) > 1 and answer.prediction.recovery_s is not None:
-        longest_s = answer.prediction.recovery_s * slower
-        target_s = promises.recovery_target_s
+    longest_s, target_s = _longest_s(answer, crashes), facts.plan.promises.recovery_target_s
+    if longest_s is not None and target_s is not None and longest_s > target_s:
         found.append(
-            f"At that pace its longest time away is {format_duration(longest_s)} instead of "
-            f"{format_duration(answer.prediction.recovery_s)}"
-            + (
-                "."
-                if target_s is None
-                else f": within {format_duration(target_s)}."
-                if longest_s <= target_s
-                else f": MORE THAN THE PROMISED {format_duration(target_s)}. Do not use it; calibrate first "
-                "(walproof recovery calibrate) and tune again."
-            )
+            "DO NOT USE IT AS IT IS: after a crash it came back more slowly than predicted. At that pace its "
+            f"longest time away is {format_duration(longest_s)}: MORE THAN THE PROMISED "
+            f"{format_duration(target_s)}. Calibrate first (walproof recovery calibrate) and tune again."
         )
-    return found
+    return tuple(found)
+
+
+def _longest_s(answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> float | None:
+    """Longest time away at the pace of the slowest recovery; None where none was slower than predicted."""
+    slower = slower_than_predicted(crashes)
+    predicted_s = answer.prediction.recovery_s
+    return predicted_s * slower if slower > 1 and predicted_s is not None else None
 
 
 _HEADLINES: Mapping[Conclusion, str] = {
@@ -229,6 +264,17 @@ _HEADLINES: Mapping[Conclusion, str] = {
     ),
 }
 """The first sentence where nothing is advised."""
+
+
+def _left_out(costs: LineCosts) -> str:
+    """``max_wal_size (dropped)``, and what windows do not show of it."""
+    wal, more = costs.had.wal_bytes_per_txn, costs.without.wal_bytes_per_txn
+    text = costs.line.verdict.value
+    is_seen = shown_by(costs.line.setting) is ShownBy.WINDOWS
+    if not is_seen and wal is not None and more is not None and wal < (1 - _NOTABLE_WAL) * more:
+        share = percent(wal / more)
+        text += f"; with it WAL is {share} of that without it, as simulated, which windows do not show"
+    return f"{costs.line.setting} ({text})"
 
 
 def _own_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:

@@ -28,8 +28,8 @@ def wal_sentences(conf: Candidate, checks: Sequence[WalCheck]) -> list[str]:
     found = []
     if lines and not checks:
         found.append(
-            f"What {', '.join(lines)} does at checkpoints was simulated and not checked: the budget had no "
-            "room for a run as long as the recording."
+            f"What {', '.join(lines)} does at checkpoints was simulated and not checked: there is no run as "
+            "long as the recording to compare it with."
         )
     elif lines:
         found += [_sentence(check) for check in checks]
