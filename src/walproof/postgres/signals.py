@@ -63,17 +63,31 @@ class Descendants:
         self._handles: dict[int, int] = {}
 
     def __enter__(self) -> Descendants:
-        family = [self._ancestor]
-        for member in family:
-            for pid in _children(member):
+        held = -1
+        # A child may start a process of its own between two looks, as an archiver does.
+        while len(self._handles) > held:
+            held = len(self._handles)
+            for pid, above in self._new_ones():
                 with contextlib.suppress(OSError):
                     handle = os.pidfd_open(pid)
-                    if pid not in self._handles and parent(pid) == member:
+                    if parent(pid) == above:
                         self._handles[pid] = handle
-                        family.append(pid)
                     else:
                         os.close(handle)
         return self
+
+    def _new_ones(self) -> list[tuple[int, int]]:
+        """(process, parent) of descendants that have no handle yet, parents first. Each process of the
+        machine is looked at once: a server may have hundreds of sessions."""
+        children: dict[int, list[int]] = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and (above := parent(int(entry.name))) is not None:
+                children.setdefault(above, []).append(int(entry.name))
+        family = [self._ancestor]
+        for member in family:
+            family += children.get(member, [])
+        return [(pid, member) for member in family for pid in children.get(member, [])
+                if pid not in self._handles]  # fmt: skip
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -102,11 +116,3 @@ class Descendants:
             poll = select.poll()
             poll.register(handle, select.POLLIN)
             poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-
-
-def _children(pid: int) -> list[int]:
-    return [
-        int(entry.name)
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit() and parent(int(entry.name)) == pid
-    ]

@@ -2,10 +2,12 @@
 
     clone, start, CHECKPOINT?, pgbench, stop -> each: warm-up -> [ wake, guard, slice, stop ] ... -> end
 
-All servers are up and all sessions are connected, but only one pgbench is awake; the others are stopped
-(SIGSTOP), so that slices of all variants stand beside each other in time. A stopped pgbench does not stop its
-clock, so there are no latencies and no offered rates. What servers do while their load is stopped is measured
-in each slice of another: CPU time and bytes, of WAL and to disk."""
+All servers are up and all sessions are connected, but only one of them and its pgbench are awake; the others
+are stopped (SIGSTOP), so that slices of all variants stand beside each other in time. A stopped pgbench does
+not stop its clock, so there are no latencies and no offered rates. Servers are stopped with their loads,
+because their walwriters and background writers, which wake a few times a second, keep the processors from
+resting, and a load that the processors limit is faster for it (bench/sure/waiting_servers.py). What they do
+all the same is measured in each slice of another: CPU time and bytes, of WAL and to disk."""
 
 from __future__ import annotations
 
@@ -72,9 +74,11 @@ class _Server:
     """Where its WAL ended when its load was last stopped."""
     idle: frozenset[int] = frozenset()
     """Its sessions while they wait for a stopped pgbench; none while a statement is still under way."""
+    _suspended: ExitStack = field(default_factory=ExitStack)
 
     def wake(self, guard_s: float) -> int:
-        """Let the load go on. Returns the bytes of WAL that the server wrote since it was stopped."""
+        """Let server and load go on. Returns the bytes of WAL that the server wrote since it was stopped."""
+        self.resume()
         waited = read_edge(self.connection).lsn - (self.stopped_at_lsn or 0) if self.stopped_at_lsn else 0
         self.idle = frozenset()
         self.load.resume()
@@ -82,7 +86,7 @@ class _Server:
         return waited
 
     def stop(self) -> None:
-        """Stop the load, and return when no statement of it is under way. Raises WorkloadError."""
+        """Stop the load and, when no statement of it is under way, the server. Raises WorkloadError."""
         self.load.pause()
         deadline = time.monotonic() + _DRAIN_S
         while is_active := int(str((self.connection.execute(_ACTIVE).fetchone() or (0,))[0])) > 0:
@@ -91,6 +95,11 @@ class _Server:
             time.sleep(0.001)
         self.idle = frozenset() if is_active else self.sessions
         self.stopped_at_lsn = read_edge(self.connection).lsn
+        self._suspended.enter_context(self.cluster.suspended())
+
+    def resume(self) -> None:
+        """Let the server go on, without its load."""
+        self._suspended.close()
 
     def leave(self, *, to_keep: bool) -> None:
         """End the load. ``to_keep``: the server, too, in good order, because its data directory is to be used
@@ -159,6 +168,8 @@ def take_turns(
                 for number, pass_order in enumerate(orders, 1)
                 for place, name in enumerate(pass_order, 1)
             ]
+            for server in servers.values():
+                server.resume()
             tables_bytes = sum(_tables_bytes(server.connection) for server in servers.values())
             for kind in _KINDS:
                 measured.metrics[kind] = 0.0
@@ -212,6 +223,7 @@ def _opened(
     sessions = frozenset(int(str(pid)) for (pid,) in connection.execute(_SESSIONS))
     server = _Server(cluster, connection, load, sessions)
     stack.callback(server.checkpoints.abandon)
+    stack.callback(server.resume)
     server.checkpoints.start(
         Subject(
             conninfo=cluster.conninfo,
