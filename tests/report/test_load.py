@@ -128,7 +128,10 @@ def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
         "18.3",
         replace(VARIANTS[0], settings={"wal_level": "minimal"}),
         (StepGain("late indexes", 2.0, None, Conclusion.HIGHER),),
-        (StepGain("triggers off", 1.3, None, Conclusion.TOO_FEW),),
+        (
+            StepGain("triggers off", 1.3, None, Conclusion.TOO_FEW),
+            StepGain("truncate", None, None, Conclusion.TOO_FEW),
+        ),
         True,
         (StepGain("COPY FREEZE", 1.0, None, Conclusion.NO_DIFFERENCE),),
         (),
@@ -146,6 +149,7 @@ def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
     assert places == sorted(places)
     assert "late indexes: 2.00x, a gain" in text
     assert text.index("Not decided, kept") < text.index("triggers off: 1.30x, one round only")
+    assert "truncate: no finished trials\n" in text, "its variant failed in every round"
     assert text.index("gained nothing") < text.index("COPY FREEZE: 1.00x, no measurable difference")
 
 

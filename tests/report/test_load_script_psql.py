@@ -163,13 +163,14 @@ def test_a_table_with_such_names_is_loaded_and_put_right(
             assert done.returncode == 0, done.stderr
             assert not _was_marked()
             assert judge.left() == []
-            early = [*about.before, "BEGIN", *about.first]
+            early = ["BEGIN", *about.before, "COMMIT"]
+            first = ["BEGIN", f"LOCK TABLE {before.name} IN ACCESS EXCLUSIVE MODE"]
             copied = f"COPY {before.name} ({before.column_list}) FROM STDIN WITH (FORMAT csv, HEADER, FREEZE)"
             after = ["COMMIT", *about.after, f"VACUUM (ANALYZE) {before.name}"]
-            sent = "".join(
-                [*map(sqltext.statement, early), copied, *map(sqltext.statement, after)]
-            )  # fmt: skip
-            assert _without_blanks(sent) in _without_blanks(done.stdout)
+            sent = [*map(sqltext.statement, early), *map(sqltext.statement, first)]
+            assert _without_blanks("".join(sent)) in _without_blanks(done.stdout)
+            sent = [*map(sqltext.statement, about.first), copied, *map(sqltext.statement, after)]
+            assert _without_blanks("".join(sent)) in _without_blanks(done.stdout)
             left = read_table(session, before.name)
             assert (left.indexes, left.key_constraints, left.triggers) == (
                 before.indexes, before.key_constraints, before.triggers,

@@ -268,6 +268,7 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
     from walproof.lab.kinds.loading.advice import STEPS
     from walproof.report.kinds.loading.script import Recipe, load_script
     from walproof.report.kinds.loading.tables import LOAD_METRIC
+    from walproof.workload.loading.parquet import SUFFIX
     from walproof.workload.loading.steps import around
 
     load = run.plan.kind_as(Load)
@@ -277,12 +278,15 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
     (advice,) = advise_load(run.plan, analysis, trials, may_lose)
     dropped = set(advice.left_out)
     gone = {step for name, steps in STEPS.items() if name in dropped for step in steps}
+    if advice.settings.get("wal_level") == "minimal":
+        gone.discard("truncate")  # without it a COPY writes all of its WAL, whatever wal_level is
     steps = tuple(step for step in advice.variant.conditions_as(LoadMethod).steps if step not in gone)
+    is_parquet = load.file is not None and load.file.endswith(SUFFIX)
     about = around(table, steps, load.replay, run.plan.installs[0].version_num)
     settings = tuple(advice.settings.items())
     recipe = Recipe(
         table=table.name,
-        columns=table.column_list,
+        columns=", ".join(table.columns_named(load.columns)),
         before=about.before,
         first=about.first,
         after=about.after,
@@ -292,13 +296,16 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
         steps=steps,
         parents=_parents(table),
         is_unlogged=table.is_unlogged,
+        replay=load.replay,
+        made_of=load.file if is_parquet else None,
     )
+    file = None if is_parquet else load.file
     if json:
         from walproof.report.kinds.loading.advice_json import load_json
 
-        sys.stdout.write(load_json(run.id, advice, recipe, settings, load.file))
+        sys.stdout.write(load_json(run.id, advice, recipe, settings, file))
     else:
-        sys.stdout.write(load_script(advice, recipe, settings, load.file))
+        sys.stdout.write(load_script(advice, recipe, settings, file))
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,6 +346,8 @@ class Load(_Kind):
     """Run the DDL and the loads as superuser, not as a separate role."""
     power_cut: int = 0
     """In the first round the power of each load is also cut halfway, and this many images are checked."""
+    columns: tuple[str, ...] = ()
+    """Names of the file's columns, in its order; without a file none."""
     name: Literal["loading"] = field(default="loading", kw_only=True)
 
     @property

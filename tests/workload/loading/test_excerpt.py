@@ -115,9 +115,29 @@ def test_nothing_else_is() -> None:
 
 
 def test_a_table_by_itself() -> None:
-    kept = excerpt(DUMP, "shop.countries")
+    kept = excerpt(DUMP, "shop.journal")
     assert kept.count("CREATE TABLE") == 1
     assert "FUNCTION" not in kept
+
+
+def test_a_foreign_key_of_another_table_is_kept_and_that_table_is_not() -> None:
+    """It forbids a TRUNCATE, and to drop the key that it points to."""
+    kept = excerpt(DUMP, "shop.orders")
+    assert 'CREATE TABLE "shop"."walproof_refers_1" AS SELECT id FROM "shop"."orders" LIMIT 0;' in kept
+    assert kept.endswith(
+        'ALTER TABLE "shop"."walproof_refers_1" ADD FOREIGN KEY (id) REFERENCES "shop"."orders" (id);\n'
+    )
+    assert "shop.lines ADD" not in kept
+    # Those that are kept anyway need none; nor do keys to other tables of that name.
+    assert "walproof_refers_2" not in kept
+    several = DUMP + (
+        'ALTER TABLE other.x ADD CONSTRAINT a FOREIGN KEY (i, j) REFERENCES shop.orders(customer, "Id");\n'
+        "ALTER TABLE ONLY other.y ADD CONSTRAINT b FOREIGN KEY (i) REFERENCES shop.orders(id);\n"
+        "ALTER TABLE ONLY other.z ADD CONSTRAINT c FOREIGN KEY (i) REFERENCES other.orders(id);\n"
+    )
+    kept = excerpt(several, "shop.orders")
+    assert kept.count("CREATE TABLE") == excerpt(DUMP, "shop.orders").count("CREATE TABLE") + 1
+    assert 'FOREIGN KEY (customer, "Id") REFERENCES "shop"."orders" (customer, "Id");' in kept
 
 
 def test_a_partition_keeps_its_parent() -> None:

@@ -323,6 +323,12 @@ def test_the_keys_that_a_file_names_are_in_the_other_tables(
     assert found == {"staff": ([50000, 60000, 70000],), "people": ([50000, 60000, 70000, 80000],)}
 
 
+def _load(install: Install, workspace: Workspace, file: Path) -> None:
+    plan = load_plan(install, NARROW, "narrow", variants({"copy": {}}), 10, file=str(file))
+    with loaded_cluster(plan, install, workspace, {}):
+        pass
+
+
 @pytest.mark.parametrize("is_long", [False, True], ids=["among the first bytes", "later"])
 def test_a_file_of_another_encoding(
     embedded: Install, workspace: Workspace, tmp_path: Path, is_long: bool
@@ -330,9 +336,8 @@ def test_a_file_of_another_encoding(
     file = tmp_path / "rows.csv"
     lines = ["id,kind", *(f"{number},x" for number in range(20_000 * is_long)), "-1,J\xe4ger", ""]
     file.write_bytes("\n".join(lines).encode("latin-1"))
-    plan = load_plan(embedded, NARROW, "narrow", variants({"copy": {}}), 10, file=str(file))
-    with pytest.raises(WorkloadError) as raised, loaded_cluster(plan, embedded, workspace, {}):
-        pass
+    with pytest.raises(WorkloadError) as raised:
+        _load(embedded, workspace, file)
     where = f"line {len(lines) - 1}, byte 5 is 0xe4"
     assert raised.value.message == f'file "{file}" is not UTF-8: {where}'
     assert "iconv -f latin1 -t utf8" in str(raised.value.hint)

@@ -2,8 +2,9 @@
 apart into statements. Kept are those that make the table, those that are attached to it (constraints,
 defaults, indexes, triggers, partitions), and, from there on, those that make what a kept statement names:
 types, functions, sequences, and tables that foreign keys or functions mention, with what is attached to them.
-A partition keeps its parent, without which it would be another table. Everything else is dropped. pg_dump
-writes names with their schema (src/bin/pg_dump), in literals too; bodies of functions, which people wrote,
+A partition keeps its parent, without which it would be another table. Everything else is dropped, but a
+foreign key to the table keeps a table of its columns in the place of the one that has it. pg_dump writes
+names with their schema (src/bin/pg_dump), in literals too; bodies of functions, which people wrote,
 may leave it out."""
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from walproof.errors import WorkloadError
 from walproof.sqltext import Token, folded, quoted, tokens
@@ -91,7 +93,34 @@ def excerpt(text: str, name: str) -> str:
             else "Write the name as in SQL: schema.table.",
         )
     kept = _needed(pieces, wanted)
-    return "\n\n".join(f"{piece.statement.sql};" for piece in pieces if id(piece) in kept) + "\n"
+    found = [f"{piece.statement.sql};" for piece in pieces if id(piece) in kept]
+    others = (_referenced(piece, wanted) for piece in pieces if id(piece) not in kept)
+    keys = dict.fromkeys(columns for columns in others if columns is not None)
+    for number, columns in enumerate(keys, start=1):
+        found += _stand_in(number, wanted, columns)
+    return "\n\n".join(found) + "\n"
+
+
+def _referenced(piece: _Piece, wanted: Chain) -> tuple[str, ...] | None:
+    """The columns of the table to which this foreign key of another table points; None if it is none."""
+    words = [token for token in tokens(piece.statement.sql) if token.kind not in ("space", "comment")]
+    at = next((n for n, word in enumerate(words) if word.text.upper() == "REFERENCES"), None)
+    if at is None or piece.attached_to is None or _chain_at(words, at + 1) != wanted:
+        return None
+    listed = words[at + 2 * len(wanted) :]  # names and the points between them
+    if not listed or listed[0].text != "(":
+        return None
+    inner = takewhile(lambda word: word.text != ")", listed[1:])
+    return tuple(word.text for word in inner if word.text != ",")
+
+
+def _stand_in(number: int, wanted: Chain, columns: tuple[str, ...]) -> Iterator[str]:
+    """A table in the place of another one that points to the wanted one: whose it is stays unknown, and what
+    its foreign key forbids is forbidden here."""
+    name = ".".join(map(quoted, (*wanted[:-1], f"walproof_refers_{number}")))
+    target, listed = ".".join(map(quoted, wanted)), ", ".join(columns)
+    yield f"CREATE TABLE {name} AS SELECT {listed} FROM {target} LIMIT 0;"
+    yield f"ALTER TABLE {name} ADD FOREIGN KEY ({listed}) REFERENCES {target} ({listed});"
 
 
 def _needed(pieces: list[_Piece], wanted: Chain) -> set[int]:

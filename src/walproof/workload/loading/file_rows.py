@@ -24,6 +24,23 @@ def rows_in(file: Path) -> int:
     return rows
 
 
+def header_of(file: Path) -> list[str]:
+    """Names of the columns of a CSV file, or of a Parquet file. Raises WorkloadError."""
+    import csv
+
+    if file.suffix == parquet.SUFFIX:
+        return parquet.names_of(file)
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as opened:
+            return next(csv.reader(opened), [])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        if isinstance(error, UnicodeDecodeError):
+            require_utf8(file)
+        raise WorkloadError(
+            f'could not read file "{file}"', detail=getattr(error, "strerror", None) or str(error)
+        ) from error
+
+
 def line_of_row(file: Path, row: int) -> int | None:
     """Line of a CSV file, from 1, at which a row, from 0, begins; None where lines end by CR alone."""
     records, is_quoted = 0, False

@@ -24,6 +24,7 @@ OWNER = "walproof_owner"
 _OF_OWNERS = re.compile(
     r"ALTER [^,]* OWNER TO \S+|GRANT .*|REVOKE .*|ALTER DEFAULT PRIVILEGES .*|COMMENT ON EXTENSION .*"
     r"|(SET|RESET) ((LOCAL|SESSION) )?(SESSION AUTHORIZATION|ROLE)\b.*"
+    r"|CREATE POLICY .* TO (?!PUBLIC\b).*"
 )
 """Matches the outline of a statement that says who owns things, or who may use them."""
 _COPY_IN = re.compile(r"COPY .*\bFROM STDIN\b")

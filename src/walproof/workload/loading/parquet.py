@@ -34,6 +34,12 @@ def rows_of(file: Path) -> int:
         return int(rows.metadata.num_rows)
 
 
+def names_of(file: Path) -> list[str]:
+    """Names of its columns. Raises WorkloadError for a file that is none."""
+    with _opened(file) as rows:
+        return [str(name) for name in rows.schema_arrow.names]
+
+
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     if importlib.util.find_spec("pyarrow") is None:

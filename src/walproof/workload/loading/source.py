@@ -17,7 +17,7 @@ from psycopg import sql
 
 from walproof.errors import WorkloadError
 from walproof.sqltext import folded
-from walproof.workload.loading.file_rows import require_utf8
+from walproof.workload.loading.file_rows import header_of, require_utf8
 from walproof.workload.loading.named_keys import DEPTH_MOST, NamedKeys
 from walproof.workload.loading.table import ForeignKey, LoadedColumn, LoadedTable, Session, read_table
 
@@ -89,7 +89,7 @@ def read_source(session: Session, table: LoadedTable, file: Path) -> int:
 
     Raises WorkloadError with the server's own complaint, its line and column.
     """
-    header = _header(file)
+    header = header_of(file)
     known = {folded(column.name): column for column in table.columns}
     for name in header:
         if name not in known:
@@ -398,20 +398,6 @@ def _values_within(bound: str, column: LoadedColumn | None) -> list[str]:
 def _less(high: str, column: LoadedColumn) -> str:
     step = "interval '1 s'" if column.base.startswith("timestamp") else "1"
     return f"(({high})::{column.type} - {step})::{column.type}"
-
-
-def _header(file: Path) -> list[str]:
-    import csv
-
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as opened:
-            return next(csv.reader(opened), [])
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        if isinstance(error, UnicodeDecodeError):
-            require_utf8(file)
-        raise WorkloadError(
-            f'could not read file "{file}"', detail=getattr(error, "strerror", None) or str(error)
-        ) from error
 
 
 def _has_rows(session: Session, table: str) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import psycopg
 from psycopg.rows import TupleRow
 
 from walproof.errors import SqlError, WorkloadError
-from walproof.sqltext import has_control, statement, visible
+from walproof.sqltext import folded, has_control, statement, visible
 
 Session = psycopg.Connection[TupleRow]
 
@@ -95,6 +96,12 @@ class LoadedTable:
     def column_list(self) -> str:
         """``a, b, c``."""
         return ", ".join(column.name for column in self.columns)
+
+    def columns_named(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The columns that the first line of a file names, in its order, as SQL names them; all of the
+        table's for a file without names."""
+        known = {folded(column.name): column.name for column in self.columns}
+        return tuple(known[name] for name in names if name in known) or tuple(known.values())
 
 
 _RELATION = """

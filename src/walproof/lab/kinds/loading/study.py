@@ -12,7 +12,7 @@ from pydantic import Field
 from walproof.errors import StudyError
 from walproof.facts import Install, Load, LoadFeed, LoadMethod, LoadStep, Workload
 from walproof.lab.studyfile import Count, StudyFile, StudyTable, VariantTable, Whole
-from walproof.workload.loading.file_rows import rows_in
+from walproof.workload.loading.file_rows import header_of, rows_in
 from walproof.workload.loading.steps import unavailable
 
 _READ_BYTES = 1 << 20
@@ -117,6 +117,7 @@ def load_of(table: LoadTable, quick: bool, scripts: Path) -> Load:
         filled=table.filled,
         ddl_as_superuser=table.ddl_as_superuser,
         power_cut=min(1, table.power_cut) if quick else table.power_cut,
+        columns=() if file is None else tuple(header_of(file)),
     )
 
 

@@ -10,6 +10,7 @@ from walproof.advise.loading import LoadAdvice, StepGain, is_too_wide
 from walproof.advise.wording import NOT_KNOWN
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.facts import LoadMethod, LoadStep
+from walproof.report.kinds.loading.script_checks import checks, empty_check
 from walproof.report.numbers import ratio
 from walproof.sentences import say_list
 from walproof.settings.durability import DurabilityClass
@@ -42,6 +43,10 @@ class Recipe:
     """Other tables whose keys the rows name."""
     is_unlogged: bool = False
     """Whether the table is unlogged by its definition."""
+    replay: str | None = None
+    """What does for the rows that are there what disabled triggers would have done."""
+    made_of: str | None = None
+    """A file that psql cannot read, whose rows have to be written as CSV first."""
 
 
 def load_script(
@@ -65,30 +70,30 @@ def load_script(
     ]
     lines = [sqltext.comment(line) for line in header]
     lines += ["", "\\set ON_ERROR_STOP on", "\\encoding UTF8", "SET standard_conforming_strings = on;", ""]
-    if not recipe.is_filled:
-        # A TRUNCATE that follows would take rows away that nobody meant to lose.
-        body = (
-            f"BEGIN IF EXISTS (SELECT FROM {names}) THEN\n"
-            "  RAISE EXCEPTION 'the table is not empty'; END IF; END"
-        )
-        lines.append(f"DO {sqltext.dollar_quoted(body)};")
-    if "late indexes" in recipe.steps:
-        lines.append(_tablespace_check(recipe.table))
+    lines += checks(recipe.table, recipe.steps, settings, is_filled=recipe.is_filled)
     lines += _settings_lines(settings, advice)
     if advice.variant.waldir is not None:
         lines += [
             "-- pg_wal on another disk: stop the server, move pg_wal there, link to it from its place,",
             "-- and start it. It may stay.",
         ]
-    lines += map(sqltext.statement, recipe.before)
+    if recipe.before:
+        # All of it or nothing: where one fails, the table is as it was.
+        lines += ["BEGIN;", *map(sqltext.statement, recipe.before), "COMMIT;"]
     freeze = ", FREEZE" if recipe.is_frozen else ""
     copy = (
         f"\\copy {names} ({columns}) FROM {sqltext.copy_file(file or 'rows.csv')}"
         f" WITH (FORMAT csv, HEADER{freeze})"
     )
+    if recipe.made_of is not None:
+        lines.append(sqltext.comment(f"rows.csv: the rows of {recipe.made_of}, as CSV with these columns."))
     if sessions > 1:
         lines += [f"-- {sessions} sessions at the same time, each with its part of the file:"]
-    lines += ["BEGIN;", *map(sqltext.statement, recipe.first), copy, "COMMIT;"]
+    lines.append("BEGIN;")
+    if recipe.first and not recipe.is_filled:
+        # Whoever has written since the first look, or is about to, would lose the rows.
+        lines += [f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE;", empty_check(recipe.table)]
+    lines += [*map(sqltext.statement, recipe.first), copy, "COMMIT;"]
     lines += map(sqltext.statement, recipe.after)
     lines += [sqltext.statement(f"VACUUM (ANALYZE) {names}")]
     lines += ["", "-- Undo of the settings:", *_undo_lines(settings)]
@@ -102,21 +107,10 @@ def load_script(
     lines += [sqltext.comment(sqltext.statement(statement)) for statement in recipe.undo] or [
         "-- nothing has to be done"
     ]
+    if recipe.replay is not None and recipe.replay in recipe.after:
+        lines.append("-- If the rows are there already, first what their triggers would have done:")
+        lines.append(sqltext.comment(sqltext.statement(recipe.replay)))
     return "\n".join(lines) + "\n"
-
-
-def _tablespace_check(table: str) -> str:
-    """Stops the script before it changes anything: what makes an index again names no tablespace, and the
-    clone that was measured has none."""
-    name = sqltext.literal(table)
-    body = (
-        "BEGIN IF EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid\n"
-        f"    WHERE c.reltablespace <> 0 AND (i.indrelid = {name}::regclass\n"
-        f"      OR i.indrelid IN (SELECT relid FROM pg_partition_tree({name})))) THEN\n"
-        "  RAISE EXCEPTION 'an index is in a tablespace of its own'\n"
-        "    USING HINT = 'Name it where the index is made again, and remove this check.'; END IF; END"
-    )
-    return f"DO {sqltext.dollar_quoted(body)};"
 
 
 def _unchecked(recipe: Recipe, file: str | None) -> list[str]:
@@ -169,13 +163,27 @@ def _settings_lines(settings: Sequence[tuple[str, str]], advice: LoadAdvice) -> 
         lines.append("SELECT pg_reload_conf();")
     restart = [name for name, _ in settings if name in _NEEDS_RESTART]
     if restart:
-        lines.append(
-            f"-- {', '.join(restart)}: restart the server here and after the undo; it ends archiving,"
-        )
-        lines.append("-- standbys and point-in-time recovery across the load.")
+        lines += _restart_lines(restart)
     for name, value in settings:
         lines += _set_lines("SET", name, value) if name in _OF_SESSION else []
     return [*lines, ""] if lines else []
+
+
+def _restart_lines(names: Sequence[str]) -> list[str]:
+    """Wait until somebody has restarted the server, and do not believe it."""
+    named = ", ".join(map(sqltext.literal, names))
+    body = (
+        f"BEGIN IF EXISTS (SELECT FROM pg_settings WHERE name IN ({named}) AND pending_restart) THEN\n"
+        "  RAISE EXCEPTION 'the server was not restarted'; END IF; END"
+    )
+    return [
+        f"-- {', '.join(names)}: restart the server here and after the undo; it ends archiving,",
+        "-- standbys and point-in-time recovery across the load.",
+        "\\prompt 'Restart the server now, and press Enter when it is up: ' is_restarted",
+        "\\c",
+        "SET standard_conforming_strings = on;",
+        f"DO {sqltext.dollar_quoted(body)};",
+    ]
 
 
 def _of_server(settings: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -227,6 +235,8 @@ def _undo_lines(settings: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _say_gain(gain: StepGain) -> str:
+    if gain.ratio is None:
+        return f"{gain.step}: no finished trials"
     if gain.conclusion is Conclusion.TOO_FEW:
         return f"{gain.step}: {ratio(gain.ratio)}, one round only"
     return f"{gain.step}: {_found(gain)}"
