@@ -222,6 +222,11 @@ def test_wal_of_two_minors_is_told() -> None:
     assert any("(18.4 and 18.6)" in reason for reason in recording_reasons(two))
 
 
+def test_only_methods_that_the_server_has_are_asked_about() -> None:
+    question = Question(PRESENT, is_present_known=True, methods=("off", "pglz"))
+    assert {target.wal_compression for target in question.settings()} == {"as recorded", "off", "pglz"}
+
+
 def test_every_question_is_simulated_once() -> None:
     asked = replace(PRESENT, max_wal_size_mb=3000)
     question = Question(PRESENT, is_present_known=False, asked=(asked, asked))

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.unpack import unpack
 from walproof.cli.span import AskedSpan, ask_span, unread_timelines
 from walproof.errors import UnitError, WalError
 from walproof.units import Lsn
+from walproof.wal.segment import segment_start
 
 NOON = datetime(2026, 11, 24, 12).timestamp()
 MINUTE = 60.0
@@ -90,3 +92,22 @@ def test_wal_of_a_timeline_that_is_not_read_is_said(tmp_path: Path) -> None:
     asked.find([str(tmp_path / "both")], None, warned.append)
     asked.find([str(tmp_path / "both")], 1, warned.append)
     assert warned == [said]
+
+
+def test_a_history_without_wal_hides_what_follows_its_fork(tmp_path: Path) -> None:
+    """A restored copy was promoted with the server's archive_command: its history is archived at once."""
+    unpack(18, tmp_path)
+    last = segment_start(max(file.name for file in tmp_path.iterdir() if len(file.name) == 24), 1 << 20)
+    history = tmp_path / "00000002.history"
+
+    def said(text: str) -> str | None:
+        history.write_text(text)
+        return unread_timelines([str(tmp_path)])
+
+    assert said(f"1\t{last}\tno recovery target specified\n") == (
+        "of timeline 2 there is 00000002.history and no segment: WAL is read up to where it began, and none "
+        "that older timelines have after that: --timeline 1 reads that"
+    )
+    # The segment of the fork is read, and a history that is damaged leads nowhere.
+    assert said(f"1\t{Lsn(last + 8192)}\tno recovery target specified\n") is None
+    assert said("nonsense\n") is None

@@ -43,7 +43,7 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("web --help", set(), set(), 20),
     ("mcp --help", set(), set(), 20),
     ("wal verify --help", set(), set(), 20),
-    ("wal verify --json WAL", set(), {"report", "wal", "_native"}, 57),
+    ("wal verify --json WAL", set(), {"report", "wal", "_native"}, 58),
     ("wal whatif --help", set(), set(), 20),
     ("wal whatif --json WAL", set(), STUDIES, 104),
     ("recovery --help", set(), set(), 16),

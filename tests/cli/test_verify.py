@@ -109,7 +109,7 @@ def test_metrics(wal: Path, tmp_path: Path) -> None:
     assert len({sample.rsplit(" ", 1)[0] for sample in samples}) == len(samples)
     named = {sample.split("{")[0].split(" ")[0] for sample in samples}
     assert {line.split()[2] for line in lines if line.startswith("# TYPE")} >= named
-    labels = f'archive="{wal}",layout="folder"'
+    labels = f'archive="{wal}",layout="folder",path="{wal}"'
     assert f"walproof_archive_whole{{{labels}}} 0" in samples
     assert f'walproof_archive_problems{{{labels},kind="damaged"}} 1' in samples
     assert f'walproof_archive_problems{{{labels},kind="missing"}} 0' in samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from walproof.errors import SettingError
-from walproof.wal.whatif_target import target_of
+from walproof.wal.whatif_target import methods_of, target_of
 
 SEGMENT = 16 << 20
 
@@ -23,3 +23,8 @@ def test_from_19_on_the_build_says_what_on_means(value: str) -> None:
     with pytest.raises(SettingError, match="up to the build from PostgreSQL 19 on") as caught:
         target_of(19, SEGMENT, [], {"wal_compression": value})
     assert "zstd" in (caught.value.detail or "")
+
+
+@pytest.mark.parametrize("version", range(13, 20))
+def test_before_15_there_is_one_method(version: int) -> None:
+    assert methods_of(version) == (("off", "pglz") if version < 15 else ("off", "pglz", "lz4", "zstd"))

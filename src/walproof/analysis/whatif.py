@@ -117,7 +117,10 @@ class Question:
     recorded: tuple[str, ...] = ()
     """Versions that wrote the WAL, with their minors, as far as recordings say."""
     with_others: bool = True
-    """Whether the present server is asked about under each wal_compression and without full-page writes."""
+    """Whether the present server is asked about under each wal_compression, and with full_page_writes
+    reversed."""
+    methods: tuple[Compression, ...] = METHODS
+    """The values of wal_compression that the server takes, as methods."""
 
     def grid(self) -> list[Target]:
         """Every max_wal_size with every checkpoint_timeout, including those of the present server."""
@@ -134,11 +137,13 @@ class Question:
         ]
 
     def others(self) -> list[Target]:
-        """The present server under each wal_compression, and without full-page writes."""
+        """The present server under each other wal_compression, and with full_page_writes reversed."""
         if not self.with_others:
             return []
-        ways = [replace(self.present, wal_compression=method) for method in METHODS]
-        return [*ways, replace(self.present, full_page_writes=False)]
+        present = self.present
+        methods = [method for method in self.methods if method != present.wal_compression]
+        ways = [replace(present, wal_compression=method) for method in methods]
+        return [*ways, replace(present, full_page_writes=not present.full_page_writes)]
 
     def settings(self) -> list[Target]:
         """Every server that is asked about, each once."""

@@ -275,7 +275,7 @@ def case_of(
     from walproof.wal import stats
     from walproof.wal.recording import find_recording, recorded_versions
     from walproof.wal.whatif import identify, simulate
-    from walproof.wal.whatif_target import SETTINGS, target_of
+    from walproof.wal.whatif_target import SETTINGS, methods_of, target_of
 
     recording = find_recording([folder])
     if recording is None:
@@ -304,11 +304,12 @@ def case_of(
     uuids = [index.filenode for index in window.indexes if index.has_uuid and index.filenode]
     if uuids:
         asked.append(replace(target, ordered_keys=True))
-    question = Question(target, True, tuple(asked), recorded=recorded_versions([folder]))
+    minors, methods = recorded_versions([folder]), methods_of(version)
+    question = Question(target, True, tuple(asked), recorded=minors, methods=methods)
     from walproof.analysis.forecast import forecast_distances, of_minors
     from walproof.cli.costs import find_costs
 
-    costs = of_minors(find_costs(calibration, version), recorded_versions([folder]))
+    costs = of_minors(find_costs(calibration, version), minors)
     times = forecast_distances(
         folder, full_page_writes=target.full_page_writes, start=start, costs=costs, observe=observe
     )

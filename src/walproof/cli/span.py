@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path as FilePath
@@ -18,6 +18,7 @@ from walproof.sentences import say_list
 from walproof.units import Lsn, is_time_of_day, parse_moment
 
 if TYPE_CHECKING:
+    from walproof.wal.places.folder import FileEntry
     from walproof.wal.places.opened import Path
     from walproof.wal.progress import Observe
 
@@ -72,28 +73,67 @@ class AskedSpan:
 
 
 def unread_timelines(paths: Sequence[Path]) -> str | None:
-    """A sentence about folders with WAL of several timelines, where one goes on after the next began: only
-    what leads to the newest is read. None where all is read, and of object stores."""
+    """A sentence about folders with WAL that is not read: an older timeline goes on after the next one began,
+    and only what leads to the newest is read. None where all is read, and of object stores."""
     from walproof.wal.places.folder import Folder
 
     named: dict[int, list[str]] = {}
+    last: dict[int, FileEntry] = {}
+    histories: dict[int, FileEntry] = {}
     for path in paths:
         folder = Folder(FilePath(path)) if isinstance(path, str | os.PathLike) else path
         if not isinstance(folder, Folder) or not folder.is_folder():
             continue
         for entry in folder.files():
             if _SEGMENT.match(entry.name):
-                named.setdefault(int(entry.name[:8], 16), []).append(entry.name[8:24])
+                timeline = int(entry.name[:8], 16)
+                named.setdefault(timeline, []).append(entry.name[8:24])
+                last[timeline] = max(entry, last.get(timeline, entry), key=lambda file: file.name)
+            elif ".history" in entry.name:
+                from walproof.wal.verify.names import history_timeline
+
+                if (known := history_timeline(entry.name)) is not None:
+                    histories[known] = entry
     timelines = sorted(named)
     # A timeline ends where the next one begins, if that branched off it.
     left = [older for older, newer in pairwise(timelines) if max(named[older]) > min(named[newer])]
+    newest = max(histories, default=0)
+    has_segments = not timelines or newest <= timelines[-1]
+    if not has_segments:
+        left = sorted({*left, *_left_behind(newest, histories[newest], last)})
     if not left:
         return None
     options = say_list([f"--timeline {timeline}" for timeline in left])
+    read = f"{options} {'reads' if len(left) == 1 else 'read'} that"
+    if not has_segments:
+        return (
+            f"of timeline {newest} there is {newest:08X}.history and no segment: WAL is read up to where it "
+            f"began, and none that older timelines have after that: {read}"
+        )
     return (
         f"only WAL that leads to timeline {timelines[-1]} is read, and none that older timelines have after "
-        f"the next one began: {options} {'reads' if len(left) == 1 else 'read'} that"
+        f"the next one began: {read}"
     )
+
+
+def _left_behind(timeline: int, history: FileEntry, last: Mapping[int, FileEntry]) -> list[int]:
+    """The older timelines whose last segment begins after the way to ``timeline`` left them, by its history.
+    Those of which that cannot be told are left out."""
+    from walproof._native import wal_probe, wal_text
+    from walproof.wal.places.place import entry_source
+    from walproof.wal.segment import segment_start
+    from walproof.wal.verify.timelines import parse_history
+
+    try:
+        forks = dict(parse_history(wal_text(entry_source(history)), timeline))
+    except WalError:
+        return []
+    probed = [(older, entry.name, wal_probe(entry_source(entry))) for older, entry in last.items()]
+    return [
+        older
+        for older, name, facts in probed
+        if facts is not None and segment_start(name, facts[2]) >= forks.get(older, 0)
+    ]
 
 
 def ask_span(start: str | None, end: str | None, since: str | None, until: str | None) -> AskedSpan:

@@ -190,7 +190,7 @@ def predict_whatif(
     from walproof.report.wal.whatif import AnsweredLimits
     from walproof.wal.recording import recorded_versions
     from walproof.wal.whatif import identify, simulate, simulate_here
-    from walproof.wal.whatif_target import asks_for_hint_records, target_of
+    from walproof.wal.whatif_target import asks_for_hint_records, methods_of, target_of
 
     limits = ServerLimits(order.wal_disk_bytes, order.wal_bytes_per_hour, order.recovery_s)
     recorded = _recorded_settings(paths)
@@ -199,7 +199,8 @@ def predict_whatif(
     target = target_of(version, segment_size, presents)
     asked = tuple(target_of(version, segment_size, presents, changes) for changes in order.sets)
     minors = recorded_versions(paths)
-    question = Question(target, bool(recorded) or bool(order.present), asked, recorded=minors)
+    is_known = bool(recorded) or bool(order.present)
+    question = Question(target, is_known, asked, recorded=minors, methods=methods_of(version))
     times = None
     if order.recovery_s is not None:
         from walproof.analysis.forecast import forecast_distances, of_minors

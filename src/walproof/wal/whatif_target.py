@@ -8,7 +8,7 @@ from dataclasses import replace
 from walproof.errors import SettingError
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
-from walproof.wal.whatif import Target, default_completion_target
+from walproof.wal.whatif import COMPRESSIONS, Compression, Target, default_completion_target
 
 HINT_SETTINGS = ("data_checksums", "wal_log_hints")
 """With either of these, setting a hint bit writes WAL (XLogHintBitIsNeeded)."""
@@ -45,6 +45,13 @@ def target_of(
     if not any(name in values for name in HINT_SETTINGS):
         return target
     return replace(target, hint_records=_hint_records({**known, **values}))
+
+
+def methods_of(version: int) -> tuple[Compression, ...]:
+    """The values of wal_compression that servers of that version take, as methods."""
+    setting = Catalogue.for_version(version * 10000).get("wal_compression")
+    known = setting.values or ("off", "pglz")  # a boolean before 15
+    return tuple(method for method in COMPRESSIONS if method in known)
 
 
 def asks_for_hint_records(version: int, settings: Mapping[str, str]) -> bool:

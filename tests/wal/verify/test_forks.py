@@ -122,3 +122,98 @@ def test_a_timeline_that_was_left_behind_has_moments_of_its_own(layer: Layer) ->
     assert f"({laid.source.ends[-1]}); timeline 1 parts from it at " in verdict(found)
     assert verdict(found).endswith(f"({end})")
     assert ", and recovery_target_timeline = 1 leads on to " in verdict(found)
+
+
+def _cut_before_the_fork(laid: Laid) -> Lsn:
+    """The older timeline's last segment as after a crash of the archive's machine: its size is right, and
+    zeros stand in place of its last record. Returns that place."""
+    source, name = laid.source, laid.source.names(1)[-1]
+    place = source.record_at(Lsn(segment_lsn(name) + MB - 1))
+    kept = place - segment_lsn(name)
+    laid.change(name, source.segments[name][:kept] + bytes(MB - kept))
+    return place
+
+
+def test_the_last_segment_before_a_fork_has_to_be_full(layer: Layer) -> None:
+    laid = layer("folder", "")
+    place = _cut_before_the_fork(laid)
+    (found,) = verify([laid.root]).archives
+    assert [(problem.kind, problem.lsn) for problem in found.problems] == [("damaged", place)]
+    assert not found.is_whole
+    assert {(window.timeline, window.end) for window in found.windows} == {
+        (1, laid.source.end_before(place))
+    }  # fmt: skip
+    said = verdict(found)
+    assert said.startswith("broken, 1 problem: no restore to moments after ")
+    assert f"(the WAL goes on to {laid.source.ends[-1]}); you can" in said
+
+
+def test_a_fork_counts_where_only_a_grandchild_has_segments(layer: Layer) -> None:
+    laid = layer("folder", "")
+    _cut_before_the_fork(laid)
+    source, first = laid.source, laid.source.names(2)[0]
+    for name in source.names(2):
+        laid.lose(name)
+    laid.put(f"00000003{first[8:]}", source.segments[first])
+    left = Lsn(segment_lsn(first) + MB - 8192)
+    history = f"1\t{source.switch}\tno recovery target specified\n2\t{left}\tno recovery target specified\n"
+    (laid.root / "00000003.history").write_text(history)
+    (found,) = verify([laid.root]).archives
+    kinds = [problem.kind for problem in found.problems]
+    assert "damaged" in kinds
+    assert "unfinished" not in kinds
+
+
+def _backup_after_the_fork(laid: Laid) -> tuple[str, Lsn]:
+    """A third backup, on timeline 2: the segment that it begins in, and where it ends."""
+
+    def middle(name: str) -> Lsn:
+        return laid.source.record_at(Lsn(segment_lsn(name) + MB // 2))
+
+    newer = next(name for name in laid.source.names(2)[1:] if middle(name) > segment_lsn(name))
+    sentinel = laid.files["manifest 2"]
+    start, name = middle(newer), f"base_{newer}"
+    data = {**json.loads(sentinel.read_text()), "LSN": start, "FinishLSN": start + 1000}
+    (sentinel.parent / name).mkdir()
+    (sentinel.parent / f"{name}_backup_stop_sentinel.json").write_text(json.dumps(data))
+    return newer, Lsn(start + 1000)
+
+
+def test_retention_over_a_fork_loses_nothing(layer: Layer) -> None:
+    """Of a backup before the fork only its own WAL is kept, and the next backup began after the fork."""
+    laid = layer("WAL-G", "")
+    source, first = laid.source, laid.source.backups[0]
+    newer, _ = _backup_after_the_fork(laid)
+    laid.lose("manifest 2")
+    older = [name for name in source.names(1) if segment_lsn(name) >= first.stop]
+    for lost in (*older, *(name for name in source.names(2) if name < newer)):
+        laid.lose(lost)
+    (found,) = verify([laid.root]).archives
+    assert [(problem.kind, problem.timeline) for problem in found.problems] == [
+        ("expired", 1),
+        ("expired", 2),
+    ]
+    assert found.is_whole
+    assert {window.timeline for window in found.windows} == {1, 2}
+    # Where something else is kept in between, retention did not do it.
+    laid.put(older[-3], source.segments[older[-3]])
+    (found,) = verify([laid.root]).archives
+    assert [problem.kind for problem in found.problems] == ["missing"] * 3
+
+
+def test_another_branch_fills_no_gap(layer: Layer) -> None:
+    """The older timeline goes on past the fork. What the newer one lacks there is lost all the same."""
+    laid = layer("WAL-G", "")
+    source = laid.source
+    for name, data in source.other.items():
+        laid.put(name, data)
+    newer, stop = _backup_after_the_fork(laid)
+    assert stop < segment_lsn(max(source.other))
+    for lost in [name for name in source.names(2) if name < newer]:
+        laid.lose(lost)
+    (found,) = verify([laid.root]).archives
+    first, second = spans(found, 2)
+    assert (first.end, first.end_time, second.start) == (source.switch, None, stop)
+    said = verdict(found)
+    assert said.startswith(f"broken, 1 problem: no restore to moments between {source.switch} and ")
+    assert f"; timeline 1 parts from it at {source.switch}, and " in said

@@ -22,10 +22,10 @@ def test_a_manifest(layer: Layer) -> None:
     laid = layer("folder", "")
     path = laid.files["manifest 1"]
     data = json.loads(path.read_text())
-    check(path, {**data, "Files": []}, _verify(laid), laid.root, COUNT, _with_checksum)
+    check(path, {**data, "Files": []}, _verify(laid), laid.root, COUNT, with_checksum)
 
 
-def _with_checksum(data: Any) -> str:
+def with_checksum(data: Any) -> str:
     """As pg_basebackup writes it: the checksum is of every line before its own."""
     kept = {key: value for key, value in data.items() if key != "Manifest-Checksum"}
     text = json.dumps(kept, indent=0)[:-1].rstrip() + ",\n"

@@ -3,16 +3,19 @@ backups."""
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.golden.unpack import VERSIONS, unpack
 from tests.wal.verify.conftest import Layer
-from tests.wal.verify.source import MB
+from tests.wal.verify.source import MB, segment_lsn
 from walproof.errors import WalError
+from walproof.report.wal.verify import print_verification
 from walproof.report.wal.verify_prometheus import verification_prometheus
 from walproof.report.wal.verify_verdict import verdict
 from walproof.units import Lsn
@@ -170,6 +173,22 @@ def test_an_archive_that_changes_meanwhile(layer: Layer) -> None:
     ] * 2
 
 
+@pytest.mark.parametrize("layout", ["folder", "Barman"])
+def test_a_backup_that_expires_meanwhile(layer: Layer, layout: str) -> None:
+    """The older backup's WAL goes before it is read: the backup is not unusable, nor is its WAL lost."""
+    laid = layer(layout, "")
+    second = laid.source.backups[1]
+    old = [name for name in laid.source.names(1) if segment_lsn(name) < second.start - second.start % MB]
+
+    def observe(done: int, total: int) -> None:
+        while old:
+            laid.lose(old.pop())
+
+    (found,) = verify([laid.root], observe=observe).archives
+    assert found.problems == ()
+    assert [window.backup.start for window in found.windows] == [second.start]
+
+
 def test_what_is_no_archive(tmp_path: Path) -> None:
     with pytest.raises(WalError, match="could not find any WAL file"):
         verify([tmp_path])
@@ -180,3 +199,23 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
         verify([tmp_path / "note.txt"])
     with pytest.raises(WalError, match="it is not a folder"):
         verify([tmp_path], backups=[tmp_path / "note.txt"])
+
+
+def _shown(*roots: Path) -> tuple[str, list[str]]:
+    """What is printed of archives, and the series of their metrics."""
+    found, shown = verify(roots), io.StringIO()
+    print_verification(found, Console(file=shown, width=200))
+    metrics = verification_prometheus(found).splitlines()
+    return shown.getvalue(), [line.rpartition(" ")[0] for line in metrics if not line.startswith("#")]
+
+
+def test_two_repositories_of_one_stanza_are_told_apart(layer: Layer) -> None:
+    """pgBackRest has the same names in each."""
+    first, second = (layer("pgBackRest", "").root for _ in range(2))
+    said, series = _shown(first, second)
+    for root in (first, second):
+        assert f"pgBackRest main 18-1 ({root}/archive/main/18-1) · " in said
+    assert len(set(series)) == len(series)
+    alone, other = _shown(first), _shown(second)
+    assert "pgBackRest main 18-1 · " in alone[0]
+    assert not set(alone[1]) & set(other[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -173,7 +174,8 @@ def test_as_it_is_printed(layer: Layer, tmp_path: Path) -> None:
     (archive,) = json.loads(walproof(*arguments, "--json", cwd=tmp_path).stdout)["archives"]
     assert archive["pg_wal"] == [str(wal)]
     assert archive["problems"][0]["command"] == f"cp -p {wal / names[1]} {laid.root}/"
-    labels = f'archive="{laid.root} and {wal}",layout="folder"'
+    both = os.path.commonpath([laid.root, wal])
+    labels = f'archive="{laid.root} and {wal}",layout="folder",path="{both}"'
     metrics = (tmp_path / "prom").read_text().splitlines()
     assert f'walproof_archive_problems{{{labels},kind="not archived"}} 1' in metrics
     assert f"walproof_archive_whole{{{labels}}} 0" in metrics

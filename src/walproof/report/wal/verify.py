@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -31,9 +32,10 @@ def print_verification(found: Verification, console: Console) -> None:
         indent = text[: len(text) - len(text.lstrip())]
         console.print(Text(indent + one_line(text), style=style), soft_wrap=True)
 
+    named = Counter((archive.layout, archive.name) for archive in found.archives)
     for archive in sorted(found.archives, key=lambda archive: archive.is_whole):
         line(verdict(archive), "bold green" if archive.is_whole else "bold red")
-        line(dateline(archive), "dim")
+        line(dateline(archive, with_path=named[archive.layout, archive.name] > 1), "dim")
         console.print()
         print_sections(tuple(_sections(archive)), console)
         for text, style in problem_lines(archive.problems):
@@ -42,12 +44,12 @@ def print_verification(found: Verification, console: Console) -> None:
             console.print()
 
 
-def dateline(archive: VerifiedArchive) -> str:
-    """What it is, and what was done."""
+def dateline(archive: VerifiedArchive, *, with_path: bool = False) -> str:
+    """What it is, and what was done. ``with_path``: another archive has the same name."""
     files = "1 file" if archive.read_files == 1 else f"{archive.read_files:,} files"
     read = f"{files} ({format_bytes(archive.read_bytes)}) read"
     parts = [
-        f"{archive.layout} {archive.name}",
+        f"{archive.layout} {archive.name}" + (f" ({archive.path})" if with_path else ""),
         f"PostgreSQL {archive.version}" if archive.version else "PostgreSQL of an unknown version",
         f"system identifier {archive.system_identifier or 'not known'}",
         f"segments of {format_bytes(archive.segment_size)}",

@@ -77,10 +77,14 @@ def _lines(found: Verification) -> Iterator[str]:
             if about_kind.severity is not ProblemSeverity.note:
                 count = sum(problem.kind == kind for problem in archive.problems)
                 yield f'walproof_archive_problems{{{_labels(archive)},kind="{kind}"}} {count}'
-    yield from _heading("walproof_archive_verified_timestamp_seconds", "When this run ended.")
-    yield f"walproof_archive_verified_timestamp_seconds {_number(found.ended_at)}"
-    yield from _heading("walproof_archive_verify_duration_seconds", "How long this run took.")
-    yield f"walproof_archive_verify_duration_seconds {_number(found.ended_at - found.started_at)}"
+    # Without labels, the files of two runs would have the same series, which node_exporter refuses.
+    for name, about, seconds in (
+        ("verified_timestamp_seconds", "When the run that verified the archive ended.", found.ended_at),
+        ("verify_duration_seconds", "How long that run took.", found.ended_at - found.started_at),
+    ):
+        yield from _heading(f"walproof_archive_{name}", about)
+        for archive in found.archives:
+            yield f"walproof_archive_{name}{{{_labels(archive)}}} {_number(seconds)}"
 
 
 def _heading(name: str, about: str) -> Iterator[str]:
@@ -89,7 +93,9 @@ def _heading(name: str, about: str) -> Iterator[str]:
 
 
 def _labels(archive: VerifiedArchive) -> str:
-    return f'archive="{_escaped(archive.name)}",layout="{_escaped(archive.layout)}"'
+    """A tool's name for an archive is the same in each of its repositories; the path is not."""
+    labels = {"archive": archive.name, "layout": archive.layout, "path": archive.path}
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
 
 
 def _escaped(text: str) -> str:

@@ -82,10 +82,18 @@ def _leads(archive: VerifiedArchive, window: RestoreWindow, line: int) -> bool:
     """Whether a window is on the way to a timeline: its backup ended before that branched off."""
     backup, known = window.backup, archive.ancestors.get(line)
     is_before = known is None or any(
-        ancestor == backup.timeline and backup.stop <= end for ancestor, end in known
+        ancestor == backup.last_timeline and backup.stop <= end for ancestor, end in known
     )
     is_on_way = window.timeline == line or _follows(archive, line, window.timeline)
-    return is_on_way and (backup.timeline == line or is_before)
+    return is_on_way and (backup.last_timeline == line or is_before)
+
+
+def _end_towards(archive: VerifiedArchive, window: RestoreWindow, line: int) -> tuple[Lsn, float | None]:
+    """Where and when a window ends on the way to a timeline. What it has past the fork is of another branch.
+    The time of a fork is not known."""
+    forks = (end for ancestor, end in archive.ancestors.get(line, ()) if ancestor == window.timeline)
+    fork = next(forks, window.end)
+    return (window.end, window.end_time) if window.end <= fork else (fork, None)
 
 
 def spans(archive: VerifiedArchive, line: int) -> tuple[RestorableSpan, ...]:
@@ -100,14 +108,15 @@ def spans(archive: VerifiedArchive, line: int) -> tuple[RestorableSpan, ...]:
     found: list[RestorableSpan] = []
     for window in sorted(newest.values(), key=lambda window: (window.backup.stop, window.end)):
         start, start_time = window.backup.stop, window.start_time
+        end, end_time = _end_towards(archive, window, line)
         last = found[-1] if found else None
         if last is not None and start <= last.end:
-            times = [time for time in (last.end_time, window.end_time) if time is not None]
+            times = [time for time in (last.end_time, end_time) if time is not None]
             found[-1] = RestorableSpan(
-                last.start, max(last.end, window.end), last.start_time, max(times) if times else None
+                last.start, max(last.end, end), last.start_time, max(times) if times else None
             )
         else:
-            found.append(RestorableSpan(start, window.end, start_time, window.end_time))
+            found.append(RestorableSpan(start, end, start_time, end_time))
     return tuple(found)
 
 
@@ -122,6 +131,11 @@ def verdict(archive: VerifiedArchive) -> str:
         return f"{head}: {lost}you can restore to any moment {moments}{_others(archive)}{unread}"
     if archive.backups and not labels:
         several = len(archive.backups)
+        if own := sum(problem.kind == "own WAL" for problem in archive.problems):
+            which = "the backup" if several == 1 else f"{own} of the {several} backups"
+            return (
+                f"{head}: {which} can be restored, to {'its' if own == 1 else 'their'} own end alone{unread}"
+            )
         none = "the backup" if several == 1 else f"none of the {several} backups"
         return f"{head}: {none} can{'not' if several == 1 else ''} be restored{unread}"
     found = _unseen(labels) if labels else "no base backup was found"

@@ -253,7 +253,7 @@ def _asked(study: Study) -> list[Block]:
 
 
 def _difference(target: Target, present: Target) -> str:
-    """The requested settings that differ from those of the server."""
+    """The settings that differ from those of the server."""
     parts = []
     if target.max_wal_size_mb != present.max_wal_size_mb:
         parts.append(_size_text(target))
@@ -279,10 +279,8 @@ def _others(study: Study) -> Table:
         if prediction not in told:
             continue
         change = prediction.wal_bytes / study.present.wal_bytes - 1
-        if other.full_page_writes:
-            name, risk = f"wal_compression = {other.wal_compression}", DurabilityClass.NONE
-        else:
-            name, risk = "full_page_writes = off", DurabilityClass.CORRUPT
+        name = _difference(other, study.question.present)
+        risk = DurabilityClass.NONE if other.full_page_writes else DurabilityClass.CORRUPT
         span = prediction.wal_span
         sizes = (format_bytes(size) for size in (prediction.wal_bytes, span.low, span.high))
         cells = text_cells([name, *sizes, f"{100 * change:+.0f} %", prediction.confidence])

@@ -18,6 +18,7 @@ from walproof.checked import checked, parsed
 from walproof.errors import UnitError, WalError
 from walproof.units import Lsn
 from walproof.wal.places.place import FileSource, Place, file_path, read_text
+from walproof.wal.verify.own_wal import NO_WAL, OwnWal, read_own_wal
 
 _TAIL_BYTES = 1 << 16
 _LABEL_BYTES = 4096
@@ -50,6 +51,16 @@ class ArchivedBackup:
     """Why the backup cannot be believed, or was not finished."""
     needs: tuple[str, ...] = ()
     """The backups that it is an increment of, by one of their ``identities``."""
+    has_own_wal: bool = False
+    """Whether the backup itself holds the WAL from its start to its stop."""
+    stop_timeline: int | None = None
+    """The timeline that ``stop`` is on, if it is not ``timeline``: the server that the backup was taken of
+    followed a promotion meanwhile."""
+
+    @property
+    def last_timeline(self) -> int:
+        """The timeline that the backup ends on."""
+        return self.timeline if self.stop_timeline is None else self.stop_timeline
 
     @property
     def identities(self) -> tuple[str, str]:
@@ -86,6 +97,7 @@ class LabelledBackup:
     start: Lsn
     system_identifier: int | None
     needs: tuple[str, ...] = ()
+    own_wal: OwnWal = NO_WAL
 
 
 Found = ArchivedBackup | BrokenBackup | NoBackup | LabelledBackup
@@ -150,10 +162,10 @@ def _server_time(text: str) -> float | None:
         return None
 
 
-def read_labelled(folder: Place) -> Found:
+def read_labelled(folder: Place, names: Collection[str]) -> Found:
     """A folder with ``backup_label`` and no manifest: ``pg_basebackup --no-manifest``, or files that were
     copied between pg_backup_start and pg_backup_stop (manual, "Making a Base Backup Using the Low Level
-    API")."""
+    API"). ``names``: what is in it."""
     try:
         text = (folder / "backup_label").first_bytes(_LABEL_BYTES).decode("utf-8", "replace")
     except OSError as error:
@@ -164,7 +176,7 @@ def read_labelled(folder: Place) -> Found:
         return BrokenBackup(str(folder), "its backup_label has no start or timeline")
     return LabelledBackup(
         str(folder), folder.name or str(folder), int(timeline[1]), Lsn.parse(start[1]),
-        _control_identifier(folder), _increment_of(text),
+        _control_identifier(folder), _increment_of(text), read_own_wal(folder, names),
     )  # fmt: skip
 
 
@@ -175,6 +187,7 @@ def with_end(backup: LabelledBackup, labels: Sequence[ArchivedBackup]) -> Archiv
             return replace(
                 label, name=backup.name, tool="files", path=backup.path,
                 system_identifier=backup.system_identifier, needs=backup.needs or label.needs,
+                has_own_wal=backup.own_wal.holds(label.start, label.stop),
             )  # fmt: skip
     reason = (
         f"it begins at {backup.start} on timeline {backup.timeline}, has no backup_manifest, and the archive "
@@ -218,12 +231,22 @@ def read_manifest(path: Place, names: Collection[str]) -> list[Found]:
         return [BrokenBackup(str(path), "it names no WAL")]
     # If there was a promotion during the backup, there is a range for each timeline, the newest first.
     timeline, start = min((span[0], span[1]) for span in spans)
-    stop = max(span[2] for span in spans)
+    stop, last_timeline = max((span[2], span[0]) for span in spans)
     name = path.parent.name or str(path.parent)
     needs = (_increment_of(_label_beside(path.parent)) or (UNKNOWN,)) if is_increment else ()
     return [
         ArchivedBackup(
-            name, "pg_basebackup", str(path.parent), timeline, start, stop, None, identifier, needs=needs
+            name,
+            "pg_basebackup",
+            str(path.parent),
+            timeline,
+            start,
+            stop,
+            None,
+            identifier,
+            needs=needs,
+            has_own_wal=read_own_wal(path.parent, names).holds(start, stop),
+            stop_timeline=None if last_timeline == timeline else last_timeline,
         )
     ]
 

@@ -14,7 +14,7 @@ from walproof.units import Lsn
 from walproof.wal.segment import segment_name
 from walproof.wal.verify.archived import not_archived, unarchived_gap
 from walproof.wal.verify.backups import ArchivedBackup
-from walproof.wal.verify.facts import Begun, Stretch
+from walproof.wal.verify.facts import Begun, FileFacts, Stretch
 from walproof.wal.verify.files import damage
 from walproof.wal.verify.problems import Problem
 from walproof.wal.verify.reading import ArchiveReading, Segment
@@ -82,17 +82,24 @@ class Chains:
 
 def build_chains(reading: ArchiveReading, timelines: Timelines, backups: Sequence[ArchivedBackup]) -> Chains:
     """Join the segments of an archive."""
-    chains = Chains()
+    chains, completed = Chains(), timelines.completed()
     for timeline in sorted(reading.segments):
-        _Builder(reading, timelines, chains, backups, timeline).build()
+        has_history = timeline in timelines.ancestors
+        _Builder(reading, completed, chains, backups, timeline, has_history=has_history).build()
     return chains
 
 
 def gap(
-    reading: ArchiveReading, timeline: int, first: int, last: int, backups: Sequence[ArchivedBackup] = ()
+    reading: ArchiveReading,
+    timeline: int,
+    first: int,
+    last: int,
+    backups: Sequence[ArchivedBackup] = (),
+    around: tuple[int, int] | None = None,
 ) -> list[Problem]:
-    """The problems that segments are missing, in order of place. ``last``: the last of them."""
-    whole = _missing(reading, timeline, first, last, backups)
+    """The problems that segments are missing, in order of place. ``last``: the last of them. ``around``: the
+    first and last of all that are missing there, if some are of another timeline."""
+    whole = _missing(reading, timeline, first, last, backups, around)
     if whole.kind == "expired":
         return [whole]
     return [
@@ -102,7 +109,12 @@ def gap(
 
 
 def _missing(
-    reading: ArchiveReading, timeline: int, first: int, last: int, backups: Sequence[ArchivedBackup] = ()
+    reading: ArchiveReading,
+    timeline: int,
+    first: int,
+    last: int,
+    backups: Sequence[ArchivedBackup] = (),
+    around: tuple[int, int] | None = None,
 ) -> Problem:
     size = reading.segment_size
     start, end = reading.start_of(first), reading.start_of(last + 1)
@@ -113,7 +125,8 @@ def _missing(
     also = f"; there is only {partial.file.path}" if partial is not None else ""
     stops = {(backup.stop - 1) // size for backup in backups}
     starts = {backup.start // size for backup in backups}
-    is_expired = first - 1 in stops and last + 1 in starts
+    before, after = around or (first, last)
+    is_expired = before - 1 in stops and after + 1 in starts
     return Problem(
         "expired" if is_expired else "missing",
         f"{what} missing{also}",
@@ -131,41 +144,49 @@ class _Builder:
         chains: Chains,
         backups: Sequence[ArchivedBackup],
         timeline: int,
+        *,
+        has_history: bool,
     ) -> None:
         self._reading, self._chains, self._backups = reading, chains, backups
-        self._timeline, self._timelines = timeline, timelines
+        self._timeline, self._timelines, self._has_history = timeline, timelines, has_history
         self._own = reading.segments[timeline]
-        children = [
-            end // reading.segment_size - 1
-            for child in reading.segments
-            for parent, end in [timelines.parent(child) or (0, Lsn(0))]
-            if parent == timeline
+        forks = [
+            end // reading.segment_size
+            for other in reading.segments
+            for ancestor, end in timelines.ancestors.get(other, ())
+            if ancestor == timeline
         ]
-        self._last = max(*self._own, *children, 0)
+        # The segment of a fork is in its child's file: the one before is not the newest, and has to be full.
+        self._last = max(*self._own, *forks, 0)
         self._runs: list[SegmentRun] = chains.runs.setdefault(timeline, [])
         self._run: SegmentRun | None = None
+        self._around: tuple[int, int] | None = None
+        """First and last of the segments that are missing around the fork; None where none is before it."""
 
     def build(self) -> None:
         """Go through the timeline's segments in order."""
         expected = self._begin()
         for number in sorted(self._own):
             if expected is not None and number > expected:
-                problems = gap(self._reading, self._timeline, expected, number - 1, self._backups)
+                problems = gap(
+                    self._reading, self._timeline, expected, number - 1, self._backups, self._around
+                )
                 self._chains.problems += problems
                 problem = problems[0]
                 self._close(Ending(problem.kind, problem.message, problem))
             self._add(self._own[number])
             expected = number + 1
+            self._around = None
         self._close(None)
 
     def _begin(self) -> int | None:
         """Go on from the parent's WAL. Returns the number of the segment to begin with; None if that is not
         known."""
         branch = self._timelines.parent(self._timeline)
+        older = [timeline for timeline in self._reading.segments if timeline < self._timeline]
+        if older and not self._has_history:
+            self._chains.problems.append(_no_history(self._timeline, max(older)))
         if branch is None:
-            older = [segment for segment in self._reading.segments if segment < self._timeline]
-            if older:
-                self._chains.problems.append(_no_history(self._timeline, max(older)))
             return None
         first = branch[1] // self._reading.segment_size
         older = [number for number in self._older() if number < first]
@@ -174,7 +195,11 @@ class _Builder:
         owner = self._timelines.owner(self._timeline, first - 1, self._reading.segment_size)
         before = self._reading.segments.get(owner, {}).get(first - 1)
         if before is None:
-            self._chains.problems += gap(self._reading, owner, max(older) + 1, first - 1, self._backups)
+            begun = min((number for number in self._own if number >= first), default=first)
+            self._around = (max(older) + 1, begun - 1)
+            self._chains.problems += gap(
+                self._reading, owner, max(older) + 1, first - 1, self._backups, self._around
+            )
         elif first in self._own and (edge := self._edge(before)) is not None:
             start = self._reading.start_of(first)
             self._run = SegmentRun(self._timeline, start, start, first, follows_parent=True)
@@ -217,13 +242,15 @@ class _Builder:
             run.end, run.last_number, run.last_record, run.carry = end, segment.number, None, None
             run.unread_segments += 1
             return
-        first = facts.stretches[0] if facts.stretches and facts.head != "broken" else None
-        if first is not None and first.start != start:
-            first = None
+        first = _first_stretch(facts, start)
         if self._run is not None and not self._joins(segment, first):
             self._close(self._run.ending)
         if self._run is not None and self._run.carry is not None and first is not None and not first.records:
             self._run.last_number = segment.number  # nothing but the middle of one record
+            return
+        if _is_begun(facts):
+            run = self._run or self._open(start, segment.number)
+            run.last_number, run.carry = segment.number, facts.tail
             return
         for stretch in facts.stretches:
             if stretch is first:
@@ -247,7 +274,8 @@ class _Builder:
     def _known_from(self, segment: Segment, stretch: Stretch) -> Lsn:
         """Where a run begins if nothing comes before it: not in the rest of a record."""
         assert segment.facts is not None
-        return stretch.start if segment.facts.head != "rest" else (stretch.first or stretch.end)
+        has_rest = segment.facts.head in ("rest", "broken")
+        return (stretch.first or stretch.end) if has_rest else stretch.start
 
     def _open(self, start: Lsn, number: int) -> SegmentRun:
         self._run = SegmentRun(self._timeline, start, start, number)
@@ -268,18 +296,19 @@ class _Builder:
         run, facts = self._run, segment.facts
         assert run is not None
         assert facts is not None
-        if facts.head == "broken" or first is None:
+        start = self._reading.start_of(segment.number)
+        if first is None and not _is_begun(facts):
             run.ending = self._damage(segment)
             return False
         unread = run.unread_segments > 0 and run.last_record is None and run.carry is None
         message, previous = None, run.last_record
         carry, run.carry = run.carry, None
-        place = Lsn(carry[0]) if carry is not None else (first.first or first.start)
-        if facts.head == "rest" and not unread:
-            assert facts.rest is not None
+        begun = start if first is None else (first.first or start)
+        place = Lsn(carry[0]) if carry is not None else begun
+        if facts.head in ("rest", "broken") and not unread:
             if carry is None:
-                message = f"contrecord is requested by {first.start}"
-            else:
+                message = f"contrecord is requested by {start}"
+            elif facts.rest is not None:  # else it was given up
                 version = facts.version or 0
                 run.carry, message = wal_join(carry, facts.rest, previous, version)
                 if message is None:
@@ -287,9 +316,9 @@ class _Builder:
                     run.last_record = run.last_record if run.carry is not None else place
         elif facts.head == "record" and carry is not None:
             message = f"there is no contrecord flag at {place}"
-        is_known = first.first is not None and previous is not None and run.carry is None
-        if message is None and is_known and first.first_previous != previous:
-            place = first.first or place
+        is_known = message is None and previous is not None and run.carry is None
+        if is_known and first is not None and first.first is not None and first.first_previous != previous:
+            place = first.first
             message = f"record with incorrect prev-link {first.first_previous} at {place}"
         if message is None:
             return True
@@ -315,6 +344,14 @@ class _Builder:
         assert segment.facts is not None
         end = self._run.end if self._run is not None else Lsn(0)
         faults = [*segment.facts.faults, *([segment.facts.end] if segment.facts.end else [])]
+        if not faults:
+            place = self._reading.start_of(segment.number)
+            problem = Problem(
+                "damaged", f"the WAL at {place} is damaged", segment.file.path, segment.file.name,
+                timeline=self._timeline, lsn=place,
+            )  # fmt: skip
+            self._chains.problems.append(problem)
+            return Ending(problem.kind, problem.message, problem)
         fault = next((candidate for candidate in faults if candidate.lsn >= end), faults[-1])
         return Ending("damaged", fault.message, damage(segment.file, fault))
 
@@ -351,6 +388,22 @@ class _Builder:
             run.ending = ending
         if run.end > run.start or run.follows_parent:
             self._runs.append(run)
+
+
+def _first_stretch(facts: FileFacts, start: Lsn) -> Stretch | None:
+    """The stretch that a segment begins with; None if its beginning is damaged, or no record ends in it.
+
+    A head can be broken without damage: a server crashed in the record and later gave its rest up. Then
+    records follow in the same stretch. Damage would have ended the stretch before its first record."""
+    first = facts.stretches[0] if facts.stretches else None
+    if first is None or first.start != start or (facts.head == "broken" and not first.records):
+        return None
+    return first
+
+
+def _is_begun(facts: FileFacts) -> bool:
+    """Whether a segment holds nothing but the first part of one record, which begins at its first byte."""
+    return facts.tail is not None and not facts.stretches and not facts.faults
 
 
 def _no_history(timeline: int, older: int) -> Problem:

@@ -48,7 +48,13 @@ def describe(archive: Archive, reading: ArchiveReading) -> DescribedBackups:
         elif backup.complaint is not None:
             message = f"backup {backup.name}: {backup.complaint}"
             problems.append(Problem("backup unreadable", message, backup.path, lsn=backup.start))
-        elif not _is_of_another(backup, reading):
+        elif _is_of_another(backup, reading):
+            message = (
+                f"backup {backup.name} is of system {backup.system_identifier}, and the archive is of system "
+                f"{reading.reference.system_identifier}: it is not counted"
+            )
+            problems.append(Problem("other cluster", message, backup.path))
+        else:
             backups.append(with_label(backup, labels))
     is_at_fault = any(problem.severity is ProblemSeverity.error for problem in problems)
     if archive.backups_in and not backups and not is_at_fault:
@@ -101,7 +107,7 @@ def _ordered(backups: Iterable[ArchivedBackup]) -> tuple[ArchivedBackup, ...]:
 
 
 def _is_of_another(backup: ArchivedBackup, reading: ArchiveReading) -> bool:
-    """Whether it is a backup of an earlier cluster at this place (Barman keeps both in one folder)."""
+    """Whether it is a backup of an earlier cluster at this place, as before an upgrade."""
     identifier = reading.reference.system_identifier
     return None not in (identifier, backup.system_identifier) and identifier != backup.system_identifier
 

@@ -170,6 +170,13 @@ _KINDS = (
     ),
     Kind("expired", _NOTE, "For an older backup, only the WAL that it needs itself is kept.", ""),
     Kind("label", _NOTE, "A backup left its label here, but the WAL that it needs is no longer here.", ""),
+    Kind(
+        "own WAL",
+        _NOTE,
+        "The backup itself has the WAL that it needs: it can be restored to its own end. No later moment is "
+        "promised.",
+        "",
+    ),
     Kind("failed backup", _NOTE, "By its own tool's word the backup is not complete: it is not counted.", ""),
     Kind(
         "endless backup",
@@ -177,6 +184,24 @@ _KINDS = (
         "Recovery has to reach a backup's end, and nothing says where that is.",
         "Archive the file that pg_backup_stop or pg_basebackup leaves in pg_wal (*.backup), or take backups "
         "with a manifest.",
+    ),
+    Kind(
+        "offline backup",
+        _NOTE,
+        "It can be restored as it is, and nothing says at which place of the WAL it was taken.",
+        "",
+    ),
+    Kind(
+        "unassigned backup",
+        _NOTE,
+        "Nothing says which of several clusters the backup is of.",
+        "Name the archive and the backups of one cluster alone (--backups).",
+    ),
+    Kind(
+        "other cluster",
+        _NOTE,
+        "The backup is of another cluster than the archive, as of the one before an upgrade.",
+        "",
     ),
     Kind(
         "used backup",

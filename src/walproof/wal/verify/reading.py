@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +18,7 @@ from walproof.wal.places.folder import file_status
 from walproof.wal.places.opened import attempt, call
 from walproof.wal.places.place import FileStatus
 from walproof.wal.progress import Observe
+from walproof.wal.verify.backups import ArchivedBackup
 from walproof.wal.verify.facts import FileFacts
 from walproof.wal.verify.files import ExpectedSystem, file_problems
 from walproof.wal.verify.kept import KeptResults
@@ -79,6 +80,8 @@ class ArchiveReading:
     """Files that were not looked into: before ``since`` and not kept, or changing again and again."""
     prepared_files: int = 0
     """Files of a pg_wal that wait to be written."""
+    gone: set[tuple[int, int]] = field(default_factory=set)
+    """Timeline and number of segments whose files went while they were read: they expired."""
 
     def start_of(self, number: int) -> Lsn:
         """Where a segment begins."""
@@ -127,11 +130,13 @@ def read_archive(
         changing = changed
         if not changing:
             break
+    expired = {(file.timeline, file.number(size)) for file in files if file.path in gone}
     gone |= _newest([file for file, _ in changing], files, gone, size)
     skipped += len(changing)
     reading = ArchiveReading(archive, size, _reference(archive, facts.values()))
     reading.files, reading.read_files, reading.kept_files = len(files), len(wanted), kept_files
     reading.read_bytes, reading.skipped_files = sum(file.size for file, _ in wanted), skipped
+    reading.gone = expired
     _sort_out(reading, facts, gone)
     reading.problems += [
         Problem(
@@ -276,15 +281,37 @@ def _batches(wanted: Sequence[Wanted], threads: int) -> Iterator[list[Wanted]]:
 
 
 def _reference(archive: Archive, facts: Iterable[FileFacts]) -> ExpectedSystem:
-    """Which system's WAL it should be: what the tool's catalogue says, else what most files say."""
+    """Which system's WAL it should be: what the tool's catalogue says, else the last backup, else what most
+    files say."""
     said = Counter(
         (fact.system_identifier, fact.version) for fact in facts if fact.system_identifier and fact.version
     )
     identifier = archive.system_identifier
+    if identifier is None:
+        identifier = _last_backed_up(archive, {system for system, _ in said})
     if identifier is None and said:
         identifier = said.most_common(1)[0][0][0]
     versions = [version for (system, version), _ in said.most_common() if system == identifier]
     return ExpectedSystem(identifier, archive.version or (versions[0] if versions else None))
+
+
+def _last_backed_up(archive: Archive, systems: Collection[int | None]) -> int | None:
+    """The system, of those whose WAL is there, of the backup that ended last: after an upgrade most segments
+    are still of the old one."""
+    known = [
+        backup
+        for backup in archive.backups
+        if isinstance(backup, ArchivedBackup)
+        and backup.system_identifier is not None
+        and backup.system_identifier in systems
+    ]
+    has_times = all(backup.stopped_at is not None for backup in known)
+    last = max(
+        known,
+        key=lambda backup: ((backup.stopped_at or 0.0) if has_times else 0.0, backup.stop),
+        default=None,
+    )
+    return None if last is None else last.system_identifier
 
 
 def _sort_out(reading: ArchiveReading, facts: dict[str, FileFacts], gone: set[str]) -> None:

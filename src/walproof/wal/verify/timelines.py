@@ -43,6 +43,26 @@ class Timelines:
             begun = end
         return timeline if begun // segment_size <= number else owner
 
+    def owners(self, timeline: int, segment_size: int) -> tuple[int, ...]:
+        """The timelines on the way to ``timeline`` that own segments, oldest first: none that was left in the
+        segment in which it began, because the next one's file has all of its records."""
+        found: list[int] = []
+        begun = -1
+        for ancestor, end in self.ancestors.get(timeline, ()):
+            if end // segment_size > begun:
+                found.append(ancestor)
+            begun = end // segment_size
+        return (*found, timeline)
+
+    def completed(self) -> Timelines:
+        """The same with the ancestors of timelines whose own history is missing, where the history of a later
+        timeline names them."""
+        found = dict(self.ancestors)
+        for ancestors in self.ancestors.values():
+            for place, (ancestor, _) in enumerate(ancestors[1:], start=1):
+                found.setdefault(ancestor, ancestors[:place])
+        return Timelines(found)
+
     def switch(self, timeline: int, child: int) -> Lsn:
         """Where the way to ``child`` leaves an ancestor."""
         return next(end for ancestor, end in self.ancestors[child] if ancestor == timeline)
@@ -55,7 +75,7 @@ def read_timelines(reading: ArchiveReading) -> Timelines:
     for timeline, file in sorted(reading.archive.listing.histories, key=_place):
         path = file_path(file)
         try:
-            ancestors = _parse(call(reading.archive.places, wal_text, file), timeline)
+            ancestors = parse_history(call(reading.archive.places, wal_text, file), timeline)
         except WalError as error:
             found.problems.append(Problem("history damaged", error.message, path, timeline=timeline))
             continue
@@ -79,8 +99,8 @@ def _place(history: tuple[int, FileSource]) -> tuple[int, str]:
     return history[0], file_path(history[1])
 
 
-def _parse(text: str, timeline: int) -> tuple[tuple[int, Lsn], ...]:
-    """Raises WalError."""
+def parse_history(text: str, timeline: int) -> tuple[tuple[int, Lsn], ...]:
+    """Each ancestor and where it was left, oldest first, by a timeline's history. Raises WalError."""
     ancestors: list[tuple[int, Lsn]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.split()

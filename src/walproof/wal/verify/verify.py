@@ -207,7 +207,8 @@ def _not_there(archive: Archive, reading: ArchiveReading, known: Sequence[Proble
             continue
         number = file.number(size)
         is_said = any(file.timeline == timeline and number in numbers for timeline, numbers in missing)
-        if number not in reading.segments.get(file.timeline, {}) and not is_said:
+        is_there = number in reading.segments.get(file.timeline, {})
+        if not (is_there or is_said or (file.timeline, number) in reading.gone):
             lost.setdefault(file.timeline, []).append((number, file.name))
     for timeline, names in sorted(lost.items()):
         names.sort()

@@ -93,22 +93,26 @@ def _windows(
     backup: ArchivedBackup,
     partials: dict[tuple[int, int], tuple[str, Lsn]],
 ) -> Iterator[RestoreWindow | Problem]:
-    targets = [backup.timeline] + [
+    targets = [backup.last_timeline] + [
         timeline
         for timeline in sorted(set(reading.segments) | set(timelines.ancestors))
-        if backup.timeline in timelines.path(timeline)[:-1]
-        and timelines.switch(backup.timeline, timeline) >= backup.stop
+        if backup.last_timeline in timelines.path(timeline)[:-1]
+        and timelines.switch(backup.last_timeline, timeline) >= backup.stop
     ]
     reached = [_Way(reading, timelines, chains, backup, target).walk() for target in targets]
     if all(way.end < backup.stop for way in reached):
+        if _is_expiring(reading, timelines, backup):
+            return
         way = max(reached, key=lambda chain: chain.end)
         ending = way.ending
         where = "none of it is there" if way.end <= backup.start else f"it is there up to {way.end}"
+        # A label that was left does not say that its backup is still kept.
+        kind = "label" if backup.tool == "label" else "own WAL" if backup.has_own_wal else "backup unusable"
+        place = ", which its own pg_wal has; in the archive " if backup.has_own_wal else ", and "
         yield Problem(
-            # A label that was left does not say that its backup is still kept.
-            "label" if backup.tool == "label" else "backup unusable",
-            f"backup {backup.name} needs WAL from {backup.start} to {backup.stop}, "
-            f"and {where}: {ending.message}",
+            kind,
+            f"backup {backup.name} needs WAL from {backup.start} to {backup.stop}{place}{where}: "
+            f"{ending.message}",
             backup.path, ending.problem.segment if ending.problem else None, timeline=backup.timeline,
             lsn=way.end, end_lsn=backup.stop,
         )  # fmt: skip
@@ -123,6 +127,13 @@ def _windows(
         ]
         if all(timelines.switch(window.timeline, other) < window.end for other in others):
             yield window
+
+
+def _is_expiring(reading: ArchiveReading, timelines: Timelines, backup: ArchivedBackup) -> bool:
+    """Whether WAL that a backup needs went while files were read: the backup expires with it."""
+    first, last = backup.start // reading.segment_size, (backup.stop - 1) // reading.segment_size
+    path = (backup.timeline, *timelines.path(backup.last_timeline))
+    return any(timeline in path and first <= number <= last for timeline, number in reading.gone)
 
 
 def with_later_backups(
@@ -187,7 +198,8 @@ class _Way:
         path = self._timelines.path(self._target)
         if timeline not in path:
             return self
-        rest = path[path.index(timeline) :]
+        owners = self._timelines.owners(self._target, size)
+        rest = [step for step in path[path.index(timeline) :] if step == timeline or step in owners]
         run = self._chains.run_at(timeline, backup.start)
         if run is None:
             number = backup.start // size

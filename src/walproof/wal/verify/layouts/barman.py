@@ -1,8 +1,8 @@
-"""Barman: ``SERVER/wals/0000000100000000/SEGMENT``, ``SERVER/base/ID/backup.info``; Barman cloud keeps the
-same folders.
+"""Barman: ``SERVER/wals/0000000100000000/SEGMENT``, ``SERVER/base/ID/backup.info``; since 3.13.2
+``SERVER/meta/ID-backup.info``. Barman cloud keeps the same folders.
 
-Segments keep their plain names when they are compressed. ``wals/xlog.db`` is the catalogue: name, size, time,
-compression, a line for each file.
+Segments keep their plain names when they are compressed. ``wals/xlog.db`` (since 3.13
+``wals/SERVER-xlog.db``) is the catalogue: name, size, time, compression, a line for each file.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found, NoB
 from walproof.wal.verify.layouts.archive import Archive, joined, list_files
 from walproof.wal.verify.names import is_segment
 
+_IN_META = "-backup.info"
+"""How names of descriptions end in ``meta``."""
+
 
 def is_server(names: set[str]) -> bool:
     """Whether a folder with these names in it is that of a server."""
@@ -25,17 +28,19 @@ def is_server(names: set[str]) -> bool:
 
 def archives(folder: Place) -> Iterator[Archive]:
     """The archive of one server. Raises WalError."""
+    before = set(_catalogue(folder))
     listings = [list_files(folder / "wals")]
     if (folder / "streaming").is_folder():
         listings.append(list_files(folder / "streaming", 0))
-    backups = tuple(_backups(folder / "base"))
+    backups = tuple(_backups(folder))
     # All backups of a server belong to one cluster, unless it was initialised again.
     known = [
         backup.system_identifier
         for backup in backups
         if isinstance(backup, ArchivedBackup) and backup.system_identifier
     ]
-    catalogued = tuple(_catalogue(folder))
+    # Barman archives and expires segments meanwhile: what it names both before and after has to be there.
+    catalogued = tuple(name for name in _catalogue(folder) if name in before)
     yield Archive(
         folder.name,
         "Barman",
@@ -50,7 +55,9 @@ def archives(folder: Place) -> Iterator[Archive]:
 
 
 def _catalogue(folder: Place) -> Iterator[str]:
-    for path in (folder / "wals" / "xlog.db", folder / "meta" / f"{folder.name}-xlog.db"):
+    """The segments in the catalogue. One that an older version left beside a newer one does not count."""
+    own_name = f"{folder.name}-xlog.db"
+    for path in (folder / "wals" / own_name, folder / "meta" / own_name, folder / "wals" / "xlog.db"):
         try:
             text = path.read().decode("utf-8", "replace")
         except OSError:
@@ -59,18 +66,28 @@ def _catalogue(folder: Place) -> Iterator[str]:
             name = line.split("\t")[0].strip()
             if is_segment(name):
                 yield name
+        return
 
 
 def _backups(folder: Place) -> Iterator[Found]:
-    for entry in folder.entries():
-        path = folder / entry.name / "backup.info"
-        if not entry.is_folder or not path.is_file():
-            continue
-        yield _backup(entry.name, path)
+    """The backups of a server. What is in ``meta`` counts where a backup is described twice."""
+    described: dict[str, Place] = {}
+    for entry in (folder / "base").entries():
+        path = folder / "base" / entry.name / "backup.info"
+        if entry.is_folder and path.is_file():
+            described[entry.name] = path
+    if (folder / "meta").is_folder():
+        for entry in (folder / "meta").entries():
+            name = entry.name.removesuffix(_IN_META)
+            if not entry.is_folder and name not in ("", entry.name):
+                described[name] = folder / "meta" / entry.name
+    for name, path in sorted(described.items(), key=lambda item: item[0]):
+        yield _backup(name, path, folder / "base" / name)
 
 
-def _backup(name: str, path: Place) -> Found:
-    """A backup, unless Barman's own status says that it failed or still runs."""
+def _backup(name: str, path: Place, folder: Place) -> Found:
+    """A backup, unless Barman's own status says that it failed or still runs. ``folder``: where its data
+    are."""
     try:
         lines = read_text(path).splitlines()
     except (OSError, ValueError):
@@ -78,18 +95,18 @@ def _backup(name: str, path: Place) -> Found:
     fields = dict(line.split("=", 1) for line in lines if "=" in line)
     status = fields.get("status")
     if status in ("FAILED", "STARTED", "EMPTY", "SYNCING"):
-        return NoBackup(str(path.parent), "failed backup", f"backup {name}: Barman's status is {status}")
+        return NoBackup(str(folder), "failed backup", f"backup {name}: Barman's status is {status}")
     system = fields.get("systemid", "")
     parent = fields.get("parent_backup_id", "None")
     is_snapshot = fields.get("snapshots_info", "None") != "None"  # the data is in volumes
-    has_data = is_snapshot or any(
-        entry.name.startswith(("data", "pgdata")) for entry in path.parent.entries()
+    has_data = is_snapshot or (
+        folder.is_folder() and any(entry.name.startswith(("data", "pgdata")) for entry in folder.entries())
     )
     try:
         return ArchivedBackup(
             name,
             "Barman",
-            str(path.parent),
+            str(folder),
             int(fields["timeline"]),
             Lsn.parse(fields["begin_xlog"]),
             Lsn.parse(fields["end_xlog"]),

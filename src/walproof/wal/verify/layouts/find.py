@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from walproof._native import wal_probe
 from walproof.errors import WalError
@@ -81,6 +82,8 @@ def _explore(folder: Place, found: _Found, depth: int, *, is_named: bool = False
         found.archives += [
             archive for archive in pgbackrest.archives(folder.parent) if archive.path == str(folder)
         ]
+    elif pgbackrest.is_backups(names):
+        return  # backup.info names them with their archive, and the WAL in them is a copy (archive-copy)
     elif barman.is_server(names):
         found.archives += barman.archives(folder)
     elif is_named and folder.name == "wals" and barman.is_server(_names(folder.parent)):
@@ -92,7 +95,7 @@ def _explore(folder: Place, found: _Found, depth: int, *, is_named: bool = False
     elif "backup_manifest" in names and not is_started(names):
         found.backups += read_manifest(folder / "backup_manifest", names)
     elif "PG_VERSION" in names and "backup_label" in names and not is_started(names):
-        found.backups.append(read_labelled(folder))
+        found.backups.append(read_labelled(folder, names))
     elif "PG_VERSION" in names and "pg_wal" in names:
         if "backup_manifest" in names:
             found.backups.append(started_backup(folder))
@@ -127,8 +130,8 @@ def _add_file(path: Place, found: _Found) -> None:
 
 
 def _clusters(folders: Iterable[_Folder]) -> Iterator[Archive]:
-    """The folders of each cluster as one archive. Folders that do not say whose they are belong to the first
-    cluster that does."""
+    """The folders of each cluster as one archive. A folder that does not say whose it is belongs to the
+    nearest cluster; if several are as near, to none."""
     groups: dict[int | None, list[_Folder]] = {}
     unknown: list[_Folder] = []
     for folder in folders:
@@ -137,8 +140,11 @@ def _clusters(folders: Iterable[_Folder]) -> Iterator[Archive]:
             unknown.append(folder)
         else:
             groups.setdefault(identifier, []).append(folder)
-    if unknown:
-        groups.setdefault(next(iter(groups), None), []).extend(unknown)
+    identifiers = list(groups)
+    known = [[str(path) for path, _, _ in group] for group in groups.values()]
+    for folder in unknown:
+        place = _nearest(str(folder[0]), known)
+        groups.setdefault(None if place is None else identifiers[place], []).append(folder)
     for group in groups.values():
         paths = [str(path) for path, _, _ in group]
         listing = joined(part for _, part, _ in group)
@@ -166,24 +172,48 @@ def _whose(places: Sequence[Place], listing: ArchiveListing) -> int | None:
     return max(set(said), key=said.count) if said else None
 
 
+def _nearest(path: str, groups: Sequence[Sequence[str]]) -> int | None:
+    """Which group has the folder that shares the most with a path, from its beginning; None if several groups
+    share as much."""
+    shared = [max((_shared(path, folder) for folder in group), default=0) for group in groups]
+    most = max(shared, default=0)
+    return shared.index(most) if shared.count(most) == 1 else None
+
+
+def _shared(path: str, other: str) -> int:
+    """How many folders two paths have in common, from the beginning."""
+    pairs = zip(path.split("/"), other.split("/"), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def _with_backups(archives: Sequence[Archive], backups: Sequence[Found]) -> Iterator[Archive]:
     """Each backup with the archive of its cluster. A backup that does not name its cluster belongs to the
-    only archive."""
+    only archive, or to the nearest. What belongs to none is said with the first."""
     owners: dict[int, list[Found]] = {}
     systems = [
         archive.system_identifier or _whose(archive.places, archive.listing) if backups else None
         for archive in archives
     ]
+    folders = [[str(place) for place in archive.places] for archive in archives]
     for backup in backups:
         identifier = None if isinstance(backup, BrokenBackup) else backup.system_identifier
         place = systems.index(identifier) if identifier in systems and identifier is not None else None
-        is_free = identifier is None or isinstance(backup, NoBackup)
-        if place is None and (is_free or len(archives) == 1):
+        if place is None and len(archives) == 1:
             place = 0
+        if place is None and (identifier is None or isinstance(backup, NoBackup)):
+            place = _nearest(backup.path, folders)
         if place is None:
             place = 0
-            path = backup.path
-            backup = BrokenBackup(path, f"it is of another system: {identifier}, which has no archive here")
+            if not isinstance(backup, BrokenBackup | NoBackup):
+                backup = _unassigned(backup.path, identifier)
         owners.setdefault(place, []).append(backup)
     for place, archive in enumerate(archives):
         yield replace(archive, backups=(*archive.backups, *owners.get(place, ())))
+
+
+def _unassigned(path: str, identifier: int | None) -> Found:
+    """What is said of a backup that belongs to none of several archives."""
+    if identifier is not None:
+        return BrokenBackup(path, f"it is of another system: {identifier}, which has no archive here")
+    reason = "it names no system, and lies as near to one archive as to another: it is not counted"
+    return NoBackup(path, "unassigned backup", reason)

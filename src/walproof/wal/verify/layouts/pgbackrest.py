@@ -17,15 +17,29 @@ from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.places.opened import call
 from walproof.wal.places.place import Place, entry_source
-from walproof.wal.verify.backups import ArchivedBackup, BrokenBackup, Found, timeline_of, unix_time
+from walproof.wal.verify.backups import (
+    ArchivedBackup,
+    BrokenBackup,
+    Found,
+    NoBackup,
+    timeline_of,
+    unix_time,
+)
 from walproof.wal.verify.layouts.archive import Archive, list_files
 
 _ARCHIVE_ID = re.compile(r"(\d+(?:\.\d+)?)-(\d+)")
+_LABEL = re.compile(r"\d{8}-\d{6}F")
 
 
 def is_stanza(names: set[str]) -> bool:
     """Whether a folder with these names in it is ``archive/STANZA``."""
     return "archive.info" in names or "archive.info.copy" in names
+
+
+def is_backups(names: set[str]) -> bool:
+    """Whether a folder with these names in it is ``backup/STANZA``. (Barman has a backup.info, too, and no
+    such labels beside it.)"""
+    return not names.isdisjoint(("backup.info", "backup.info.copy")) and any(map(_LABEL.match, names))
 
 
 def archives(folder: Place) -> Iterator[Archive]:
@@ -72,8 +86,15 @@ def _backups(folder: Place) -> Iterator[tuple[int | None, Found]]:
         yield None, BrokenBackup(str(path), reason)
     history = sections.get("db:history", {})
     there = {entry.name for entry in folder.entries() if entry.is_folder}
-    for label, entry in sections.get("backup:current", {}).items():
+    current = sections.get("backup:current", {})
+    offline = {label for label in there if _is_offline(current.get(label))}
+    for label, entry in current.items():
         place = folder / label
+        if _is_offline(entry):
+            of = entry.get("db-id")
+            reason = f"backup {label} was taken of a server that did not run (--no-online): it is not counted"
+            yield of if isinstance(of, int) else None, NoBackup(str(place), "offline backup", reason)
+            continue
         try:
             number = checked(int, entry["db-id"])
             system = _mapping(history.get(str(number))).get("db-system-id")
@@ -87,12 +108,17 @@ def _backups(folder: Place) -> Iterator[tuple[int | None, Found]]:
                 unix_time(entry["backup-timestamp-stop"]),
                 None if system is None else checked(int, system),
                 complaint=None if label in there else "backup.info names it, but its folder is missing",
-                needs=_needs(entry),
+                needs=tuple(parent for parent in _needs(entry) if parent not in offline),
             )
         except (KeyError, TypeError, ValueError):
             yield None, BrokenBackup(str(place), "its entry in backup.info has no start and stop")
         else:
             yield number, backup
+
+
+def _is_offline(entry: object) -> bool:
+    """Whether a backup needs no WAL, and so has no place in it."""
+    return isinstance(entry, dict) and entry.get("backup-archive-start", "") is None
 
 
 def _needs(entry: Mapping[str, Any]) -> tuple[str, ...]:
