@@ -234,6 +234,29 @@ def test_what_is_always_zero_is_above_no_limit(of_baseline: float) -> None:
     assert judged.reason == "4 of 4 trials have 0 of it: no ratio"
 
 
+def test_a_promise_that_nothing_can_decide_does_not_end_the_gate_for_the_others() -> None:
+    """One trial of 0 images ended it at the first look, long before the loss of throughput was shown."""
+    plan = gated(make_plan((DEFAULT, OTHER)), "tps < 0.97x", f"{IMAGES} > 1.05x")
+    counts = counted(plan, [1.0] * 30, [0.0, *[2.0] * 29])
+
+    def both(ratio: float, noise: float) -> list[Trial]:
+        measured = make_trials(plan, 30, other_by(ratio), noise=noise)
+        return [
+            replace(trial, metrics={**trial.metrics, IMAGES: images.metrics[IMAGES]})
+            for trial, images in zip(measured, counts, strict=True)
+        ]
+
+    slow = both(0.9, 0.02)
+    assert not GateRule(plan)(slow[: 2 * FIRST_ROUNDS])
+    found = decided(plan, slow)
+    assert [judged.outcome for judged in found.judged] == [Outcome.BROKEN, Outcome.UNDECIDED]
+    assert found.outcome is Outcome.BROKEN
+    # Where the others hold, nothing is left to wait for.
+    found = decided(plan, both(1.0, 0.001))
+    assert [judged.outcome for judged in found.judged] == [Outcome.HOLDS, Outcome.UNDECIDED]
+    assert (found.outcome, found.done < 30) == (Outcome.UNDECIDED, True)
+
+
 def test_slices_that_write_no_wal_are_zeros() -> None:
     toggled = toggled_plan("default", "other", passes=8, starts=2)
     plan = gated(toggled, "wal_bytes_per_txn > 1.02x", rounds=2)

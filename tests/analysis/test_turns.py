@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan, make_workload
+from tests.analysis.facts import DEFAULT, INSTALL, OLDER, fail, make_plan, make_workload
 from tests.analysis.slices import STARTS, taking_turns
 from walproof.analysis.carry_over import places_of
 from walproof.analysis.effect import install_effects
 from walproof.analysis.gate import Outcome, judge
 from walproof.analysis.toggled import by_variant
+from walproof.analysis.unmeasured import unmeasured
 from walproof.facts import Design, Gate, Plan, Trial, TrialState
 from walproof.facts.gate import parse_promises
 
@@ -61,3 +62,20 @@ def test_builds_are_compared_by_slices_with_the_first() -> None:
     assert effect.design is Design.SLICED
     (place,) = places_of(plan, trials)
     assert place.after_checkpoint_s == pytest.approx((1.5, 1.5 + 8 * 0.3)), "of the first build alone"
+
+
+@pytest.mark.parametrize("effect", [0.0, math.log(0.2)])
+def test_a_start_that_failed_counts_against_the_change(effect: float) -> None:
+    """It runs both sides. A change that crashed in three starts of eight held by the other five."""
+    plan, trials = _versions(effect, "tps < 0.5x")
+    starts = fail(trials, lambda trial: trial.round in (2, 3, 5), "the server ended")
+    found = judge(plan, starts, is_finished=True)
+    assert found is not None
+    (judged,) = found.judged
+    lost = unmeasured(plan, found, starts)
+    if effect:
+        assert (judged.outcome, lost) == (Outcome.BROKEN, ()), "what the others show to be broken is broken"
+    else:
+        assert judged.outcome is Outcome.UNDECIDED
+        assert judged.reason == "3 of its 8 starts failed, and a start runs both sides: the server ended"
+        assert [(side.cell.workload, side.failed) for side in lost[0].sides] == [("this", 3), ("other", 3)]

@@ -58,6 +58,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*COMPARE, "--set", "max_wal_size=1parsec"), "Valid units"),
     ((*COMPARE, "--set", "wal_level=minimal,max_wal_senders=5"), "max_wal_senders"),
     ((*COMPARE, "--set", "wal_compression=lz4"), "wal_compression"),
+    ((*COMPARE, "--set", "fsync=off", "--fail-if", "tps.script7 < 0.9x"), 'has no script "script7"'),
     ((*COMPARE, "--set", "shared_preload_libraries=pg_stat_statements"), 'no library "pg_stat_statements"'),
     ((*COMPARE, "--set", "port=5433"), "walproof itself"),
     ((*COMPARE, "--set", "shared_buffers=900GB"), "available memory: needs about"),

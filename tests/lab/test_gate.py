@@ -11,6 +11,7 @@ from walproof.errors import StudyError
 from walproof.facts import Design, Install, Plan
 from walproof.facts.gate import BUDGET_S, ROUNDS_MOST, parse_promises
 from walproof.lab.asked import Overrides
+from walproof.lab.reading import check_study
 from walproof.lab.study import Version, ad_hoc, read_study, resolve
 from walproof.postgres import install as installs
 
@@ -89,6 +90,40 @@ def test_a_metric_that_is_none_is_told_with_all_that_there_are(
     listed = [word.partition("[")[0] for word in (caught.value.detail or "").split(", ")[1:]]
     assert len(listed) == len(set(listed))
     assert (caught.value.hint or "").startswith("docs/metrics.md says what each of them means.")
+
+
+def test_a_statement_or_a_script_that_there_is_not_is_refused(given: Install) -> None:
+    """No trial would have its metric, which was found out after the whole run."""
+    statements = [{"name": name, "sql": "SELECT 1"} for name in ("insert", "a.b|c")]
+    scripts = [{"sql": "SELECT 1"}, {"sql": "SELECT 2"}]
+    cases: list[tuple[dict[str, Any], str, str | None]] = [
+        ({"statement": statements}, "wal_bytes_stat.isnert", 'has no statement "isnert"'),
+        ({"statement": statements}, "wal_operation_bytes.isnert|Heap/INSERT", 'has no statement "isnert"'),
+        ({"statement": statements}, "wal_bytes_stat.a.b|c", None),
+        ({"statement": statements}, "wal_operation_bytes.a.b|c|Heap/INSERT", None),
+        ({"statement": statements}, "wal_bytes_stat", None),
+        ({"script": scripts}, "tps.script7", 'has no script "script7"'),
+        ({"script": scripts}, "tps.script1", None),
+        ({"script": scripts[:1]}, "latency_ms_avg.script0", 'has no script "script0"'),
+    ]
+    for load, metric, said in cases:
+        study = check_study(
+            {
+                "name": "mine",
+                "title": "?",
+                "workload": [{"name": "w", **load}],
+                "variant": [{"name": "default"}, {"name": "off", "settings": OFF}],
+            },
+            "mine",
+        )
+        asked = Overrides(fail_if=parse_promises([f"{metric} > 1.05x"]))
+        if said is None:
+            plan = resolve(study, asked, folder=Path("/tmp"), given=(given,))
+            assert plan.gate is not None
+            continue
+        with pytest.raises(StudyError, match=said) as caught:
+            resolve(study, asked, folder=Path("/tmp"), given=(given,))
+        assert caught.value.message.startswith(f'--fail-if "{metric} > 1.05x": workload "w" has no ')
 
 
 def test_one_sort_of_thing_is_compared(given: Install) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from walproof.errors import SettingError, StudyError, WalproofError
 from walproof.facts import Install, Plan
-from walproof.lab.asked import Overrides
+from walproof.lab.asked import Overrides, text_of
 from walproof.lab.reading import check_study
 from walproof.lab.study import ad_hoc, built_in_names, read_study, resolve
+from walproof.lab.workloads import NAME_MOST
 from walproof.settings.durability import DurabilityClass
 
 STUDY: dict[str, Any] = {
@@ -84,6 +85,11 @@ def test_statements_are_a_workload_of_their_own(embedded: Install) -> None:
     twice = {"workload": [{"name": "w", "statement": [statement, statement]}]}
     with pytest.raises(StudyError, match='two of the statements are called "one"'):
         _plan(embedded, twice)
+    longest = {**statement, "name": "é" * NAME_MOST}
+    assert _plan(embedded, {"workload": [{"name": "w", "statement": [longest]}]}).workloads
+    longer = {**statement, "name": "x" * (NAME_MOST + 1)}
+    with pytest.raises(StudyError, match="a name of 121 characters, expected 120 at most"):
+        _plan(embedded, {"workload": [{"name": "w", "statement": [longer]}]})
     both = {"workload": [{"name": "w", "builtin": "tpcb-like", "statement": [statement]}]}
     with pytest.raises(StudyError, match="both a builtin and statements"):
         _plan(embedded, both)
@@ -252,6 +258,15 @@ def test_what_makes_no_plan_is_refused(embedded: Install, changes: dict[str, Any
     with pytest.raises(WalproofError) as caught:
         _plan(embedded, changes)
     assert says in f"{caught.value.message} {caught.value.detail}"
+
+
+def test_a_file_that_is_not_utf_8_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "tables.sql").write_bytes("CREATE TABLE t (a int);\n-- Größe\n".encode("latin-1"))
+    with pytest.raises(StudyError) as caught:
+        text_of("tables.sql", tmp_path, "setup")
+    assert caught.value.message == f'could not read setup "{tmp_path / "tables.sql"}": line 2 is not UTF-8'
+    assert caught.value.detail == "Byte 30 of the file is 0xf6."
+    assert caught.value.hint == "Save the file as UTF-8."
 
 
 def test_a_setting_of_a_later_version_is_refused_by_an_older_install(embedded: Install) -> None:

@@ -207,6 +207,7 @@ def test_facts_of_a_build(spec: str) -> None:
     assert set(facts["wal_compression"].split(", ")) == {"pglz", "on", "off"}
     assert "fdatasync" in facts["wal_sync_method"].split(", ")
     assert facts["contrib"] == "no"
+    assert facts[build.SERVER_PROGRAM] == build.server_program(found)
     assert build.has_extension(found, "plpgsql")
 
 

@@ -163,6 +163,48 @@ def test_failures_of_the_baseline_hide_no_more_failures_of_the_change(baseline_r
         conclude(found, Given())
 
 
+@pytest.mark.parametrize("undecided", Undecided)
+@pytest.mark.parametrize(
+    ("having", "why"),
+    [
+        ((), "no trial has wal_fpi_per_txn"),
+        (("default",), "no trial of what is judged has wal_fpi_per_txn"),
+        (("other",), "no trial of what it is compared with has wal_fpi_per_txn"),
+    ],
+)
+def test_a_metric_that_nobody_measured_is_an_error_whatever_undecided_says(
+    undecided: Undecided, having: tuple[str, ...], why: str
+) -> None:
+    """As without the probe that measures it, or on a version that does not have it."""
+    plan = make_plan((DEFAULT, Variant("other", {})))
+    plan = replace(plan, rounds=4, gate=Gate(parse_promises(["wal_fpi_per_txn > 1.05x"])))
+    trials = [
+        replace(trial, metrics={**trial.metrics, "wal_fpi_per_txn": 2.0})
+        if trial.variant in having
+        else trial
+        for trial in make_trials(plan, 4, lambda cell: 100.0)
+    ]
+    found = build_view(replace(durability().run, plan=plan, finished_at=1.8e9), trials)
+    with pytest.raises(AnalysisError) as caught:
+        conclude(found, Given(undecided=undecided))
+    assert caught.value.message == (
+        "the gate could not be measured: no round has wal_fpi_per_txn on both sides"
+    )
+    assert caught.value.detail == f"wal_fpi_per_txn > 1.05x for other: no round has both values; {why}"
+    assert "docs/metrics.md" in (caught.value.hint or "")
+    root = ElementTree.fromstring(to_junit(found, undecided_ok=undecided is Undecided.ok))
+    assert (root.get("errors"), root.get("skipped")) == ("1", "0")
+    (line,) = [line for line in found.what_would_help if line.startswith("The gate")]
+    assert line.startswith("The gate: no round has wal_fpi_per_txn on both sides. docs/metrics.md ")
+
+
+def test_a_run_that_ended_before_its_first_look_is_undecided() -> None:
+    plan = view(Outcome.HOLDS).run.plan
+    found = judge(plan, (), is_finished=True)
+    assert found is not None
+    assert not_measured(plan, found, ()) is None
+
+
 def test_a_gate_says_that_nothing_but_chance_can_differ() -> None:
     plan = replace(view(Outcome.HOLDS).run.plan, same=("other",))
     trials = make_trials(plan, 16, lambda cell: 100.0, noise=0.01)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +72,24 @@ def test_summaries(text: str, tps: float, transactions: int, connect_ms: float |
 def test_no_summary_is_an_error(text: str) -> None:
     with pytest.raises(WorkloadError, match="printed no result"):
         read_summary(text)
+
+
+_WRITING = """
+import sys
+from pathlib import Path
+from walproof.facts import Script, Workload
+from walproof.workload.pgbench import _script_arguments
+scripts = (Script("s", "SELECT 'Gr\\u00f6\\u00dfe'"),)
+_script_arguments(Workload("w", None, scripts, 1, 1, 1, 1.0, None, None, "simple", 0.0), Path(sys.argv[1]))
+"""
+
+
+def test_scripts_are_written_in_utf_8_whatever_the_locale_is(tmp_path: Path) -> None:
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", _WRITING, str(tmp_path)]
+    subprocess.run(command, check=True, env={**os.environ, **locale})
+    (script,) = tmp_path.iterdir()
+    assert script.read_text(encoding="utf-8") == "SELECT 'Größe'"
 
 
 WORKLOAD = Workload("w", "tpcb-like", (), 1, 2, 1, None, 20, None, "simple", 0.0)

@@ -16,6 +16,8 @@ from walproof.units import format_duration
 
 _ROUNDS_SENSIBLE = 1000
 """More rounds than this are not advised."""
+_ELSEWHERE = "docs/metrics.md says which versions have a metric, and which probe measures it (--probes)."
+"""Hint where no trial has the metric of a promise."""
 
 
 def say_beginning(plan: Plan) -> str:
@@ -94,7 +96,8 @@ def _say_outcome(plan: Plan, found: Judgement) -> tuple[str, ...]:
 
 
 def not_measured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> AnalysisError | None:
-    """The error of a gate that failed trials left without an answer; None for one that was measured.
+    """The error of a gate that failed trials, or trials without its metric, left without an answer; None for
+    one that was measured.
 
     A promise that is shown to be broken is an answer, whatever became of the others.
     """
@@ -102,17 +105,18 @@ def not_measured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> Analy
     if not lost:
         return None
     return AnalysisError(
-        f"the gate could not be measured: {say_failed(plan, lost[0])}",
+        f"the gate could not be measured: {say_lost(plan, lost[0])}",
         detail="\n".join(
-            f"{item.judged.promise.text} for {subject(plan, item.judged)}: {item.sides[0].reason}"
-            for item in lost
+            f"{item.judged.promise.text} for {subject(plan, item.judged)}: {item.reason}" for item in lost
         ),
-        hint=MEND,
+        hint=MEND if any(item.sides for item in lost) else _ELSEWHERE,
     )
 
 
-def say_failed(plan: Plan, lost: Unmeasured) -> str:
-    """``2 of 2 trials of this version failed``: the sides that did."""
+def say_lost(plan: Plan, lost: Unmeasured) -> str:
+    """``2 of 2 trials of this version failed``: the sides that did; or that nothing has the metric."""
+    if not lost.sides:
+        return f"no {_noun(plan)} has {lost.judged.promise.metric} on both sides"
     noun = "start" if plan.slices_all else "trial"
 
     def side(failed: FailedSide) -> str:
@@ -135,8 +139,9 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
     lost = unmeasured(plan, found, trials)
     if lost:
         # Rounds would fail as these did.
-        reason = lost[0].sides[0].reason
-        return (f"The gate: first mend what failed. {say_failed(plan, lost[0])}: {reason}.",)
+        if not lost[0].sides:
+            return (f"The gate: {say_lost(plan, lost[0])}. {_ELSEWHERE}",)
+        return (f"The gate: first mend what failed. {say_lost(plan, lost[0])}: {lost[0].reason}.",)
     if any(judged.ratio is None and judged.rounds for judged in undecided):
         return ("The gate: of a metric that is above 0 in every trial a promise can be decided.",)
     lines = [_more_rounds(plan, found, undecided, trials)]

@@ -10,7 +10,8 @@ looks and all comparisons:
 - the limit within the interval: undecided, and more rounds follow, up to the budget.
 
 Where the changed side failed alone in more rounds than the other did alone, nothing holds: the rounds that
-are left are those in which the change happened to work. What they show to be broken stays broken.
+are left are those in which the change happened to work. What they show to be broken stays broken. A start of
+slices runs both sides; which of them made it fail is not known, so it counts as a failure of the changed one.
 
 A metric of which trials have 0 has no ratios: a promise about it is undecided, and no round can change that,
 except that a metric that is 0 in every trial of the new side is above no limit.
@@ -119,7 +120,9 @@ def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgemen
         ahead = _Ahead(planned[-1] - number, 1 - limits[-1].p)
         state = _looked(plan, gate, trials, number, limit, state, ahead)
         done = number
-        if _together(state) is not Outcome.UNDECIDED or any(_is_hopeless(judged) for judged in state):
+        undecided = [judged for judged in state if judged.outcome is Outcome.UNDECIDED]
+        # Beside one that nothing can decide, another may still be shown to be broken.
+        if _together(state) is not Outcome.UNDECIDED or all(_is_hopeless(judged) for judged in undecided):
             is_over = True
             break
     seen = by_variant(plan, trials)
@@ -307,12 +310,21 @@ def failed_alone(judged: Judged, trials: Sequence[Trial]) -> bool:
 
 
 def _rounds_alone(judged: Judged, trials: Sequence[Trial]) -> tuple[int, int]:
-    """Rounds in which only what is judged failed, and rounds in which only what it is compared with did."""
+    """Rounds in which only what is judged failed, and rounds in which only what it is compared with did.
+
+    A start of slices is one trial of both sides. Nobody knows which of them made it fail, so it is counted
+    against what is judged.
+    """
     own, other = (
-        {trial.round for trial in trials if trial.cell == cell and trial.state is TrialState.FAILED}
+        {
+            trial.round: trial.number
+            for trial in trials
+            if trial.cell == cell and trial.state is TrialState.FAILED
+        }
         for cell in (judged.cell, judged.baseline)
     )
-    return len(own - other), len(other - own)
+    alone = [round_ for round_, number in own.items() if other.get(round_) in (None, number)]
+    return len(alone), len(other.keys() - own.keys())
 
 
 def _of_failures(judged: Judged, trials: Sequence[Trial]) -> Judged:
@@ -323,13 +335,17 @@ def _of_failures(judged: Judged, trials: Sequence[Trial]) -> Judged:
     failed = [trial for trial in own if trial.state is TrialState.FAILED]
     first = (failed[0].reason or "no reason stored").splitlines()[0]
     alone, _ = _rounds_alone(judged, trials)
-    others = sum(trial.state is TrialState.FAILED for trial in trials if trial.cell == judged.baseline)
+    others = [
+        trial.number for trial in trials if trial.cell == judged.baseline and trial.state is TrialState.FAILED
+    ]
     beside = (
-        f"{others} of what it is compared with; it failed alone in {say_count(alone, 'round')}"
+        f"{len(others)} of what it is compared with; it failed alone in {say_count(alone, 'round')}"
         if others
         else "none of what it is compared with"
     )
     reason = f"{len(failed)} of its {len(own)} trials failed, and {beside}: {first}"
+    if any(trial.number in others for trial in failed):
+        reason = f"{len(failed)} of its {len(own)} starts failed, and a start runs both sides: {first}"
     return replace(judged, outcome=Outcome.UNDECIDED, reason=reason, half_width_then=None)
 
 
@@ -363,10 +379,24 @@ def _with_reason(judged: Judged, outcome: Outcome, trials: Sequence[Trial]) -> J
             for trial in trials
             if trial.cell in (judged.cell, judged.baseline) and trial.state is TrialState.FAILED
         ]
-        why = f"trials failed: {failed[0]}" if failed else f"no trial has {judged.promise.metric}"
+        why = f"trials failed: {failed[0]}" if failed else _missing(judged, trials)
         return replace(judged, reason=f"no round has both values; {why}")
     if judged.interval is None:
         return replace(judged, reason="one round does not show how much the ratio varies")
     if outcome is Outcome.BROKEN:
         return replace(judged, reason="the run ended because another promise is broken")
     return replace(judged, reason="the limit lies within the interval")
+
+
+def _missing(judged: Judged, trials: Sequence[Trial]) -> str:
+    """Say of which side no trial has the metric."""
+    metric = judged.promise.metric
+    has = [
+        any(metric in trial.metrics for trial in trials if trial.cell == cell)
+        for cell in (judged.cell, judged.baseline)
+    ]
+    if all(has):
+        return f"each side has {metric} in other rounds"
+    if not any(has):
+        return f"no trial has {metric}"
+    return f"no trial of what {'it is compared with' if has[0] else 'is judged'} has {metric}"

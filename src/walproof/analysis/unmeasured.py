@@ -1,4 +1,5 @@
-"""What could not be measured because trials failed: an error, and no answer of any sort."""
+"""What could not be measured, because trials failed or have no such metric: an error, and no answer of any
+sort."""
 
 from __future__ import annotations
 
@@ -32,12 +33,17 @@ class Unmeasured:
 
     judged: Judged
     sides: tuple[FailedSide, ...]
-    """Those with failed trials; one at least."""
+    """Those with failed trials; none where no round has the metric of both."""
+
+    @property
+    def reason(self) -> str:
+        """The reason of the first that failed, or what is missing."""
+        return self.sides[0].reason if self.sides else self.judged.reason or "no reason known"
 
 
 def unmeasured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[Unmeasured, ...]:
-    """The undecided promises that failed trials left without a usable round, or of which the changed side
-    failed alone in more rounds than the other, in their order."""
+    """The undecided promises without a usable round, because trials failed or have no such metric, and those
+    of which the changed side failed alone in more rounds than the other, in their order."""
     seen = by_variant(plan, trials)
     lost = []
     for judged in found.judged:
@@ -45,7 +51,8 @@ def unmeasured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[U
             continue
         sides = [_side(cell, seen) for cell in (judged.cell, judged.baseline)]
         failed = tuple(side for side in sides if side is not None)
-        if failed:
+        # Before the first look there is nothing yet that could lack the metric.
+        if failed or found.done > 0:
             lost.append(Unmeasured(judged, failed))
     return tuple(lost)
 

@@ -124,8 +124,9 @@ def present(
 
 
 def _finished_without_report(store: Store, plan: Plan, command: Sequence[str], out: Path) -> Run | None:
-    """The newest run of this plan by this command on this machine, when only its report is missing."""
-    from walproof.lab.session import is_of_this_machine
+    """The newest run of this plan by this command on this machine, when only its report is missing and it is
+    of the builds that are there now. Raises InstallError."""
+    from walproof.lab.session import is_of_this_machine, replaced_builds
 
     if store.is_shared:
         return None  # it may be another machine's, whose report is there
@@ -133,7 +134,8 @@ def _finished_without_report(store: Store, plan: Plan, command: Sequence[str], o
     for run in reversed(store.runs()):
         if plan_hash(run.plan) == digest and run.command == tuple(command) and is_of_this_machine(run):
             written = (out / "reports" / f"{run.id}.html").exists()
-            return run if run.finished_at is not None and not written else None
+            is_wanted = run.finished_at is not None and not written and not replaced_builds(run, plan)
+            return run if is_wanted else None
     return None
 
 

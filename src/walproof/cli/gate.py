@@ -115,7 +115,7 @@ def check(given: GateOptions) -> None:
 def conclude(view: ReportView | None, given: GateOptions) -> None:
     """Write the gate's files and leave with its status; nothing without a gate.
 
-    Raises typer.Exit, ReportError; AnalysisError for a gate that failed trials left without an answer.
+    Raises typer.Exit, ReportError; AnalysisError for a gate that could not be measured.
     """
     if view is None or view.gate is None:
         return

@@ -93,3 +93,10 @@ def text_of(value: str, folder: Path, noun: str, *, must: bool = False) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise StudyError(f'could not read {noun} "{path}": {error.strerror}') from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise StudyError(
+            f'could not read {noun} "{path}": line {line} is not UTF-8',
+            detail=f"Byte {error.start + 1} of the file is 0x{error.object[error.start]:02x}.",
+            hint="Save the file as UTF-8.",
+        ) from error

@@ -10,12 +10,14 @@ from typing import Any
 from walproof.errors import StudyError
 from walproof.facts import Design, Gate, Install, Kind, Promise, Variant, Workload
 from walproof.facts.gate import OF_SLICED, OF_SLICES, has_gate, judged_metrics, may_be_judged
-from walproof.facts.metrics import Form, is_declared
+from walproof.facts.metrics import Form, is_declared, metric
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind
 from walproof.sentences import say_list
 
 _OF_DESIGN = {Design.TOGGLED: OF_SLICES, Design.SLICED: OF_SLICED}
+_NAMED = {"script<number>": "script", "<statement>": "statement", "<statement|operation>": "statement"}
+"""Breakdown of a metric -> what it names, where a workload says which there are."""
 
 
 def gate_of(
@@ -49,6 +51,7 @@ def gate_of(
     designs = {variant.design for variant in variants if variant.design_reason is not None} or {Design.FRESH}
     for design in designs:
         _check_metrics(promises, kind, _OF_DESIGN.get(design))
+    _check_names(promises, workloads)
     return Gate(promises, against)
 
 
@@ -91,6 +94,36 @@ def _check_metrics(promises: Sequence[Promise], kind: Kind, slices: Sequence[str
         if not may_be_judged(promise.metric, kind, slices=slices):
             more = " --design fresh measures more." if slices is not None else ""
             raise _not_measured(promise, judged_metrics(kind, slices=slices), more)
+
+
+def _check_names(promises: Sequence[Promise], workloads: Sequence[Workload]) -> None:
+    """Refuse a statement or a script that a workload does not have: no trial of it would have the metric."""
+    for promise in promises:
+        base, _, part = promise.metric.partition(".")
+        breakdown = (metric(promise.metric).breakdown or "") if part else ""
+        noun = _NAMED.get(breakdown)
+        if noun is None:
+            continue
+        # A statement's name may hold anything, an operation's no bar.
+        name = part.rpartition("|")[0] if breakdown.endswith("|operation>") else part
+        for workload in workloads:
+            names = _names(workload, noun)
+            if name in names:
+                continue
+            near = difflib.get_close_matches(name, names, n=1) or names[:1]
+            raise StudyError(
+                f'--fail-if "{promise.text}": workload "{workload.name}" has no {noun} "{name}"',
+                detail=f"It has {say_list(names)}." if names else "Its load is measured as a whole.",
+                hint=f'Name one that it has, such as "{near[0]}".' if near else f"Name {base} alone.",
+            )
+
+
+def _names(workload: Workload, noun: str) -> list[str]:
+    """The statements of a workload, or its scripts where there are several, which pgbench counts from 0."""
+    if noun == "statement":
+        return [statement.name for statement in workload.statements]
+    count = len(workload.scripts)
+    return [f"script{number}" for number in range(count)] if count > 1 else []
 
 
 def _not_measured(promise: Promise, names: Sequence[str], more: str) -> StudyError:

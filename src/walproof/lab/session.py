@@ -27,7 +27,7 @@ from walproof.lab.schedule import Enough, Progress, RoundCells
 from walproof.lab.sql_failure import sql_as_failure
 from walproof.lab.trial import Bench, Trials, run_trial
 from walproof.postgres import template as templates
-from walproof.postgres.build import build_facts
+from walproof.postgres.build import SERVER_PROGRAM, build_facts, server_program
 from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.wal_folder import wal_workspace
 from walproof.postgres.workspace import Workspace
@@ -35,6 +35,7 @@ from walproof.privilege.acting import acting_as
 from walproof.privilege.folders import own_folder
 from walproof.privilege.user import explained, is_usual, server_user
 from walproof.probe.environment import machine_facts, observe_environment
+from walproof.sentences import say_list
 
 _PATIENCE_S = 600.0
 """How long the end of a run waits for a store that is away."""
@@ -67,7 +68,7 @@ def execute(
     for trials while a shared store is away; ``other_hosts`` are for the standbys of variants between hosts.
     Raises a WalproofError of whatever went wrong; trials that were stored stay stored.
     """
-    unfinished = None if fresh else find_unfinished(store, plan, command, host)
+    unfinished = None if fresh else find_unfinished(store, plan, command, host, progress.preparing)
     with _only_one(locks, plan), ready_to_run(plan, progress, keep_failures, other_hosts) as trials:
         environment = _environment(plan)
         named = {} if host is None else {"host": host}
@@ -144,11 +145,18 @@ def opened_bench(
         templates.forget_unused(workspace)
 
 
-def find_unfinished(store: Store, plan: Plan, command: Sequence[str], host: str | None = None) -> Run | None:
+def find_unfinished(
+    store: Store,
+    plan: Plan,
+    command: Sequence[str],
+    host: str | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Run | None:
     """The interrupted run that ``plan`` continues. Raises StudyError when the study changed meanwhile.
 
     In a shared store there are runs of other machines, and runs that another process is carrying out: they
-    are left alone."""
+    are left alone. So is a run of a build that has been replaced since, which ``tell`` is told in a line.
+    Raises InstallError, too."""
     digest = plan_hash(plan)
     here = machine_facts()
     open_runs = [
@@ -162,7 +170,13 @@ def find_unfinished(store: Store, plan: Plan, command: Sequence[str], host: str 
     ]
     for run in reversed(open_runs):
         if plan_hash(run.plan) == digest:
-            return run
+            replaced = replaced_builds(run, plan)
+            if not replaced:
+                return run
+            if tell is not None:
+                other = f"another build of PostgreSQL {say_list(replaced)}"
+                tell(f"a new run, because run {run.id} was begun with {other}")
+            return None
     for run in reversed(open_runs):
         if run.command == tuple(command) and run.plan.study == plan.study:
             raise StudyError(
@@ -171,6 +185,17 @@ def find_unfinished(store: Store, plan: Plan, command: Sequence[str], host: str 
                 hint="Undo the change to resume that run, or begin another one with --new.",
             )
     return None
+
+
+def replaced_builds(run: Run, plan: Plan) -> tuple[str, ...]:
+    """Labels of the plan's installs whose server program is not the one that the run had. A run of before
+    this was stored says nothing of it. Raises InstallError."""
+    return tuple(
+        install.label
+        for install in plan.installs
+        if (known := run.environment.installs.get(install.label, {}).get(SERVER_PROGRAM)) is not None
+        and known != server_program(install)
+    )
 
 
 def is_of_this_machine(run: Run) -> bool:

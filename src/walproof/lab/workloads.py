@@ -11,6 +11,9 @@ from walproof.lab.asked import Asked, text_of
 from walproof.lab.studyfile import ScriptTable, WorkloadTable
 
 _DEFAULT_DURATION_S = 60.0
+NAME_MOST = 120
+"""Longest name of a statement, in characters. It is part of the names of metrics, between a quantity and an
+operation of the WAL, and a store in PostgreSQL has room for 200 characters."""
 
 
 def workload_of(table: WorkloadTable, asked: Asked) -> Workload:
@@ -23,6 +26,7 @@ def workload_of(table: WorkloadTable, asked: Asked) -> Workload:
         raise StudyError(f"{where} has both {' and '.join(given)}", hint="Leave out one of them.")
     if table.statement:
         require_unique("statement", [statement.name for statement in table.statement])
+        _require_short([statement.name for statement in table.statement], where)
         return _statements(table, scripts)
     if table.duration is not None and table.transactions is not None:
         raise StudyError(f"{where} has both a duration and transactions", hint="Leave out one of them.")
@@ -90,6 +94,17 @@ def _script(table: ScriptTable, number: int, scripts: Path) -> Script:
         return Script(f"script {number}", table.sql, table.weight)
     assert table.file is not None
     return Script(Path(table.file).name, text_of(table.file, scripts, "script", must=True), table.weight)
+
+
+def _require_short(names: Sequence[str], where: str) -> None:
+    """Refuse names of statements that a store would have no room for. Raises StudyError."""
+    for name in names:
+        if len(name) > NAME_MOST:
+            raise StudyError(
+                f"a statement of {where} has a name of {len(name)} characters, expected {NAME_MOST} at most",
+                detail=f"Metrics are named after it. Got: {name}",
+                hint="Give it a shorter name.",
+            )
 
 
 def require_unique(noun: str, names: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from walproof.postgres.install import major, prefix
 from walproof.privilege.environment import child_environment
 
 _NO_DATA = "/nonexistent/walproof"
+SERVER_PROGRAM = "server_program"
+"""The fact that has the size and the time of change of a build's server program."""
 _AVAILABLE = re.compile(r"Available values: (.*)\.\s*$", re.MULTILINE)
 
 
@@ -25,7 +28,7 @@ def build_facts(install: Install) -> dict[str, str]:
 
     ``version`` (as it prints it), ``configure`` (where pg_config exists), ``wal_compression`` and
     ``wal_sync_method`` (the values that this build takes), ``contrib`` (whether pg_stat_statements exists),
-    ``bindir`` and ``origin``.
+    ``bindir``, ``origin`` and ``server_program``.
     """
     facts = {"version": _run(install, "postgres", "--version").stdout.strip()}
     if Path(install.bindir, "pg_config").exists():
@@ -35,7 +38,21 @@ def build_facts(install: Install) -> dict[str, str]:
     facts["contrib"] = "yes" if has_extension(install, "pg_stat_statements") else "no"
     facts["bindir"] = install.bindir
     facts["origin"] = install.origin
+    facts[SERVER_PROGRAM] = server_program(install)
     return facts
+
+
+def server_program(install: Install) -> str:
+    """Size and time of change of the program ``postgres``, which tell a build from the one that was at the
+    same place before. Raises InstallError."""
+    path = Path(install.bindir, "postgres")
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InstallError(f'could not read "{path}": {error.strerror}') from error
+    seconds, ns = divmod(found.st_mtime_ns, 10**9)
+    changed = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+    return f"{found.st_size:,} bytes, changed at {changed}.{ns:09d} UTC"
 
 
 def available_values(install: Install, name: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 The form is the one that the Ant task ``junitreport`` made common: ``testsuites`` > ``testsuite`` >
 ``testcase``, with ``failure`` for what is broken, ``error`` (or ``skipped``) for what is undecided, and
-``error`` for what failed trials left without an answer.
+``error`` for what could not be measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from walproof.advise.gate import say_failed, subject
+from walproof.advise.gate import say_lost, subject
 from walproof.analysis.gate import Judged, Outcome
 from walproof.analysis.unmeasured import unmeasured
 from walproof.report.numbers import ratio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
     """The document, with its declaration. ``undecided_ok``: an undecided promise counts as skipped, not as an
-    error, unless its trials failed."""
+    error, unless it could not be measured."""
     assert view.gate is not None
     run, found = view.run, view.gate
     counts = {outcome: sum(judged.outcome is outcome for judged in found.judged) for outcome in Outcome}
@@ -63,9 +63,10 @@ def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
             },
         )
         if judged in lost:
-            reason = lost[judged].sides[0].reason
-            said = one_line(f"could not be measured: {say_failed(run.plan, lost[judged])}: {reason}")
-            ElementTree.SubElement(case, "error", {"type": "failed trials", "message": said})
+            item = lost[judged]
+            said = one_line(f"could not be measured: {say_lost(run.plan, item)}: {item.reason}")
+            kind = "failed trials" if item.sides else "not measured"
+            ElementTree.SubElement(case, "error", {"type": kind, "message": said})
         else:
             _outcome(case, judged, undecided_ok=undecided_ok)
     ElementTree.indent(root)

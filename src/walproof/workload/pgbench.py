@@ -313,6 +313,6 @@ def _script_arguments(workload: Workload, folder: Path) -> Sequence[str]:
     arguments = [f"--scale={workload.scale}"]
     for number, script in enumerate(workload.scripts):
         path = _script_path(folder, number)
-        path.write_text(script.text)
+        path.write_text(script.text, encoding="utf-8")
         arguments.append(f"--file={path}@{script.weight}")
     return arguments

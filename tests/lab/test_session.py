@@ -1,0 +1,61 @@
+"""Which interrupted run a command goes on with."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.facts.plans import INSTALL, plan
+from walproof.cli.execution import _finished_without_report
+from walproof.facts import Environment, Plan
+from walproof.facts.store import Store
+from walproof.lab.session import find_unfinished
+from walproof.postgres.build import SERVER_PROGRAM, server_program
+from walproof.probe.environment import machine_facts
+
+COMMAND = ("walproof", "compare")
+
+
+def of_build(folder: Path) -> tuple[Plan, Environment]:
+    """A plan whose server program is a file in that folder, and the environment of a run of it."""
+    (folder / "postgres").write_text("a build")
+    install = replace(INSTALL, bindir=str(folder))
+    asked = replace(plan(), installs=(install,), driver=install)
+    program = {SERVER_PROGRAM: server_program(install)}
+    return asked, Environment(machine_facts(), {install.label: program})
+
+
+@pytest.mark.parametrize("text", ["another build", "a guild"])
+def test_a_run_of_a_build_that_was_replaced_is_not_resumed(tmp_path: Path, text: str) -> None:
+    """As where the next commit of a change is built into the same folder; also at the same size."""
+    asked, environment = of_build(tmp_path)
+    store = Store(tmp_path / "store.sqlite")
+    # A run of before has no such fact; a build that is the same is resumed.
+    before = store.add_run(asked, COMMAND, Environment(machine_facts(), {}), "1.0")
+    told: list[str] = []
+    assert find_unfinished(store, asked, COMMAND, tell=told.append) == before
+    run = store.add_run(asked, COMMAND, environment, "1.0")
+    assert find_unfinished(store, asked, COMMAND, tell=told.append) == run
+    assert told == []
+    (tmp_path / "postgres").write_text(text)
+    os.utime(tmp_path / "postgres", ns=(0, 1_700_000_000_000_000_001))
+    assert find_unfinished(store, asked, COMMAND, tell=told.append) is None
+    assert told == [f"a new run, because run {run.id} was begun with another build of PostgreSQL 18.4"]
+    store.close()
+
+
+def test_a_finished_run_of_a_build_that_was_replaced_is_not_shown(tmp_path: Path) -> None:
+    """Its report is missing, and the command would print the gate of the other build."""
+    asked, environment = of_build(tmp_path)
+    store = Store(tmp_path / "store.sqlite")
+    run = store.add_run(asked, COMMAND, environment, "1.0")
+    store.finish_run(run.id)
+    found = _finished_without_report(store, asked, COMMAND, tmp_path)
+    assert found is not None
+    assert found.id == run.id
+    (tmp_path / "postgres").write_text("another build")
+    assert _finished_without_report(store, asked, COMMAND, tmp_path) is None
+    store.close()
