@@ -114,7 +114,7 @@ def _day(hours: int, faults: list[Fault]) -> Iterator[tuple[int, WatchLook | NoA
         on = {fault.kind for fault in faults if fault.is_on(second)}
         began = {fault.kind for fault in faults if fault.at_s <= second < fault.at_s + EVERY_S}
         if "restart" in began:
-            started_at = BEGAN + second
+            started_at = BEGAN + second + jump_s
         if "clock" in began:
             jump_s += 7200 if jump_s == 0 else -7200
         if "outage" in on:

@@ -13,6 +13,8 @@ import pytest
 
 from walproof.advise.replica.cause import Cause
 from walproof.advise.replica.diagnosis import diagnose
+from walproof.advise.replica.holding import conflict
+from walproof.analysis.replication import split_lag
 from walproof.facts.codec import from_json
 from walproof.facts.replication import ReplicationWindow
 from walproof.report.replica import replica_data, summary
@@ -120,6 +122,26 @@ def test_a_pause_by_small_settings_says_which() -> None:
     settings = {**window.standby_settings, "max_connections": "50"}
     (cause,) = diagnose(replace(window, standby_settings=settings)).causes
     assert "max_connections 50 (upstream 100)" in " ".join(cause.advice)
+
+
+def test_a_pause_at_a_recovery_target_is_not_to_be_resumed_lightly() -> None:
+    window = recorded("replay-paused")
+    for set_, words in (("true", "PROMOTES"), ("false", "SELECT pg_wal_replay_resume(); on the standby.")):
+        settings = {**window.standby_settings, "recovery_target_time": set_}
+        (cause,) = diagnose(replace(window, standby_settings=settings)).causes
+        assert words in cause.advice[0]
+
+
+def test_a_conflict_names_the_delay_that_counts() -> None:
+    window = recorded("conflict")
+    settings = {**window.standby_settings, "max_standby_archive_delay": "7000"}
+    from_archive = replace(window.last, standby=replace(window.last.standby, receiver=None))
+    for last, name in ((window.last, "streaming"), (from_archive, "archive")):
+        found = replace(window, last=last, standby_settings=settings)
+        cause = conflict(found, split_lag(found))
+        assert cause is not None
+        assert f"max_standby_{name}_delay lets queries hold up replay" in cause.evidence[-1]
+        assert f"max_standby_{name}_delay" in cause.advice[1]
 
 
 def test_an_unflushed_primary_is_named() -> None:

@@ -13,13 +13,14 @@ import pytest
 from tests.cli.command import walproof
 from tests.watching import BEGAN, Server, assessor, clock, concerns, gone, slot, standby
 from walproof.advise.watch.concern import Thresholds
+from walproof.analysis.watch.missing import with_promoted
 from walproof.analysis.watch.standbys import named
 from walproof.cli.watch_file import read_watch_file
 from walproof.cli.watch_keep import watch_record
 from walproof.cli.watch_order import Typed, replay_thresholds
 from walproof.cli.watch_replay import frames, parse_speed
 from walproof.errors import SettingError
-from walproof.facts.watch import NoAnswer, WatchLook
+from walproof.facts.watch import NoAnswer, OtherPrimary, WatchLook
 from walproof.facts.watch_history import open_history
 from walproof.facts.watch_recorder import HistoryLimits, HistoryRecorder
 from walproof.report.watch.json import watch_data
@@ -33,19 +34,29 @@ def default(_: str) -> Thresholds:
 
 
 def kept(
-    path: Path, sightings: Sequence[WatchLook | NoAnswer], watched: Mapping[int, str] = MappingProxyType({})
+    path: Path,
+    sightings: Sequence[WatchLook | NoAnswer],
+    watched: Mapping[int, str] = MappingProxyType({}),
+    promoted: Mapping[int, str | None] = MappingProxyType({}),
+    primaries: tuple[OtherPrimary, ...] = (),
 ) -> list[ServerView]:
-    """Views as they were shown when the sightings were made, in a history. ``watched``: standbys of names."""
+    """Views as they were shown when the sightings were made, in a history. ``watched``, ``promoted``: names
+    of standbys."""
     found, views = assessor(1 << 40), []
     with HistoryRecorder(path, HistoryLimits(), 1.0, "1", clock=lambda: BEGAN) as recorder:
         for sighting in sightings:
             found.see([sighting])
             seen = found.assess(sighting.seen_s, BEGAN + sighting.seen_s)
-            seen = replace(seen, standbys=named(seen.standbys, watched))
+            seen = replace(
+                seen,
+                standbys=named(seen.standbys, watched),
+                missing=with_promoted(seen.missing, promoted),
+                primaries=primaries,
+            )
             crash = clock(70.0)
             view = ServerView(
                 seen, concerns(seen, LIMITS, crash), clock=crash, target_s=60.0, notes=("shipped",),
-                room_bytes=1 << 40,
+                room_bytes=1 << 40, promoted=promoted,
             )  # fmt: skip
             views.append(view)
             recorder.add([("db1", watch_record(view, BEGAN + sighting.seen_s, recorder.session))])
@@ -84,6 +95,31 @@ def test_standbys_are_called_as_they_were(tmp_path: Path) -> None:
     with open_history(tmp_path / "h") as history:
         (frame,) = frames(history, default)
     assert [state.name for state in frame.views[0].seen.standbys] == ["db2", "a"]
+
+
+@pytest.mark.parametrize(
+    ("promoted", "said"),
+    [
+        ({7: "db2"}, [("missing a", "was promoted")]),
+        ({7: None}, [("primary db2", "Two primaries of one system")]),
+        ({}, [("missing a", "is gone"), ("primary db2", "Two primaries of one system")]),
+    ],
+)
+def test_a_failover_is_told_as_it_was(
+    tmp_path: Path, promoted: dict[int, str | None], said: list[tuple[str, str]]
+) -> None:
+    server = Server(standby=lambda lsn, second: standby(lsn, lsn, lsn) if second <= 5 else None)
+    looks = [server.look(second) for second in range(40)]
+    shown = kept(tmp_path / "h", looks, promoted=promoted, primaries=(OtherPrimary("db2", 2, 1),))
+    with open_history(tmp_path / "h") as history:
+        again = [view for frame in frames(history, default) for view in frame.views]
+    assert [without_since(view) for view in again] == [without_since(view) for view in shown]
+    told = sorted(
+        (concern for concern in again[-1].concerns if concern.key.startswith(("missing ", "primary "))),
+        key=lambda concern: concern.key,
+    )
+    assert [concern.key for concern in told] == [key for key, _ in said]
+    assert all(words in concern.sentence for concern, (_, words) in zip(told, said, strict=True))
 
 
 def test_a_session_begins_anew(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import sqlite3
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from tests.watching import BEGAN, Server, clock, gone
 from walproof.errors import StoreError
+from walproof.facts.codec import from_json, to_json
 from walproof.facts.watch import SaidConcern, StreamPhase, StreamState, WatchRecord
 from walproof.facts.watch_history import open_history
 from walproof.facts.watch_recorder import HistoryLimits, HistoryRecorder
@@ -50,6 +52,13 @@ def recorder(path: Path, limits: HistoryLimits | None = None, time: Time | None 
     time = time or Time()
     with HistoryRecorder(path, limits or HistoryLimits(), 2.0, "1.0", clock=time, monotonic=time) as found:
         yield found
+
+
+def test_a_record_of_an_earlier_walproof_is_read() -> None:
+    data = json.loads(to_json(record(0)))
+    for name in ("walsenders", "promoted", "primaries"):
+        del data[name]
+    assert from_json(WatchRecord, json.dumps(data)) == record(0)
 
 
 def test_what_was_added_is_read_again_while_it_is_written(tmp_path: Path) -> None:

@@ -33,6 +33,18 @@ class _Looker:
         return replace(Server().look(0), seen_s=time.monotonic())
 
 
+class _SlowLooker:
+    """An answer to the first question of a look, and to the others later."""
+
+    def __init__(self, _: object) -> None:
+        self.answered_s: float | None = None
+
+    def look(self) -> WatchLook:
+        self.answered_s = time.monotonic()
+        time.sleep(_SILENT_S)
+        return replace(Server().look(0), seen_s=self.answered_s)
+
+
 @contextmanager
 def _watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watcher]:
     monkeypatch.setattr(watcher, "connect_foreign", lambda _: BytesIO())
@@ -50,3 +62,15 @@ def test_an_outage_begins_after_the_last_answer(monkeypatch: pytest.MonkeyPatch)
     assert isinstance(gone, NoAnswer)
     assert gone.since == pytest.approx(answered, abs=0.2)
     assert time.time() - gone.since >= _SILENT_S
+
+
+def test_a_look_that_is_under_way_is_known_to_be_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher, "connect_foreign", lambda _: BytesIO())
+    monkeypatch.setattr(watcher, "Looker", _SlowLooker)
+    made = Watcher("host=elsewhere", 0.01)
+    assert made.answered_s is None
+    with made:
+        (look,) = made.take(5.0)
+        assert isinstance(look, WatchLook)
+        assert made.answered_s is not None
+        assert made.answered_s >= look.seen_s

@@ -180,6 +180,11 @@ def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:
     unread = replace(CALM.seen, archive=replace(CALM.seen.archive, waiting=None))
     said = check([replace(CALM, seen=unread)], LIMITS)
     assert "no concern; db1: not seen: what waits for the archive" in said.text
+    assert CALM.seen.look is not None
+    hidden = replace(CALM.seen.look, lacks=("standbys: pg_monitor is not granted",))
+    said = check([replace(CALM, seen=replace(CALM.seen, look=hidden))], LIMITS)
+    assert said.status is Nagios.OK
+    assert "no concern; db1: not seen: how late standbys are" in said.text
     look = Server().look(0)
     standby = assessor()
     standby.see(

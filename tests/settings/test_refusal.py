@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from walproof.settings.refusal import hint_for
+from walproof.settings.refusal import hint_for, is_turned_away
 
 RULE = 'no pg_hba.conf entry for replication connection from host "10.0.0.1", user "r", '
 
@@ -37,6 +37,19 @@ RULE = 'no pg_hba.conf entry for replication connection from host "10.0.0.1", us
 )
 def test_the_hint_names_the_reason(said: str, sslmode: str, hint: str) -> None:
     assert hint in (hint_for(said, sslmode) or "")
+
+
+@pytest.mark.parametrize(
+    ("said", "is_role_s"),
+    [
+        ('FATAL:  too many connections for role "watcher"', True),
+        ('FATAL:  too many connections for database "shop"', True),
+        ("FATAL:  sorry, too many clients already", False),
+        ('FATAL:  role "r" does not exist', True),
+    ],
+)
+def test_a_limit_of_the_role_says_nothing_of_the_servers_health(said: str, is_role_s: bool) -> None:
+    assert is_turned_away(said) is is_role_s
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:

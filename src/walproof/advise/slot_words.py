@@ -20,6 +20,8 @@ _PREVENTION = {
     "(primary_slot_name), keep such rows.",
 }
 _PREVENTION["conflict"] = _PREVENTION["rows_removed"]
+OF_PLATFORM = frozenset({"wal_proposer_slot", "wal_retention_slot"})
+"""Slots by which Neon itself keeps WAL: nobody may drop them, and they are no sign of a lost consumer."""
 MANAGED = "Patroni and CloudNativePG keep slots on standbys for a failover, unused, and advance them"
 
 
@@ -28,6 +30,16 @@ def why_lost(invalidation: str | None) -> str:
     if invalidation is None:
         return "the server has invalidated it"
     return _WHY.get(invalidation, f"the server has invalidated it ({invalidation})")
+
+
+def after_lost(kind: str) -> str:
+    """What is left to do for the consumer of a lost slot."""
+    if kind == "physical":
+        return (
+            "If an archive has the WAL that its standby needs, the standby goes on from there "
+            "(restore_command); otherwise make it again from a base backup."
+        )
+    return "Its consumer cannot go on: set it up again."
 
 
 def prevention(invalidation: str | None) -> tuple[str, ...]:

@@ -85,6 +85,8 @@ def watch_record(view: ServerView, at: float, session: int) -> WatchRecord:
         target_s=view.target_s,
         room_bytes=view.room_bytes,
         walsenders={state.standby.pid: state.name for state in view.seen.standbys},
+        promoted=dict(view.promoted),
+        primaries=view.seen.primaries,
     )
 
 

@@ -11,14 +11,14 @@ from walproof.advise.watch.concerns import Concerns
 from walproof.advise.watch.suspicion import is_suspected
 from walproof.analysis.watch.assessment import Assessor, Limits, unique_names
 from walproof.analysis.watch.missing import with_promoted
-from walproof.analysis.watch.primaries import OtherPrimary, other_primaries
+from walproof.analysis.watch.primaries import other_primaries
 from walproof.analysis.watch.standbys import named
 from walproof.analysis.watch.upstreams import still_served, upstreams
 from walproof.cli.watch_clock import Clock, StreamMoment
 from walproof.cli.watch_order import ServerOrder, WatchOrder, server_name
 from walproof.errors import ProbeError
 from walproof.facts.replication import ReplicationWindow
-from walproof.facts.watch import NoAnswer, StreamPhase, StreamState, WatchLook
+from walproof.facts.watch import NoAnswer, OtherPrimary, StreamPhase, StreamState, WatchLook
 from walproof.observe.pair_watcher import PairWatcher
 from walproof.observe.watcher import Watcher
 from walproof.report.watch.view import ServerView
@@ -94,7 +94,7 @@ class WatchedServer:
 
     def view(self, primaries: tuple[OtherPrimary, ...] = ()) -> ServerView:
         """The view of all that is known now; ``primaries``: as of an assessment."""
-        seen = self._assessor.assess(time.monotonic(), time.time())
+        seen = self._assessor.assess(time.monotonic(), time.time(), self._watcher.answered_s)
         seen = replace(
             seen,
             standbys=named(seen.standbys, self.walsenders),
@@ -118,6 +118,7 @@ class WatchedServer:
         return ServerView(
             seen, concerns, told.state, told.clock, told.causes, pairs, self._server.recovery_s, told.notes,
             windows, self._server.wal_disk_bytes, sizes=told.sizes, is_suspected=hints,
+            promoted=dict(self.promoted),
         )  # fmt: skip
 
 

@@ -9,6 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+RECOVERY_TARGETS = (
+    "recovery_target",
+    "recovery_target_lsn",
+    "recovery_target_name",
+    "recovery_target_time",
+    "recovery_target_xid",
+)
+"""Settings one of which names where a recovery ends (manual, "Recovery Target")."""
 RUNNING = "running"
 """The wait event shown for a process that waits for nothing that PostgreSQL names."""
 

@@ -186,6 +186,8 @@ class WatchLook:
     """What tells on which platform it runs (``observe/marks.py``)."""
     arrival: WatchedArrival | None = None
     """Of a standby."""
+    has_recovery_target: bool = False
+    """Whether a recovery target is set on a standby."""
 
     @property
     def major(self) -> int:
@@ -386,6 +388,16 @@ class WalCauses:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherPrimary:
+    """Another watched server of the same system that takes writes, too."""
+
+    name: str
+    timeline: int
+    """That of its last checkpoint."""
+    own_timeline: int
+
+
+@dataclass(frozen=True, slots=True)
 class SaidConcern:
     """A concern as it was stated at that moment (`walproof.advise.watch`)."""
 
@@ -422,6 +434,10 @@ class WatchRecord:
     """Room for pg_wal at that moment."""
     walsenders: dict[int, str] = field(default_factory=dict)
     """pid of a walsender -> what its standby was called; empty in records of an earlier walproof."""
+    promoted: dict[int, str | None] = field(default_factory=dict)
+    """pid of a walsender -> the watched server that was promoted (`analysis.watch.missing.with_promoted`)."""
+    primaries: tuple[OtherPrimary, ...] = ()
+    """Other primaries of its system. It and ``promoted`` are empty in records of an earlier walproof."""
 
     @property
     def look(self) -> WatchLook | None:

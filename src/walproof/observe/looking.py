@@ -14,6 +14,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from walproof.errors import ProbeError
+from walproof.facts.server import UNSHOWN_STANDBYS
 from walproof.facts.watch import (
     WatchedArchiver,
     WatchedArrival,
@@ -44,6 +45,9 @@ PREPARED_MOST = "max_prepared_transactions"
 PG_WAL = "the size of pg_wal"
 READY = "segments that wait for the archiver"
 ARRIVAL = "the arrival of WAL"
+STANDBYS = "standbys"
+_NO_STANDBYS = ("walproof", "pg_basebackup")
+"""How names of walsenders begin that serve no standby; a role without rights sees no more of them."""
 
 
 class Looker:
@@ -63,18 +67,21 @@ class Looker:
         self._marks: tuple[str, ...] = ()
         self._lists: dict[str, tuple[float, tuple[Any, ...]]] = {}
         self._synchronous = SynchronousReader()
+        self.answered_s: float | None = None
+        """When the look that is under way had its first answer; None while that is waited for."""
 
     def look(self) -> WatchLook:
         """Look now. Raises ProbeError when the server is gone or does not even show its clock."""
+        self.answered_s = None
         now = self._ask.rows(END, queries.NOW) or self._ask.rows("the clock", queries.CLOCK)
         if not now:
             raise ProbeError("the server does not tell its clock", detail="; ".join(self._ask.lacks))
         at, is_in_recovery, lsn, started_at = now[0]
-        seen_s = self._clock()
+        seen_s = self.answered_s = self._clock()
         self._identify(seen_s)
         assert self._version is not None
         version, version_num = self._version
-        replayed, is_paused = self._replay() if is_in_recovery else (None, None)
+        replayed, is_paused, has_target = self._replay() if is_in_recovery else (None, None, False)
         return WatchLook(
             seen_s=seen_s,
             at=float(at),
@@ -95,6 +102,7 @@ class Looker:
             subscriptions=() if is_in_recovery else self._subscriptions(),
             replayed=replayed,
             is_paused=is_paused,
+            has_recovery_target=has_target,
             synchronous=self._synchronous.read(self._ask) if self._settings.get(NAMES) else None,
             prepared=read_prepared(self._ask) if self._settings.get(PREPARED_MOST, "0") != "0" else (),
             marks=self._marks,
@@ -161,10 +169,12 @@ class Looker:
 
     def _standbys(self) -> tuple[WatchedStandby, ...]:
         found = []
-        for row in self._ask.rows("standbys", queries.STANDBYS):
+        for row in self._ask.rows(STANDBYS, queries.STANDBYS):
             name, pid, state, sync_state, slot, sent, written, flushed, replayed, *others = row
             reply_age_s, wait, is_logical, host = others
             is_own = slot is not None and str(slot).startswith(OWN_SLOTS)
+            if state is None and not (is_own or is_logical or str(name).startswith(_NO_STANDBYS)):
+                self._ask.lack(STANDBYS, UNSHOWN_STANDBYS)
             # A backup has no position but what was sent; a role without rights sees only names.
             if is_own or state in (None, "backup") or replayed is None:
                 continue
@@ -177,12 +187,13 @@ class Looker:
             )  # fmt: skip
         return tuple(found)
 
-    def _replay(self) -> tuple[int | None, bool | None]:
-        """How far a standby has replayed, and whether that is paused; a promotion in between ends both."""
+    def _replay(self) -> tuple[int | None, bool | None, bool]:
+        """How far a standby has replayed, whether that is paused, and whether it has a target; a promotion in
+        between ends them."""
         rows = self._ask.rows("the replay", queries.REPLAY)
         if not rows or rows[0][0] is None:
-            return None, None
-        return int(rows[0][0]), bool(rows[0][1])
+            return None, None, False
+        return int(rows[0][0]), bool(rows[0][1]), bool(rows[0][2])
 
     def _receiver(self) -> WatchedReceiver | None:
         rows = self._ask.rows("the walreceiver", queries.RECEIVER)

@@ -45,7 +45,10 @@ _REDO = "SELECT (redo_lsn - '0/0')::bigint FROM pg_control_checkpoint()"
 _PG_WAL = "SELECT sum(size)::bigint FROM pg_ls_waldir()"
 _UNARCHIVED = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
 _SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
-_RESET = "SELECT extract(epoch FROM stats_reset) FROM pg_stat_database WHERE datname = current_database()"
+# A crash discards all statistics, and only those of the whole server then have the time of it.
+_RESET = """
+    SELECT extract(epoch FROM greatest(d.stats_reset, a.stats_reset))
+      FROM pg_stat_database d, pg_stat_archiver a WHERE d.datname = current_database()"""
 _STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())"
 _ROLE = "SELECT quote_ident(session_user)"
 _RIGHTS = """

@@ -7,6 +7,7 @@ as seconds.
 
 from __future__ import annotations
 
+from walproof.facts.replication import RECOVERY_TARGETS
 from walproof.observe.slot_columns import invalidation_column, synced_column
 from walproof.probe.pair_queries import STANDBY_END
 
@@ -29,9 +30,11 @@ NOW = _NOW.format(
 CLOCK = _NOW.format(end="NULL::int8")
 """For servers that do not tell their position: Aurora raises an error below wal_level = logical."""
 # After a promotion the function is refused.
-REPLAY = """
+REPLAY = f"""
     SELECT (pg_last_wal_replay_lsn() - '0/0')::int8,
-           CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END"""
+           CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END,
+           EXISTS (SELECT FROM pg_settings WHERE name = ANY ('{{{",".join(RECOVERY_TARGETS)}}}')
+                                                 AND setting <> '')"""
 WHO = "SELECT current_setting('server_version'), current_setting('server_version_num')::int"
 SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 CHECKPOINT = """

@@ -28,6 +28,7 @@ class Watcher:
         self._changed = threading.Condition()
         self._seen: list[WatchLook | NoAnswer] = []
         self._fault: BaseException | None = None
+        self._looker: Looker | None = None
 
     def __enter__(self) -> Watcher:
         self._thread.start()
@@ -50,6 +51,13 @@ class Watcher:
             seen, self._seen = self._seen, []
             return seen
 
+    @property
+    def answered_s(self) -> float | None:
+        """When the look that is under way had its first answer, by the monotonic clock; None while the server
+        has not answered it, or there is no session."""
+        looker = self._looker
+        return None if looker is None else looker.answered_s
+
     def _run(self) -> None:
         backoff = Backoff()
         gone: NoAnswer | None = None
@@ -58,7 +66,7 @@ class Watcher:
             while not self._stopping.is_set():
                 try:
                     with closing(connect_foreign(self._conninfo)) as session:
-                        looker = Looker(session)
+                        looker = self._looker = Looker(session)
                         while not self._stopping.is_set():
                             begun_s = time.monotonic()
                             look = looker.look()
@@ -67,6 +75,7 @@ class Watcher:
                             backoff.succeeded()
                             self._stopping.wait(max(0.0, begun_s + self._every_s - time.monotonic()))
                 except (ProbeError, ConninfoError) as error:
+                    self._looker = None
                     now_s = time.monotonic()
                     # A session learns late that its network is cut: the outage began after the last answer.
                     silent_s = 0.0 if answered_s is None else now_s - answered_s

@@ -70,7 +70,7 @@ def connect_foreign(conninfo: str) -> psycopg.Connection[TupleRow]:
     """
     given = resolve(conninfo)
     try:
-        return psycopg.connect(
+        session = psycopg.connect(
             conninfos.make_conninfo(
                 conninfo,
                 **{name: value for name, value in _DEFAULTS.items() if not given.get(name)},
@@ -79,13 +79,32 @@ def connect_foreign(conninfo: str) -> psycopg.Connection[TupleRow]:
                 client_encoding="UTF8",
             ),
             autocommit=True,
+            # Behind a pooler the next statement may come to another session, which knows no names.
+            prepare_threshold=None,
         )
+        if _is_read_only(session):
+            return session
+        session.close()
     except psycopg.Error as error:
         said = concealed(one_line(error), conninfo)
         # Not "from error": its text is libpq's.
         raise ProbeError(
             "could not connect to the server", detail=said, hint=hint_for(said, given.get("sslmode", ""))
         ) from None
+    raise ProbeError(
+        "the session is not as it was asked for",
+        detail="It may write, and has no time-outs: what stood in between passed the options by.",
+        hint="A connection pooler answered: name the server itself.",
+    )
+
+
+def _is_read_only(session: psycopg.Connection[TupleRow]) -> bool:
+    """Whether the options of the connection hold. From 14 on the server tells without being asked."""
+    told = session.info.parameter_status("default_transaction_read_only")
+    if told is None:
+        row = session.execute("SHOW default_transaction_read_only").fetchone()
+        told = None if row is None else str(row[0])
+    return told == "on"
 
 
 def streaming_parameters(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import deque
 from types import TracebackType
 
 import psycopg
@@ -17,6 +16,7 @@ from psycopg.rows import TupleRow
 
 from walproof.errors import ConninfoError, ProbeError
 from walproof.facts.replication import Look, ReplicationWindow, Sender, Session, Standby, Upstream
+from walproof.facts.trail import Trail
 from walproof.probe import pair_queries as queries
 from walproof.probe.connection import connect_foreign, one_line
 from walproof.probe.pair_check import Identity, check_pair, identify
@@ -24,7 +24,6 @@ from walproof.probe.startup import is_here, read_startup, state_of
 
 LOOK_HZ = 10.0
 """Looks at wait events each second within a window."""
-_TRAIL_POINTS_MOST = 50_000
 _TRIES = 5
 _CONFLICTS = ("IPC/RecoveryConflict", "Lock/", "BufferPin/", "Buffer/BufferCleanup")
 # These may hold a password: only whether they are set becomes a fact.
@@ -42,7 +41,7 @@ class PairObserver:
     def __init__(self, upstream: str, standby: str, application_name: str | None = None) -> None:
         self._upstream_conninfo, self._standby_conninfo = upstream, standby
         self._application_name = application_name
-        self._trail: deque[tuple[float, int]] = deque(maxlen=_TRAIL_POINTS_MOST)
+        self._trail = Trail()
         self._notes: list[str] = []
 
     def __enter__(self) -> PairObserver:
@@ -124,7 +123,7 @@ class PairObserver:
             last=last,
             waits=waits,
             states=states,
-            trail=tuple(self._trail),
+            trail=self._trail.points,
             upstream_settings=upstream_settings,
             standby_settings=standby_settings,
             segment_bytes=self.standby_identity.segment_bytes,
@@ -139,7 +138,7 @@ class PairObserver:
     def _look(self, name: str) -> Look:
         at_s = time.monotonic()
         upstream = self._look_upstream(name)
-        self._trail.append((at_s, upstream.inserted))
+        self._trail.add(at_s, upstream.inserted)
         return Look(at_s, upstream, self._look_standby())
 
     def _look_upstream(self, name: str) -> Upstream:
@@ -200,7 +199,7 @@ class PairObserver:
             queries.tick(self.upstream_identity.is_in_recovery),
             (sender.pid if sender is not None else None,),
         )
-        self._trail.append((at_s, inserted))
+        self._trail.add(at_s, inserted)
         if event is not None:
             _add(waits["walsender"], event)
         is_held = False

@@ -8,12 +8,15 @@ import re
 
 from psycopg.rows import TupleRow
 
-from walproof.facts.replication import RUNNING, Receiver
+from walproof.facts.replication import RECOVERY_TARGETS, RUNNING, Receiver
 
 CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
-SETTINGS = """
-    SELECT name, setting FROM pg_settings WHERE name IN (
+# Of a recovery target only whether there is one: its name may be anything.
+SETTINGS = f"""
+    SELECT name, CASE WHEN name = ANY ('{{{",".join(RECOVERY_TARGETS)}}}') THEN (setting <> '')::text
+                      ELSE setting END
+      FROM pg_settings WHERE name = ANY ('{{{",".join(RECOVERY_TARGETS)}}}') OR name IN (
         'primary_conninfo', 'primary_slot_name', 'restore_command', 'cluster_name', 'archive_mode',
         'recovery_min_apply_delay', 'max_standby_streaming_delay', 'max_standby_archive_delay',
         'hot_standby_feedback', 'recovery_prefetch', 'maintenance_io_concurrency', 'shared_buffers',

@@ -28,6 +28,8 @@ from walproof.probe.syncing import read_sync_place
 _PID_FILE_BYTES = 4096
 _STATUS_LINE = 8
 _TRIES, _TRY_S = 20, 0.05
+_CLOCKS_APART_S = 60.0
+"""By how much the file's time may be off: somebody may set the clock."""
 _STEPS = (100_000_000, 8192, 8192)
 """CPU in ns, bytes read and written: less is no progress of a read-only recovery. One that is paused wakes
 every second, and reads signals that other processes send it; one that replays reads pages of WAL."""
@@ -108,7 +110,7 @@ class RecoveringServer:
             # It goes before recovery.signal (readRecoverySignalFile in xlogrecovery.c).
             if status == "standby":
                 return RecoveryPhase.WARM_STANDBY
-            if status == "ready" and startup is not None:
+            if status == "ready" and startup is not None and not self._is_after_crash():
                 return RecoveryPhase.HOT_STANDBY
         if status != "ready":
             # With recovery.signal and hot_standby = off it is to take connections once it is at its target.
@@ -118,6 +120,17 @@ class RecoveringServer:
         # Without these files it is a crash of a session after which the same postmaster recovers: the status
         # stays as it was.
         return RecoveryPhase.READ_ONLY if (self.data / "recovery.signal").exists() else None
+
+    def _is_after_crash(self) -> bool:
+        """Whether a session of a hot standby crashed, after which it recovers under the same postmaster: the
+        server writes its status again when sessions may connect, and until then it is older than the startup
+        process."""
+        running_s = self._running_s()
+        try:
+            written_s = time.time() - (self.data / "postmaster.pid").stat().st_mtime
+        except OSError:
+            return False
+        return running_s is not None and running_s + _CLOCKS_APART_S < written_s
 
     def _running_s(self) -> float | None:
         """Seconds since the startup process began; None if it was gone before the first look."""

@@ -64,6 +64,7 @@ _HINTS = (
 _TURNED_AWAY = re.compile(
     r"password authentication failed|no password supplied|authentication failed for user|pg_hba\.conf"
     r'|(?:role|database) "[^"]*" does not exist|is not permitted to log in|permission denied for database'
+    r"|too many connections for (?:role|database)"
 )
 
 

@@ -348,6 +348,14 @@ def test_an_archiver_that_archives_nothing_does_not_work(
         assert advice.evidence[1] == "No archive_command is set."
 
 
+def test_an_archiver_that_has_nothing_to_do_on_a_standby_is_not_repaired() -> None:
+    """It failed while the server was the primary; nothing waits for it now, unless it archives always."""
+    failed = replace(_archiving(healthy(), 1_795_000_500.0, 1_794_990_000.0, 40), is_in_recovery=True)
+    assert found("archiver", failed) is None
+    always = replace(failed, settings=with_settings(failed, archive_mode="always").settings)
+    assert isinstance(found("archiver", always), Advice)
+
+
 @pytest.mark.parametrize(
     ("version", "words"),
     [

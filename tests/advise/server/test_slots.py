@@ -8,6 +8,7 @@ import pytest
 
 from tests.advise.server.windows import found, healthy, with_settings
 from walproof.advise.server.advice import Advice, Fine
+from walproof.advise.slot_words import after_lost
 from walproof.analysis.server_limits import ServerLimits
 from walproof.facts.server import ServerSlot, ServerWindow
 from walproof.units import parse_bytes
@@ -118,11 +119,22 @@ def test_lost_slots_are_told_why_by_reason() -> None:
         'slot "b" (physical): replay has removed rows of catalogs that it needs.',
         "hot_standby_feedback = on, and a slot of this standby on the primary (primary_slot_name), keep such "
         "rows.",
+        after_lost("physical"),
     )
     # A recording of before has no reason.
     assert _advice(_unlimited(lost("a", None))).evidence == (
         'slot "a" (physical): the server has invalidated it.',
+        after_lost("physical"),
     )
+    both = _advice(_unlimited(lost("a", None), replace(lost("b", None), kind="logical"))).evidence
+    assert both[-2:] == (after_lost("physical"), after_lost("logical"))
+
+
+def test_slots_of_the_platform_are_no_lost_consumers() -> None:
+    of_neon = replace(_slot(), name="wal_retention_slot")
+    assert found("slots", _unlimited(of_neon)) is None
+    advice = _advice(_unlimited(of_neon, _slot()))
+    assert [step for step in advice.steps if "drop" in step] == ["SELECT pg_drop_replication_slot('sb');"]
 
 
 SYNCED = ServerSlot("cdc", "logical", False, False, KEPT_MB << 20, "extended", 15.0, is_synced=True)

@@ -9,8 +9,8 @@ import pytest
 from tests.watching import BEGAN, Server, assessor
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
-from walproof.analysis.watch.primaries import OtherPrimary, other_primaries
-from walproof.facts.watch import WatchLook
+from walproof.analysis.watch.primaries import other_primaries
+from walproof.facts.watch import OtherPrimary, WatchLook
 
 NAMES = ("db1", "db2")
 

@@ -10,7 +10,7 @@ from tests.watching import BEGAN, MB, START, Server, assessor, concerns, slot, s
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.missing import with_promoted
-from walproof.facts.watch import WatchedArrival, WatchedSlot, WatchedStandby
+from walproof.facts.watch import WatchedArrival, WatchedCheckpoint, WatchedSlot, WatchedStandby
 
 
 def alone(
@@ -93,6 +93,17 @@ def test_a_standby_that_vanishes_is_missed_until_it_is_back() -> None:
     assert left(5, 30, lacks=("standbys: permission denied",)) != []
 
 
+def test_standbys_of_the_server_before_a_failover_are_not_missed() -> None:
+    """A connection string with several hosts leads to the promoted one."""
+    promoted = WatchedCheckpoint(START, BEGAN + 20, 2)
+    assert left(5, 20, started_at=BEGAN - 60) == []
+    # By its start alone this one may be the server from before.
+    assert left(5, 20, started_at=BEGAN + 19.5) != []
+    assert left(5, 20, started_at=BEGAN + 19.5, checkpoint=promoted) == []
+    # The server itself shows its new timeline some time after the failover.
+    assert left(5, 20, checkpoint=promoted) != []
+
+
 def missed(*looks: tuple[WatchedStandby, ...], slots: tuple[WatchedSlot, ...] = ()) -> list[str]:
     """Whom the last look misses; a minute lies between two."""
     found = assessor()
@@ -162,3 +173,18 @@ def test_a_standby_that_was_promoted_is_said_to_be_so() -> None:
     assert concern.severity is Severity.WARNING
     assert concern.sentence.startswith('Standby "a", watched as db2, was promoted')
     assert said({7: None}) == []
+
+
+def test_a_standby_may_be_later_than_looks_are_kept() -> None:
+    """One that is meant to be an hour late has limits beyond that."""
+    late_s = 3000
+    server = Server(standby=lambda lsn, second: standby(lsn, lsn, START + 2 * MB * max(0, second - late_s)))
+    found = assessor()
+    found.see([server.look(second) for second in range(0, 4001, 10)])
+    seen = found.assess(4000.0, BEGAN + 4000)
+    (state,) = seen.standbys
+    assert state.split.lag_s == pytest.approx(late_s, abs=120)
+    assert not state.split.is_least
+    (concern,) = concerns(seen, Thresholds(lag_warning_s=1800.0, lag_critical_s=2700.0))
+    assert (concern.key, concern.severity) == ("standby a", Severity.CRITICAL)
+    assert concerns(seen, Thresholds(lag_warning_s=3600.0)) == ()

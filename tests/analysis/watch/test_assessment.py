@@ -8,7 +8,9 @@ import pytest
 
 from tests.watching import BEGAN, MB, SEGMENT, START, Server, assessed, assessor, gone, standby
 from walproof.analysis.watch.assessment import unique_names
+from walproof.analysis.watch.disk import HolderKind
 from walproof.facts.watch import WatchedCheckpoint
+from walproof.settings.session import PATIENCE_S
 
 
 def test_rates_do_not_see_a_clock_that_jumps() -> None:
@@ -21,7 +23,9 @@ def test_rates_do_not_see_a_clock_that_jumps() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"started_at": BEGAN + 10}, "the server was started again"),
+        ({"started_at": BEGAN + 14.5}, "the server was started again"),
+        ({"started_at": BEGAN - 7200}, "another server of its system answers"),
+        ({"started_at": BEGAN + 10}, "another server of its system answers"),
         ({"system_identifier": "2"}, "another database system answers"),
         ({"lsn": START}, "the server's WAL went back"),
         ({"is_in_recovery": True}, "the server is a standby now"),
@@ -89,6 +93,19 @@ def test_silence_is_told_before_the_session_notices_that_its_network_is_cut() ->
     assert seen.no_answer.since == pytest.approx(BEGAN)
 
 
+def test_a_server_that_answers_a_look_slowly_is_not_silent() -> None:
+    found = assessor()
+    found.see([Server().look(0)])
+    seen = found.assess(10.0, BEGAN + 10, answered_s=1.0)
+    assert seen.no_answer is None
+    assert seen.slow_s == pytest.approx(9.0)
+    assert found.assess(2.0, BEGAN + 2, answered_s=1.0).slow_s is None
+    for now_s, answered_s in ((10.0, None), (2.0 + PATIENCE_S, 1.0)):
+        silent = found.assess(now_s, BEGAN + now_s, answered_s)
+        assert silent.no_answer is not None
+        assert silent.slow_s is None
+
+
 def test_a_server_that_was_never_seen() -> None:
     found = assessor()
     found.see([gone()])
@@ -116,6 +133,26 @@ def test_the_archive_catches_up_or_never() -> None:
     assert behind.caught_up_s is None
     assert behind.made_per_s == pytest.approx(2.0)
     assert behind.waiting == 30
+
+
+def test_a_counter_that_is_reset_has_no_rate_until_that_is_out_of_the_window() -> None:
+    """pg_stat_reset_shared, or a backend that crashes: the archiver seemed to take segments back."""
+    found = assessor(room_bytes=64 << 30)
+    for second in range(101):
+        look = Server(archived_share=0.5).look(second)
+        assert look.archiver is not None
+        archived = look.archiver.archived - (500 if second >= 20 else 0)
+        found.see([replace(look, archiver=replace(look.archiver, archived=archived))])
+        if second not in (30, 100):
+            continue
+        seen = found.assess(float(second), BEGAN + second)
+        assert seen.archive is not None
+        assert seen.disk is not None
+        (growth,) = (
+            holder.growth_bytes_per_s for holder in seen.disk.holders if holder.kind is HolderKind.ARCHIVER
+        )
+        assert (seen.archive.archived_per_s is None) is (second == 30)
+        assert (growth is None) is (second == 30)
 
 
 def test_where_nothing_is_archived_there_is_no_archive() -> None:

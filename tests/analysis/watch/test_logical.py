@@ -54,6 +54,31 @@ def test_a_consumer_that_falls_behind_is_named_with_what_was_seen() -> None:
     assert late.severity is Severity.CRITICAL
 
 
+def test_a_consumer_may_be_later_than_looks_are_kept() -> None:
+    (state,) = watched([look(second, 0.25) for second in range(0, 4001, 10)]).logical
+    assert state.behind_s == pytest.approx(3000, abs=60)
+    assert not state.is_least
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "said"),
+    [
+        (0, "holds more than max_wal_size because of an open transaction"),
+        (1900 * MB, 'The consumer of slot "etl" is late'),
+    ],
+)
+def test_a_slot_that_is_held_by_an_open_transaction_has_no_late_consumer(confirmed: int, said: str) -> None:
+    looks = []
+    for second in range(30):
+        seen_look = look(second, 1.0)
+        assert seen_look.lsn is not None
+        held = replace(seen_look.slots[0], restart=START - 2000 * MB, confirmed=seen_look.lsn - confirmed)
+        looks.append(replace(seen_look, slots=(held,)))
+    (concern,) = (concern for concern in concerns(watched(looks)) if concern.key == "slot etl")
+    assert said in concern.sentence
+    assert ("pg_prepared_xacts" in concern.advice[0]) is (confirmed == 0)
+
+
 def test_what_is_not_explained_is_said_to_be() -> None:
     seen = watched([look(second, 0.5, "Lock/transactionid") for second in range(41)])
     (concern,) = concerns(seen)

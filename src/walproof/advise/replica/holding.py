@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from walproof.advise.pause_words import AT_ITS_TARGET
 from walproof.advise.replica.cause import (
     SHARE,
     Cause,
@@ -9,6 +10,7 @@ from walproof.advise.replica.cause import (
     most_seen,
     percent,
     replays_own_wal,
+    streams,
 )
 from walproof.analysis.replication import (
     CONFLICT_WAITS,
@@ -17,7 +19,7 @@ from walproof.analysis.replication import (
     Stage,
     share,
 )
-from walproof.facts.replication import ReplicationWindow
+from walproof.facts.replication import RECOVERY_TARGETS, ReplicationWindow
 from walproof.units import format_bytes, format_duration
 
 
@@ -42,6 +44,9 @@ def replay_paused(window: ReplicationWindow, split: LagSplit) -> NamedCause | No
     if small:
         evidence.append("smaller than on the upstream: " + ", ".join(small))
     advice = ["SELECT pg_wal_replay_resume(); on the standby."]
+    if any(window.standby_settings.get(target) == "true" for target in RECOVERY_TARGETS):
+        evidence.append("a recovery target is set on the standby")
+        advice = [AT_ITS_TARGET]
     if small:
         advice = ["Raise these settings on the standby to the primary's and restart it: " + ", ".join(small)]
     return NamedCause(
@@ -83,16 +88,18 @@ def conflict(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
         for kind, count in window.last.standby.conflicts.items()
     }
     evidence += [f"{count} queries cancelled ({kind})" for kind, count in cancelled.items() if count > 0]
-    delay = window.standby_settings.get("max_standby_streaming_delay", "")
+    # Of WAL from an archive another setting says how long it may wait (GetStandbyLimitTime, standby.c).
+    name = "max_standby_streaming_delay" if streams(window) else "max_standby_archive_delay"
+    delay = window.standby_settings.get(name, "")
     limit = "without end" if delay == "-1" else f"for {format_duration(int(delay or 0) / 1000)} at most"
-    evidence.append(f"max_standby_streaming_delay lets queries hold up replay {limit}")
+    evidence.append(f"{name} lets queries hold up replay {limit}")
     return NamedCause(
         Cause.CONFLICT,
         "Replay waits for queries on the standby (recovery conflict).",
         tuple(evidence),
         (
             "End the session, or keep long queries off this standby.",
-            "Decide between lag and cancelled queries with max_standby_streaming_delay.",
+            f"Decide between lag and cancelled queries with {name}.",
             "hot_standby_feedback = on prevents conflicts over row versions, for some bloat on the primary.",
         ),
     )

@@ -21,6 +21,8 @@ def archiver(case: ServerCase) -> Found | None:
     if mode in (None, "off"):
         return None if mode == "off" else Unseen("archiver", "archive_mode is not known")
     window = case.window
+    if window.is_in_recovery and mode != "always":
+        return None  # it archives nothing here, and pg_wal does not wait for it
     failed, done = window.total("last_archive_failure_at"), window.total("last_archived_at")
     waiting = window.looks[-1].unarchived if window.looks else None
     if failed is not None and (done is None or failed > done):

@@ -8,7 +8,14 @@ from walproof.advise.server.advice import Advice, Fine, Found, Sure, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.checkpoints import advised_size_mb
 from walproof.advise.server.sizing import say_size
-from walproof.advise.slot_words import MANAGED, UNSYNCED_S, prevention, why_lost
+from walproof.advise.slot_words import (
+    MANAGED,
+    OF_PLATFORM,
+    UNSYNCED_S,
+    after_lost,
+    prevention,
+    why_lost,
+)
 from walproof.facts.server import ServerSlot
 from walproof.sentences import say_count, say_list
 from walproof.settings.change import Change
@@ -24,7 +31,7 @@ _LOST_COST = "A slot that is further behind is lost, and its standby has to be m
 
 def slots(case: ServerCase) -> Found | None:
     """Slots that are lost or about to be, slots without a limit, and what the idle ones hold."""
-    held = [slot for slot in case.window.slots if not slot.is_temporary]
+    held = [slot for slot in case.window.slots if not slot.is_temporary and slot.name not in OF_PLATFORM]
     if not held:
         return None
     own = [slot for slot in held if not slot.is_synced]
@@ -135,7 +142,7 @@ def _lost(lost: list[ServerSlot], idle: list[ServerSlot], stale: list[ServerSlot
     return Advice(
         "slots",
         Weight.DANGER,
-        "Make the standby or subscriber of a lost slot again",
+        "Bring back the standby or subscriber of a lost slot",
         (*_why_lost(lost), *_also([], idle, stale)),
         steps=_drops(lost),
     )
@@ -146,6 +153,8 @@ def _why_lost(lost: list[ServerSlot]) -> Iterator[str]:
         named = say_list([_named(slot) for slot in lost if slot.invalidation == reason])
         yield f"{named}: {why_lost(reason)}."
         yield from prevention(reason)
+    for kind in dict.fromkeys(slot.kind for slot in lost):
+        yield after_lost(kind)
 
 
 def _idle_on_standby(idle: list[ServerSlot], stale: list[ServerSlot]) -> Advice:
@@ -182,9 +191,7 @@ def _stale(stale: list[ServerSlot]) -> Advice:
 
 def _also(lost: list[ServerSlot], idle: list[ServerSlot], stale: list[ServerSlot]) -> tuple[str, ...]:
     """What else slots hold, where another of them is more urgent."""
-    found = []
-    if lost:
-        found += [*_why_lost(lost), "Make what used a lost slot again."]
+    found = [*_why_lost(lost)]
     if idle:
         found.append(f"Nobody uses {say_list([_named(slot) for slot in idle])}, and its WAL is kept.")
     for slot in stale:

@@ -20,6 +20,7 @@ from walproof.facts.replication import ReplicationWindow
 from walproof.facts.transactions import CONFIRMING, PREPARED
 from walproof.facts.watch import CrashClock, WalCauses
 from walproof.settings.refusal import is_turned_away
+from walproof.units import format_duration
 
 _Group = tuple[str, bool, Iterable[Concern]]
 """Name, whether what is not among its concerns is over, and the concerns."""
@@ -106,6 +107,8 @@ class Concerns:
 
 def _absence(seen: Assessment) -> Iterator[Concern]:
     gone = seen.no_answer
+    if seen.slow_s is not None:
+        yield _slowness(seen.slow_s)
     if gone is None:
         return
     advice = (gone.hint,) if gone.hint else ()
@@ -113,6 +116,16 @@ def _absence(seen: Assessment) -> Iterator[Concern]:
     if is_turned_away(gone.reason):
         severity, sentence = Severity.WARNING, "The server does not let this session in."
     yield Concern("server", severity, sentence, (gone.reason,), advice, gone.since)
+
+
+def _slowness(slow_s: float) -> Concern:
+    return Concern(
+        "answers",
+        Severity.WARNING,
+        "The server answers slowly.",
+        (f"the look that is under way has taken {format_duration(slow_s)}; figures are from the one before",),
+        ("See its load and its disk. Listing pg_wal or archive_status takes long with very many files.",),
+    )
 
 
 def _is_read(seen: Assessment, *abouts: str) -> bool:

@@ -6,9 +6,12 @@ a cause that lies on the standby is named if the standby is watched, too (`pair`
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
+from walproof.advise.pause_words import AT_ITS_TARGET, SMALLER_SETTINGS
 from walproof.advise.replica.cause import Cause, NamedCause
 from walproof.advise.replica.diagnosis import Diagnosis, diagnose
+from walproof.advise.replica.intended import unintended
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.analysis.replication import LagSplit
 from walproof.analysis.watch.assessment import Assessment
@@ -37,16 +40,23 @@ def standbys(
         # longer.
         causes = [cause for cause in found.causes if cause.cause not in (Cause.REPLAY, Cause.UNEXPLAINED)]
         key = f"standby {state.name}"
-        if causes:
+        if causes and causes[0].cause is not Cause.NETWORK:
             yield _concern(key, causes[0], state.split, limits)
-        else:
-            yield Concern(
-                key,
-                _severity(state.split, limits),
-                f'Standby "{state.name}" replays late; only the standby itself shows why.',
-                (_behind(state.split),),
-                ("Name the standby on the command line, too.",),
+            continue
+        said = "replays late; only the standby itself shows why."
+        if causes:
+            # While its disk is slow, a walreceiver reads no more: the network looks as narrow.
+            said = (
+                "receives late: the network, its walsender or its own disk is slow. Only the standby itself "
+                "shows which."
             )
+        yield Concern(
+            key,
+            _severity(state.split, limits),
+            f'Standby "{state.name}" {said}',
+            (_behind(state.split), *(causes[0].evidence if causes else ())),
+            ("Name the standby on the command line, too.",),
+        )
 
 
 def missing(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
@@ -98,7 +108,12 @@ def replay(seen: Assessment) -> Iterator[Concern]:
         Severity.WARNING,
         f"Replay is paused: {format_bytes(waiting)} of WAL wait in pg_wal, and queries see what was before.",
         (f"received up to {Lsn(look.lsn)}, replayed up to {Lsn(look.replayed)}",),
-        ("Once nobody needs the pause any more: SELECT pg_wal_replay_resume().",),
+        (AT_ITS_TARGET,)
+        if look.has_recovery_target
+        else (
+            "Once nobody needs the pause any more: SELECT pg_wal_replay_resume().",
+            *((SMALLER_SETTINGS,) if look.version_num >= 140000 else ()),
+        ),
     )
 
 
@@ -123,10 +138,14 @@ def arrival(seen: Assessment) -> Iterator[Concern]:
 
 def pair(name: str, found: Diagnosis, limits: Thresholds) -> Iterator[Concern]:
     """A pair of which both servers are watched."""
-    is_late = found.split.lag_s >= limits.lag_warning_s
-    for cause in found.causes[:1]:
-        if not cause.is_intended and (is_late or cause.cause in _STATES):
-            yield _concern(f"standby {name}", cause, found.split, limits)
+    cause, split = unintended(found)
+    if cause is None or (split.lag_s < limits.lag_warning_s and cause.cause not in _STATES):
+        return
+    concern = _concern(f"standby {name}", cause, split, limits)
+    if split is not found.split:
+        behind = (_behind(found.split), f"{format_duration(split.lag_s)} of that are not intended")
+        concern = replace(concern, evidence=(*behind, *cause.evidence))
+    yield concern
 
 
 def _concern(key: str, cause: NamedCause, split: LagSplit, limits: Thresholds) -> Concern:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from walproof.advise.replica.diagnosis import Diagnosis
+from walproof.advise.replica.intended import unintended
 from walproof.advise.watch.concern import SETTLED_S, Thresholds
 from walproof.advise.watch.logical import subscriptions
 from walproof.advise.watch.storm import LEAST_BYTES, storms
@@ -58,8 +59,7 @@ def _hints(
     for state in unpaired(seen.standbys, windows, pairs):
         yield _may_be_late(state.split, limits.unpaired_lag_s)
     for diagnosis in pairs.values():
-        is_intended = any(cause.is_intended for cause in diagnosis.causes[:1])
-        yield not is_intended and _may_be_late(diagnosis.split, limits.lag_warning_s)
+        yield _may_be_late(unintended(diagnosis)[1], limits.lag_warning_s)
     for consumer in seen.logical:
         yield _may_not_confirm(consumer, limits.lag_warning_s)
     wait = None if seen.look is None else seen.look.synchronous

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from walproof.advise.slot_words import MANAGED, UNSYNCED_S, WAL_REMOVED, prevention, why_lost
+from walproof.advise.slot_words import (
+    MANAGED,
+    OF_PLATFORM,
+    UNSYNCED_S,
+    WAL_REMOVED,
+    after_lost,
+    prevention,
+    why_lost,
+)
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Thresholds
 from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.assessment import Assessment
@@ -20,6 +28,9 @@ _UNMOVED_S = 60.0
 """By the server's clock it takes longer: who looks once has not seen whether a call is under way."""
 _LONE_S = 600.0
 """One segment alone may be in a slow call (a large segment, a distant store), but not for so long."""
+_UNCONFIRMED_SHARE = 0.1
+"""A logical slot of which no more than this is unconfirmed holds the rest for an open transaction, which is
+decoded from its beginning on."""
 BACKLOG = 4
 """How many more segments than before have to wait until an archiver is said to fall behind."""
 SETTLED_ARCHIVE_S = 20.0
@@ -44,7 +55,7 @@ def room(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             ("Free what holds the WAL, or make room; never remove files in pg_wal by hand.",),
         )
     elif disk.full_s is not None and disk.full_s < limits.full_warning_s and seen.seen_s >= SETTLED_S:
-        holder = disk.holder
+        holder = disk.filling
         assert holder is not None
         is_critical = disk.full_s < limits.full_critical_s
         yield Concern(
@@ -83,6 +94,8 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     # Managers of clusters keep slots on standbys that nobody reads there, which hold little.
     idle_bytes = disk.max_wal_bytes if look.is_in_recovery else look.segment_bytes
     for slot in look.slots:
+        if slot.name in OF_PLATFORM:
+            continue
         key = f"slot {slot.name}"
         holder = held.get(slot.name)
         if slot.is_synced and slot.wal_status != "unreserved":
@@ -91,9 +104,13 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             yield Concern(
                 key,
                 Severity.CRITICAL,
-                f'Slot "{slot.name}" is lost: {why_lost(slot.invalidation)}. Its consumer can never go on.',
+                f'Slot "{slot.name}" is lost: {why_lost(slot.invalidation)}.',
                 _lost_evidence(slot, seen),
-                ("Set up its consumer again, and drop the slot.", *prevention(slot.invalidation)),
+                (
+                    after_lost(slot.kind),
+                    "Drop the slot, and make one again under its name if it is used.",
+                    *prevention(slot.invalidation),
+                ),
             )
         elif slot.wal_status == "unreserved":
             yield Concern(
@@ -121,17 +138,39 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 None if slot.inactive_s is None else look.at - slot.inactive_s,
             )
         elif slot.is_active and holder is not None and holder.held_bytes > disk.max_wal_bytes:
-            yield Concern(
-                key,
-                Severity.WARNING,
-                f'The consumer of slot "{slot.name}" is late: it holds more than max_wal_size.',
-                _held(holder),
-                (
-                    "See what its consumer waits for; a logical one waits for long transactions, too."
-                    if slot.kind == "logical"
-                    else f"See why {_user(slot, seen)} is late; max_slot_wal_keep_size bounds what it holds.",
-                ),
-            )
+            yield _large(slot, holder, seen)
+
+
+def _large(slot: WatchedSlot, holder: Holder, seen: Assessment) -> Concern:
+    """A slot that is read, and holds more than checkpoints would."""
+    key = f"slot {slot.name}"
+    state = next((state for state in seen.logical if state.slot.name == slot.name), None)
+    if state is not None and state.behind_bytes <= _UNCONFIRMED_SHARE * holder.held_bytes:
+        is_standby = seen.look is not None and seen.look.is_in_recovery
+        return Concern(
+            key,
+            Severity.WARNING,
+            f'Slot "{slot.name}" holds more than max_wal_size because of an open transaction; its consumer '
+            "has confirmed nearly all.",
+            (*_held(holder), f"{format_bytes(state.behind_bytes)} of that are not confirmed"),
+            (
+                "Look for the oldest transaction that writes"
+                + (", on the primary" if is_standby else "")
+                + ": backend_xid and xact_start in pg_stat_activity, or a prepared one in pg_prepared_xacts. "
+                "What it has written is decoded once more after a restart, so the slot keeps it.",
+            ),
+        )
+    return Concern(
+        key,
+        Severity.WARNING,
+        f'The consumer of slot "{slot.name}" is late: it holds more than max_wal_size.',
+        _held(holder),
+        (
+            "See what its consumer waits for; a logical one waits for long transactions, too."
+            if slot.kind == "logical"
+            else f"See why {_user(slot, seen)} is late; max_slot_wal_keep_size bounds what it holds.",
+        ),
+    )
 
 
 def _synced(slot: WatchedSlot, holder: Holder | None, look: WatchLook) -> Iterator[Concern]:
@@ -167,9 +206,9 @@ def _lost_evidence(slot: WatchedSlot, seen: Assessment) -> tuple[str, ...]:
 def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     """An archiver that fails, is stuck, or is slower than the WAL."""
     state = seen.archive
-    if state is None or not state.waiting:
+    if state is None or state.waiting == 0 or (state.waiting is None and not state.is_failing):
         return
-    waits = segments_wait(state.waiting) + (" (estimated)" if state.is_estimated else "")
+    waits = _waits(state)
     still_s = max(state.still_s, state.unmoved_s)
     if state.is_unset and (state.still_s >= STILL_S or state.unmoved_s >= _UNMOVED_S):
         names, verb = "archive_command", "is"
@@ -220,6 +259,12 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
              "calls (initdb, or pg_resetwal --wal-segsize on a stopped server).",),
             state.since,
         )  # fmt: skip
+
+
+def _waits(state: ArchiveState) -> str:
+    if state.waiting is None:
+        return "how many segments wait is not known without pg_monitor"
+    return segments_wait(state.waiting) + (" (estimated)" if state.is_estimated else "")
 
 
 def _is_stuck(state: ArchiveState) -> bool:

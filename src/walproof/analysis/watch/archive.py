@@ -1,7 +1,8 @@
 """Whether the archive keeps up with the WAL, also where every call of the archiver succeeds but too slowly.
 
 The backlog is what waits in archive_status; where the role may not list it, the segments between the last
-one that was archived and the one that is written (names of segments count up; timelines are left out).
+one that was archived, or the one that fails, and the one that is written (names of segments count up;
+timelines are left out).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from walproof.analysis.watch.history import rate
+from walproof.analysis.watch.history import counted, rate
 from walproof.facts.watch import WatchedArchiver, WatchLook
 
 _SEGMENT = re.compile(r"[0-9A-F]{24}")
@@ -24,7 +25,7 @@ class ArchiveState:
     waiting: int | None
     """Segments that wait; None where this cannot be seen."""
     is_estimated: bool
-    """Whether ``waiting`` comes from the name of the last archived segment."""
+    """Whether ``waiting`` comes from the name of a segment: the last archived one, or the one that fails."""
     waiting_change: int
     """How many segments the backlog grew by within the window."""
     made_per_s: float | None
@@ -83,8 +84,8 @@ class ArchiveWatch:
         before = None if first is None else waiting_segments(looks[0], first)[0]
         made = rate(looks, lambda look: look.lsn)
         made = None if made is None else made / last.segment_bytes
-        done = rate(looks, lambda look: None if look.archiver is None else look.archiver.archived)
-        is_late = waiting is not None and waiting > _CLEAR
+        done = counted(looks, lambda look: None if look.archiver is None else look.archiver.archived)
+        is_late = _is_failing(archiver) if waiting is None else waiting > _CLEAR
         since = None
         if is_late:
             since = self._clear_at
@@ -95,7 +96,7 @@ class ArchiveWatch:
             is_estimated=is_estimated,
             waiting_change=0 if waiting is None or before is None else waiting - before,
             made_per_s=made,
-            archived_per_s=None if done is None else max(0.0, done),
+            archived_per_s=done,
             failures=0 if first is None else max(0, archiver.failed - first.failed),
             is_failing=_is_failing(archiver),
             failed_segment=archiver.failed_segment,
@@ -112,11 +113,21 @@ def waiting_segments(look: WatchLook, archiver: WatchedArchiver) -> tuple[int | 
     """(segments that wait for the archiver, whether that is estimated)."""
     if archiver.ready is not None:
         return archiver.ready, False
-    if look.lsn is None or archiver.last_segment is None or not _SEGMENT.fullmatch(archiver.last_segment):
+    # An archiver that fails tries the oldest segment again and again. The last file that was archived may be
+    # the history of a timeline or of a backup, whose name says nothing about the segments that wait.
+    oldest = _number(archiver.failed_segment, look.segment_bytes) if _is_failing(archiver) else None
+    if oldest is None and (last := _number(archiver.last_segment, look.segment_bytes)) is not None:
+        oldest = last + 1
+    if look.lsn is None or oldest is None:
         return None, True
-    per_file = 2**32 // look.segment_bytes
-    last = int(archiver.last_segment[8:16], 16) * per_file + int(archiver.last_segment[16:], 16)
-    return max(0, look.lsn // look.segment_bytes - last - 1), True
+    return max(0, look.lsn // look.segment_bytes - oldest), True
+
+
+def _number(file: str | None, segment_bytes: int) -> int | None:
+    """The number of a segment since the beginning of WAL; None for other files."""
+    if file is None or not _SEGMENT.fullmatch(file):
+        return None
+    return int(file[8:16], 16) * (2**32 // segment_bytes) + int(file[16:], 16)
 
 
 def _unmoved_s(look: WatchLook, archiver: WatchedArchiver) -> float:

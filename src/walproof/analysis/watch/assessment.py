@@ -16,9 +16,9 @@ from walproof.analysis.watch.disk import DiskState, disk_state
 from walproof.analysis.watch.history import History
 from walproof.analysis.watch.logical import LogicalState, logical_states
 from walproof.analysis.watch.missing import MissingStandby, StandbysSeen
-from walproof.analysis.watch.primaries import OtherPrimary
 from walproof.analysis.watch.standbys import StandbyState, standby_states
-from walproof.facts.watch import NoAnswer, WatchLook
+from walproof.facts.watch import NoAnswer, OtherPrimary, WatchLook
+from walproof.settings.session import PATIENCE_S
 
 STALE_LOOKS = 3.0
 """A server that was not seen for this many intervals does not answer."""
@@ -65,6 +65,9 @@ class Assessment:
     """WAL that was written since watching began; it never goes back, as positions do at a failover."""
     primaries: tuple[OtherPrimary, ...] = ()
     """Other watched servers of its system that take writes, too, on a later timeline."""
+    slow_s: float | None = None
+    """Seconds for which the server has been answering a look that should be over; the other parts are from
+    the one before. None while it answers in time, and while it does not answer."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -119,15 +122,20 @@ class Assessor:
         if before is not None and before.lsn is not None and _is_same_wal(before, look):
             self._written_bytes += max(0, look.lsn - before.lsn)
 
-    def assess(self, now_s: float, now: float) -> Assessment:
+    def assess(self, now_s: float, now: float, answered_s: float | None = None) -> Assessment:
         """All that is known at one moment; ``now_s``, ``now``: the observer's monotonic clock and Unix
-        time."""
+        time; ``answered_s``: when the server began to answer the look that is under way, by the former."""
         if not self._is_seen:
             never = self._gone or NoAnswer(now_s, now, "no answer yet")
             return Assessment(self._name, None, 0.0, never)
         last, looks = self._history.last, self._history.window()
         gone = self._gone
-        if gone is None and now_s - last.seen_s > self._stale_s:
+        slow_s: float | None = None
+        is_stale = gone is None and now_s - last.seen_s > self._stale_s
+        if is_stale and answered_s is not None and now_s - answered_s < PATIENCE_S:
+            # A network that is cut during a look is silent, too, so this holds no longer than TCP is patient.
+            slow_s = now_s - answered_s
+        elif is_stale:
             # A session that waits for a network which is cut says nothing.
             gone = NoAnswer(now_s, now - (now_s - last.seen_s), "a question has not been answered yet")
         archive = self._archive.state(looks)
@@ -141,14 +149,15 @@ class Assessor:
             disk=disk,
             archive=archive,
             checkpoint=None if last.is_in_recovery else checkpoint_state(looks),
-            standbys=standby_states(looks, self._history.looks),
-            logical=logical_states(looks, self._history.looks),
+            standbys=standby_states(looks, self._history.ends),
+            logical=logical_states(looks, self._history.ends),
             idle_subscriptions=_idle(looks),
             events=tuple(self._events),
             cut_off=cut_off(self._history.looks),
             missing=self._standbys.missing(),
             seen_at=now - (now_s - last.seen_s),
             written_bytes=self._written_bytes,
+            slow_s=slow_s,
         )
 
 

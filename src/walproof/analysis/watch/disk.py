@@ -7,11 +7,12 @@ Configuration"; src/backend/access/transam/xlog.c, KeepLogSeg). Whoever needs th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from walproof.analysis.server_limits import WalKeepers
-from walproof.analysis.watch.history import rate
+from walproof.analysis.watch.history import counted, rate
 from walproof.facts.watch import WatchLook
 
 _LATE_CHECKPOINT = 2
@@ -69,10 +70,13 @@ class DiskState:
     @property
     def holder(self) -> Holder | None:
         """The holder that keeps more WAL than checkpoints would; None if there is none."""
-        first = self.holders[0] if self.holders else None
-        if first is None or first.kind is not HolderKind.CHECKPOINT:
-            return first
-        return first if first.held_bytes > _LATE_CHECKPOINT * self.max_wal_bytes else None
+        return next(_beyond_checkpoints(self), None)
+
+    @property
+    def filling(self) -> Holder | None:
+        """The holder that uses up the room first, also while another one that does not grow holds more."""
+        first = _first_full(self)
+        return None if first is None else first[1]
 
 
 def disk_state(looks: tuple[WatchLook, ...], room_bytes: int | None, waiting: int | None) -> DiskState:
@@ -86,9 +90,10 @@ def disk_state(looks: tuple[WatchLook, ...], room_bytes: int | None, waiting: in
         last.pg_wal_bytes, room_bytes, wal_rate, last.size("max_wal_size") or 1 << 30, tuple(holders), None,
         None,
     )  # fmt: skip
+    first = _first_full(found)
     return DiskState(
         found.pg_wal_bytes, room_bytes, wal_rate, found.max_wal_bytes, found.holders,
-        _full_s(found), _lost_slot_s(found, last),
+        None if first is None else first[0], _lost_slot_s(found, last),
     )  # fmt: skip
 
 
@@ -124,7 +129,7 @@ def _archiver(looks: tuple[WatchLook, ...], waiting: int | None) -> list[Holder]
 
     # Not from the backlog, which grows by whole segments.
     made = rate(looks, lambda look: look.lsn)
-    done = rate(looks, lambda look: None if look.archiver is None else look.archiver.archived)
+    done = counted(looks, lambda look: None if look.archiver is None else look.archiver.archived)
     growth = None if made is None or done is None else made - done * size
     return [Holder(HolderKind.ARCHIVER, "", waiting * size, growth)]
 
@@ -136,15 +141,31 @@ def _keep_size(last: WatchLook) -> list[Holder]:
     return [Holder(HolderKind.KEEP_SIZE, "", kept if last.lsn is None else min(kept, last.lsn), 0.0)]
 
 
-def _full_s(state: DiskState) -> float | None:
-    """Segments in pg_wal that nobody needs are reused first, so it may take a little longer."""
-    holder = state.holder
-    if holder is None or state.room_bytes is None:
+def _beyond_checkpoints(state: DiskState) -> Iterator[Holder]:
+    """The holders that keep more WAL than checkpoints would, the largest first."""
+    for holder in state.holders:
+        is_late = holder.held_bytes > _LATE_CHECKPOINT * state.max_wal_bytes
+        if holder.kind is HolderKind.CHECKPOINT and not is_late:
+            return
+        yield holder
+
+
+def _first_full(state: DiskState) -> tuple[float, Holder] | None:
+    """(seconds until the room is used up, the holder that does it), at these rates; None: never, or not
+    known.
+
+    The holder with most WAL need not be the one: wal_keep_size does not grow, and a slot passes it later.
+    Segments in pg_wal that nobody needs are reused first, so it may take a little longer.
+    """
+    if state.room_bytes is None or not state.holders:
         return None
-    if not holder.growth_bytes_per_s or holder.growth_bytes_per_s <= 0:
-        return None
-    used = holder.held_bytes if state.pg_wal_bytes is None else max(state.pg_wal_bytes, holder.held_bytes)
-    return max(0.0, (state.room_bytes - used) / holder.growth_bytes_per_s)
+    unneeded = max(0, (state.pg_wal_bytes or 0) - state.holders[0].held_bytes)
+    timed = [
+        (max(0.0, (state.room_bytes - unneeded - holder.held_bytes) / growth), holder)
+        for holder in _beyond_checkpoints(state)
+        if (growth := holder.growth_bytes_per_s or 0.0) > 0
+    ]
+    return min(timed, key=lambda found: found[0], default=None)
 
 
 def _lost_slot_s(state: DiskState, last: WatchLook) -> float | None:

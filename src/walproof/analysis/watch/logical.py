@@ -41,15 +41,19 @@ class LogicalState:
         return self.behind_s < KEEPING_UP_S or self.behind_bytes < UNFLUSHED_TAIL_BYTES
 
 
-def logical_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> tuple[LogicalState, ...]:
-    """All logical slots, where the end of WAL is known. ``looks``: those of the window of rates; ``history``:
-    all looks, for ages."""
+def logical_states(
+    looks: tuple[WatchLook, ...], ends: tuple[tuple[float, int], ...]
+) -> tuple[LogicalState, ...]:
+    """All logical slots, where the end of WAL is known. ``looks``: those of the window of rates; ``ends``:
+    (seconds, end of WAL) from long before on, for ages."""
     if looks[-1].lsn is None:
         return ()
-    return tuple(_state(slot, looks, history) for slot in looks[-1].slots if slot.confirmed is not None)
+    return tuple(_state(slot, looks, ends) for slot in looks[-1].slots if slot.confirmed is not None)
 
 
-def _state(slot: WatchedSlot, looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> LogicalState:
+def _state(
+    slot: WatchedSlot, looks: tuple[WatchLook, ...], ends: tuple[tuple[float, int], ...]
+) -> LogicalState:
     last, confirmed = looks[-1], slot.confirmed
     assert confirmed is not None
 
@@ -58,8 +62,8 @@ def _state(slot: WatchedSlot, looks: tuple[WatchLook, ...], history: tuple[Watch
         return None if seen is None or seen.confirmed is None else look.since(seen.confirmed)
 
     behind_bytes = max(0, last.since(confirmed) or 0)
-    # The oldest look by which the WAL had come further than what is confirmed.
-    since = next((look for look in history if (look.since(confirmed) or 0) > 0), None)
+    # When the WAL had come further than what is confirmed, at the latest.
+    since_s = next((at_s for at_s, end in ends if end > confirmed), None)
     growth = rate(looks, behind)
     sender = (
         next((standby for standby in last.standbys if standby.pid == slot.pid), None) if slot.pid else None
@@ -70,8 +74,8 @@ def _state(slot: WatchedSlot, looks: tuple[WatchLook, ...], history: tuple[Watch
         wait=None if sender is None else sender.wait,
         held_bytes=None if slot.held_from is None else max(0, last.since(slot.held_from) or 0),
         behind_bytes=behind_bytes,
-        behind_s=0.0 if since is None else last.seen_s - since.seen_s,
-        is_least=since is not None and since is history[0],
+        behind_s=0.0 if since_s is None else last.seen_s - since_s,
+        is_least=since_s is not None and since_s == ends[0][0],
         growth_bytes_per_s=growth,
         catch_up_s=behind_bytes / -growth if growth is not None and growth < 0 and behind_bytes else None,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from walproof.analysis.watch.history import is_another
 from walproof.analysis.watch.standbys import numbered, standby_names
 from walproof.facts.watch import WatchedStandby, WatchLook
 
@@ -64,8 +65,7 @@ class StandbysSeen:
         """Take note of a look, which is not older than the one before."""
         if look.lacks_of("standbys") is not None or look.lacks_of("slots") is not None:
             return
-        if self._last is not None and _role(look) != _role(self._last):
-            self._seen = {}  # they follow another server, or this one is another
+        self._forget_of_others(look)
         self._last = look
         present = _present(look)
         for key, (shown, standby) in present.items():
@@ -77,6 +77,19 @@ class StandbysSeen:
         self._seen = {
             key: seen for key, seen in self._seen.items() if look.seen_s - seen.look.seen_s < KEPT_S
         }
+
+    def _forget_of_others(self, look: WatchLook) -> None:
+        """Standbys of a server that answered before: behind a connection string with several hosts, the
+        promoted one answers after a failover. One that was not up before is known by its new timeline."""
+        before = self._last
+        if before is None:
+            return
+        if _role(look) != _role(before) or is_another(before, look):
+            self._seen = {}  # they follow another server, or this one is another
+        elif not look.is_in_recovery and _is_on_later_timeline(before, look):
+            self._seen = {
+                key: seen for key, seen in self._seen.items() if seen.look.started_at == look.started_at
+            }
 
     def _forget_former(self, name: str, present: Collection[_Key], look: WatchLook) -> None:
         """A standby that gets a slot, or another one, comes back under another key. One whose slot is still
@@ -135,3 +148,8 @@ def _present(look: WatchLook) -> dict[_Key, tuple[str, WatchedStandby]]:
 
 def _role(look: WatchLook) -> tuple[str | None, bool]:
     return look.system_identifier, look.is_in_recovery
+
+
+def _is_on_later_timeline(before: WatchLook, now: WatchLook) -> bool:
+    old, new = before.checkpoint, now.checkpoint
+    return old is not None and new is not None and new.timeline > old.timeline

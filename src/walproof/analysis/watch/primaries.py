@@ -7,19 +7,8 @@ nobody can tell who was promoted, so nothing is said.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from walproof.facts.watch import WatchLook
-
-
-@dataclass(frozen=True, slots=True)
-class OtherPrimary:
-    """Another server of the same system that takes writes, too."""
-
-    name: str
-    timeline: int
-    """That of its last checkpoint."""
-    own_timeline: int
+from walproof.facts.watch import OtherPrimary, WatchLook
 
 
 def other_primaries(

@@ -17,7 +17,7 @@ from walproof.facts.watch import WatchedStandby, WatchLook
 STALE_S = 12.0
 """Seconds that a replay position of the upstream may be old although nothing is late."""
 _TRAIL_STEP = 2
-"""Every second look of the history is enough for ages."""
+"""Every second point is enough for ages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,14 @@ class StandbyState:
     """``name`` before standbys that nothing tells apart were numbered."""
 
 
-def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> tuple[StandbyState, ...]:
+def standby_states(
+    looks: tuple[WatchLook, ...], ends: tuple[tuple[float, int], ...]
+) -> tuple[StandbyState, ...]:
     """All standbys that stream now, where the end of WAL is known. ``looks``: those of the window of rates;
-    ``history``: all looks, for ages."""
+    ``ends``: (seconds, end of WAL) from long before on, for ages."""
     if looks[-1].lsn is None:
         return ()
     looks = tuple(look for look in looks if look.lsn is not None)
-    ends = [(look.seen_s, look.lsn) for look in history if look.lsn is not None]
     trail = (*ends[:-1][::_TRAIL_STEP], ends[-1])
     found = []
     physical = [standby for standby in looks[-1].standbys if not standby.is_logical]

@@ -103,6 +103,7 @@ def _unseen(view: ServerView) -> str:
             ("how long recovery takes", view.clock is None and _is_missed(view)),
             ("the size of pg_wal", disk is not None and disk.pg_wal_bytes is None),
             ("what waits for the archive", archive is not None and archive.waiting is None),
+            ("how late standbys are", look.lacks_of("standbys") is not None),
         )
         if is_missing
     ]

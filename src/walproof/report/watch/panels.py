@@ -108,15 +108,17 @@ def _pg_wal(view: ServerView) -> Iterator[Panel]:
     size = "not known" if disk.pg_wal_bytes is None else format_bytes(disk.pg_wal_bytes)
     figure = size if disk.room_bytes is None else f"{size} of {format_bytes(disk.room_bytes)}"
     words = []
+    holder = disk.holder
     if disk.full_s is not None and disk.full_s <= _FAR_S:
         words.append(f"full in {format_duration(disk.full_s)} at this rate")
+        holder = disk.filling or holder
     if disk.lost_slot_s is not None:
         words.append(f"the slot's WAL is safe for {format_duration(disk.lost_slot_s)}")
     if disk.wal_bytes_per_s is not None and view.causes is None:
         # Otherwise the panel of the WAL has the rate, of the stream and of a slightly different time.
         words.append(f"{format_bytes(disk.wal_bytes_per_s)}/s of WAL over {_short(view.seen.seen_s)}")
-    if disk.holder is not None:
-        words.append(f"holder: {holder_words(disk.holder)} ({format_bytes(disk.holder.held_bytes)})")
+    if holder is not None:
+        words.append(f"holder: {holder_words(holder)} ({format_bytes(holder.held_bytes)})")
     if disk.pg_wal_bytes is None:
         words.append("its size needs pg_monitor")
     is_bad = any(concern.key in ("pg_wal full", "max_wal_size") or concern.key.startswith("slot ")
@@ -132,7 +134,8 @@ def _archive(view: ServerView) -> Iterator[Panel]:
     figure = "not known" if state.waiting is None else segments_wait(state.waiting)
     if state.is_estimated and state.waiting is not None:
         figure = f"about {figure}"
-    words = [_archive_rates(state, view.seen.seen_s)] if state.made_per_s is not None else []
+    is_known = state.made_per_s is not None and state.archived_per_s is not None
+    words = [_archive_rates(state, view.seen.seen_s)] if is_known else []
     if concern is not None:
         stopped = "failing" if state.is_failing else "stuck"
         verb = stopped if concern.severity is Severity.CRITICAL else "falling behind"

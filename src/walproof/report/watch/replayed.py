@@ -8,6 +8,7 @@ from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concern import Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor, Limits
+from walproof.analysis.watch.missing import with_promoted
 from walproof.analysis.watch.standbys import named
 from walproof.facts.watch import WatchRecord
 from walproof.report.watch.view import ServerView
@@ -29,7 +30,12 @@ class ReplayedServer:
         """The view of a record, which is not older than the records before it."""
         self._assessor.see([record.seen])
         seen = self._assessor.assess(record.seen.seen_s, record.at)
-        seen = replace(seen, standbys=named(seen.standbys, record.walsenders))
+        seen = replace(
+            seen,
+            standbys=named(seen.standbys, record.walsenders),
+            missing=with_promoted(seen.missing, record.promoted),
+            primaries=record.primaries,
+        )
         names = zip(record.pair_names, record.windows, strict=True)
         pairs = {name: diagnose(window) for name, window in names}
         concerns = self._concerns.of(seen, record.clock, record.causes, pairs, record.at, record.windows)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from walproof.advise.replica.cause import NamedCause
 from walproof.advise.replica.diagnosis import Diagnosis
+from walproof.advise.replica.intended import unintended
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.analysis.replication import LagSplit
 from walproof.analysis.watch.assessment import Assessment
@@ -41,6 +42,8 @@ class ServerView:
     """What other sizes of max_wal_size would have written in the last hours."""
     is_suspected: bool = False
     """Whether a longer look may name a concern that this one has no more than a hint of."""
+    promoted: Mapping[int, str | None] = field(default_factory=dict)
+    """pid of a walsender -> the watched server that was promoted (`analysis.watch.missing.with_promoted`)."""
 
     @property
     def name(self) -> str:
@@ -75,7 +78,8 @@ def splits(view: ServerView) -> dict[str, LagSplit]:
 def further_causes(name: str, diagnosis: Diagnosis, view: ServerView) -> tuple[NamedCause, ...]:
     """Causes of a pair that no concern mentions."""
     is_told = any(concern.key == f"standby {name}" for concern in view.concerns)
-    return diagnosis.causes[is_told:]
+    told = unintended(diagnosis)[0] if is_told else None
+    return tuple(cause for cause in diagnosis.causes if cause is not told)
 
 
 __all__ = ["ServerView", "Severity", "about", "further_causes", "splits"]

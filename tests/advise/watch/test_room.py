@@ -1,0 +1,44 @@
+"""The room for pg_wal: when it is full, and whether the settings fit into it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.watching import SEGMENT, Server, assessed, concerns, slot
+from walproof.advise.watch.concern import Severity
+from walproof.analysis.watch.disk import HolderKind
+
+
+def test_a_slot_fills_the_disk_also_while_wal_keep_size_holds_more() -> None:
+    server = Server(slots=[slot("etl")], settings={"wal_keep_size": "1GB"})
+    seen = assessed(server, room_bytes=100 * SEGMENT)
+    assert seen.disk is not None
+    assert seen.disk.holder is not None
+    assert seen.disk.holder.kind is HolderKind.KEEP_SIZE
+    # 61 MB are held, and pg_wal is no larger than wal_keep_size.
+    assert seen.disk.full_s == pytest.approx((1600 - 61) / 2)
+    found = {concern.key: concern for concern in concerns(seen)}
+    assert found["pg_wal full"].severity is Severity.CRITICAL
+    assert found["pg_wal full"].evidence[1].startswith('slot "etl" holds 61.0 MB, ')
+
+
+def test_a_room_that_is_passed_is_critical_whatever_the_rates() -> None:
+    seen = assessed(Server(wal_bytes_per_s=0), room_bytes=9 * SEGMENT)
+    found = {concern.key: concern for concern in concerns(seen)}
+    assert found["pg_wal full"].severity is Severity.CRITICAL
+    assert found["pg_wal full"].sentence == "pg_wal has passed its room: 160 MB of 144 MB."
+
+
+@pytest.mark.parametrize(("segments", "is_said"), [(96, False), (95, True)])
+def test_max_wal_size_leaves_room_for_a_cycle_more(segments: int, is_said: bool) -> None:
+    """Of 1 GB it takes 1.5: only a size above the whole room was named."""
+    found = concerns(assessed(Server(), room_bytes=segments * SEGMENT))
+    assert ("max_wal_size" in [concern.key for concern in found]) is is_said
+
+
+@pytest.mark.parametrize(("kept", "is_named"), [("256MB", False), ("1300MB", True)])
+def test_wal_keep_size_is_named_where_it_takes_the_room(kept: str, is_named: bool) -> None:
+    (found,) = concerns(assessed(Server(settings={"wal_keep_size": kept}), room_bytes=90 * SEGMENT))
+    assert found.key == "max_wal_size"
+    assert ("wal_keep_size" in found.evidence[0]) is is_named
+    assert ("wal_keep_size" in found.advice[0]) is is_named
