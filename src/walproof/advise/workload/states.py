@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from walproof.advise.workload.constant_defaults import constant_of
+from walproof.advise.workload.naming import Unreadable
+from walproof.advise.workload.parsing import tree_of
 from walproof.advise.workload.parts import Part
 from walproof.advise.workload.values import TEXTS, base_of, value
 from walproof.facts.application import AppColumn, AppTable
@@ -29,7 +29,6 @@ _ALL = 0.999
 """Share of the rows from which on the most frequent values are all there are."""
 _MOST_NEW = 0.5
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
-_DEFINITION_MOST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +179,11 @@ def _checked(table: AppTable, name: str) -> Iterator[str]:
 
 def _compared(condition: str, name: str) -> Iterator[tuple[str, bool]]:
     """(constant that the column is compared with, whether rows with it are left out)."""
-    if not condition or len(condition) > _DEFINITION_MOST:
+    if not condition:
         return
     try:
-        tree = sqlglot.parse_one(f"SELECT 1 WHERE {condition}", dialect="postgres")
-    except (SqlglotError, ValueError, RecursionError):
+        tree, _ = tree_of(f"SELECT 1 WHERE {condition}")
+    except Unreadable:
         return
     for node in tree.find_all(exp.EQ, exp.NEQ, exp.In):
         column = node.this

@@ -140,6 +140,14 @@ def conf_text(answer: TuneAnswer, facts: TuningFacts, made: Pasted, notes: Seque
     return "\n".join(rows) + "\n"
 
 
+def wal_of(costs: LineCosts) -> tuple[float, float] | None:
+    """(WAL per transaction with a line, without it), as simulated; None where they do not differ notably."""
+    wal, without = costs.had.wal_bytes_per_txn, costs.without.wal_bytes_per_txn
+    if wal is None or without is None or abs(math.log(without / wal)) < _NOTABLE_WAL:
+        return None
+    return wal, without
+
+
 def line_words(costs: LineCosts, winner: Candidate) -> list[str]:
     """What a line is worth and what it costs, as sentences."""
     line = costs.line
@@ -154,9 +162,9 @@ def line_words(costs: LineCosts, winner: Candidate) -> list[str]:
     had, without = costs.had.recovery_s, costs.without.recovery_s
     if had is not None and without is not None and abs(had - without) >= 0.1:
         found.append(f"longest time away {format_duration(had)}, without it {format_duration(without)}")
-    wal, more = costs.had.wal_bytes_per_txn, costs.without.wal_bytes_per_txn
-    if wal is not None and more is not None and abs(math.log(more / wal)) >= _NOTABLE_WAL:
-        found.append(f"WAL per transaction {format_bytes(wal)}, without it {format_bytes(more)} (simulated)")
+    if (wal := wal_of(costs)) is not None:
+        with_it, without_it = map(format_bytes, wal)
+        found.append(f"WAL per transaction {with_it}, without it {without_it} (simulated)")
     memory, less = costs.memory_bytes
     if memory != less:
         found.append(f"memory {format_bytes(memory)}, without it {format_bytes(less)}")

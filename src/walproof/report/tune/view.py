@@ -31,6 +31,7 @@ from walproof.report.tune.pasted import (
     pasted,
     pasted_section,
     unproven_text,
+    wal_of,
     with_notes,
 )
 from walproof.report.tune.tables import (
@@ -46,8 +47,6 @@ from walproof.report.tune.words import CLASS_WORDS, OBJECTIVES, promises_text
 from walproof.settings.change import Before
 from walproof.units import format_bytes, format_duration
 
-_NOTABLE_WAL = 0.02
-"""Share by which simulated WAL has to be less before that is said of a line that was left out."""
 _NOTABLE_SHARE = 0.1
 """Share of the budget above which unspent time is worth a sentence."""
 
@@ -268,11 +267,10 @@ _HEADLINES: Mapping[Conclusion, str] = {
 
 def _left_out(costs: LineCosts) -> str:
     """``max_wal_size (dropped)``, and what windows do not show of it."""
-    wal, more = costs.had.wal_bytes_per_txn, costs.without.wal_bytes_per_txn
-    text = costs.line.verdict.value
+    wal, text = wal_of(costs), costs.line.verdict.value
     is_seen = shown_by(costs.line.setting) is ShownBy.WINDOWS
-    if not is_seen and wal is not None and more is not None and wal < (1 - _NOTABLE_WAL) * more:
-        share = percent(wal / more)
+    if not is_seen and wal is not None and wal[0] < wal[1]:
+        share = percent(wal[0] / wal[1])
         text += f"; with it WAL is {share} of that without it, as simulated, which windows do not show"
     return f"{costs.line.setting} ({text})"
 
