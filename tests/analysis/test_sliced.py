@@ -152,6 +152,30 @@ def test_a_variant_that_ends_nothing_in_most_slices_is_counted_by_sums() -> None
     assert levels([], TOTALS["tps"]) == {}
 
 
+def test_slices_that_end_nothing_count() -> None:
+    """Passes with one were dropped, and what stood still in three of eight seemed as fast as ever."""
+    (trial,) = _study(_plan(), 1, random.Random(3))
+    stalled = tuple(
+        replace(
+            slice_, transactions=0 if slice_.variant == "off" and slice_.pass_number in {2, 3, 7} else 300
+        )
+        for slice_ in trial.slices
+    )
+    found = levels(stalled, TOTALS["tps"])
+    assert found["default"] == pytest.approx(1000.0)
+    assert found["off"] == pytest.approx(1000.0 * 5 / 8)
+
+
+def test_few_transactions_of_a_slice_are_summed() -> None:
+    """Slices of one and two by turns: the middle of their logarithms is the root of two, not 1.5."""
+    (trial,) = _study(_plan(), 1, random.Random(3))
+    coarse = tuple(
+        replace(slice_, transactions=1 + slice_.pass_number % 2 if slice_.variant == "off" else 300)
+        for slice_ in trial.slices
+    )
+    assert levels(coarse, TOTALS["tps"])["off"] == pytest.approx(1.5 / 0.3)
+
+
 def test_hodges_lehmann() -> None:
     assert hodges_lehmann([5.0]) == 5.0
     assert hodges_lehmann([1.0, 2.0, 6.0]) == 2.75  # of 1, 1.5, 2, 3.5, 4, 6

@@ -38,6 +38,28 @@ def test_a_gate_judges_versions_by_slices(effect: float, outcome: Outcome) -> No
     assert judged.ratio == pytest.approx(math.exp(effect), rel=0.05)
 
 
+def test_a_version_that_stands_still_in_some_slices_is_caught() -> None:
+    """In three passes of eight it ended nothing; by the other five the gate held."""
+    plan, trials = _versions(0.0, "tps < 0.93x")
+    stalled = [
+        replace(
+            trial,
+            slices=tuple(
+                replace(slice_, transactions=0)
+                if slice_.variant == "this" and slice_.pass_number in {2, 3, 7}
+                else slice_
+                for slice_ in trial.slices
+            ),
+        )
+        for trial in trials
+    ]
+    found = judge(plan, stalled, is_finished=True)
+    assert found is not None
+    (judged,) = found.judged
+    assert judged.outcome is Outcome.BROKEN
+    assert judged.ratio == pytest.approx(5 / 8, rel=0.15)
+
+
 def test_a_start_is_one_trial_of_each_version() -> None:
     plan, trials = _versions(math.log(0.5), "tps < 0.93x")
     apart = by_variant(plan, trials)

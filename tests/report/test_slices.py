@@ -198,6 +198,11 @@ def test_a_report_of_builds_that_take_turns() -> None:
     slices = _table(view, "Slices")
     assert f"beside the slice of PostgreSQL {OLDER.label} in the same pass" in (slices.note or "")
     assert "64 of 8" in [cell.text for cell in slices.rows[0]]
+    assert "ended no transaction" not in (slices.note or "")
+    stalled = replace(trials[0].slices[0], transactions=0)
+    still = replace(trials[0], slices=(stalled, *trials[0].slices[1:]))
+    note = _table(_view(plan, [still, *trials[1:]]), "Slices").note or ""
+    assert "1 of 128 slices ended no transaction: what such a start measured is from the sums" in note
     sure = " ".join(view.how_sure)
     assert "Design sliced: a ratio varies by" in sure
     assert "in each pass one of every server" in sure

@@ -49,6 +49,7 @@ def slice_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         "next; spread of starts: what the ratio of a start varies by beyond that. "
         "Left to the next slice: what slices after the variant's reach, relative to slices after "
         f"{baseline}; {_beyond()} is marked (!), and the variant then belongs on servers of its own."
+        f"{_empty(cells)}"
     )
     rows = tuple(_row(cells, analysis, effect) for effect in shown)
     return [Table("Slices", columns, rows, note, terminal=False, grouped=True)]
@@ -130,6 +131,22 @@ def _correlation(value: float | None) -> str:
 
 def _left(over: CarryOver) -> str:
     return ratio(over.ratio, over.interval)
+
+
+def _empty(cells: Cells) -> str:
+    """How many slices of servers that take turns ended nothing, where some did."""
+    slices = [
+        slice_
+        for cell in cells.plan.cells
+        if cells.plan.variant(cell.variant).design is Design.SLICED
+        for trial in cells.finished(cell)
+        for slice_ in trial.slices
+    ]
+    count = sum(slice_.transactions == 0 for slice_ in slices)
+    if not count:
+        return ""
+    said = f" {count} of {say_count(len(slices), 'slice')} ended no transaction"
+    return f"{said}: what such a start measured is from the sums over its slices."
 
 
 def _beyond() -> str:
