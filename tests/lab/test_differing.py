@@ -13,6 +13,7 @@ from walproof.facts import Install, Plan
 from walproof.facts.codec import plan_hash
 from walproof.lab.asked import Overrides
 from walproof.lab.configurations import read_configurations
+from walproof.lab.pgbench_tables import watching_settings
 from walproof.lab.reading import check_study
 from walproof.lab.study import ad_hoc, resolve
 
@@ -118,3 +119,14 @@ def test_what_differs_beside_settings_differs(embedded: Install, tmp_path: Path)
     }  # fmt: skip
     plan = resolve(check_study(loads, "t"), Overrides(), folder=Path("/x"), given=(embedded,))
     assert plan.notes == (SAID.format("copy"),)
+
+
+def test_what_a_variant_sets_no_other_server_has_for_probes(embedded: Install) -> None:
+    """The baseline had track_wal_io_timing, too, for the probe of WAL, and the two were compared as alike."""
+    plan = replace(_compare((embedded,), {"max_wal_size": "4GB"}), probes=("wal",))
+    assert watching_settings(plan, 180000) == {"log_checkpoints": "on", "track_wal_io_timing": "on"}
+    assert watching_settings(plan, 130000) == {"log_checkpoints": "on"}
+    asked = replace(_compare((embedded,), {"TRACK_WAL_IO_TIMING": "on"}), probes=("wal",))
+    assert watching_settings(asked, 180000) == {"log_checkpoints": "on"}
+    both = _compare((embedded,), {"track_wal_io_timing": "off", "log_checkpoints": "off"})
+    assert watching_settings(replace(both, probes=("wal",)), 180000) == {}

@@ -41,13 +41,18 @@ def prepare_tables(bench: Bench) -> dict[tuple[str, str], Path]:
     return prepared
 
 
-def watching_settings(plan: Plan, cluster: Cluster) -> dict[str, str]:
+def watching_settings(plan: Plan, version_num: int) -> dict[str, str]:
     """Settings that every server of a trial has so that probes see something; a study's settings take
-    precedence."""
+    precedence.
+
+    None that a variant of the study sets: its baseline would have it as well, and the two would be alike.
+    ``version_num``: that of the server, as in server_version_num.
+    """
     watching = {"log_checkpoints": "on"}
-    if "wal" in plan.probes and cluster.install.version_num >= 140000:
+    if "wal" in plan.probes and version_num >= 140000:
         watching["track_wal_io_timing"] = "on"
-    return watching
+    asked = {name for variant in plan.variants for name in plan.settings_of(variant)}
+    return {name: value for name, value in watching.items() if name not in asked}
 
 
 def open_server(
@@ -55,7 +60,8 @@ def open_server(
 ) -> None:
     """Start the trial's server, with settings that only observe, and bring it to where windows begin."""
     plan = bench.plan
-    cluster.start({**watching_settings(plan, cluster), **observing, **bench.settings(order)})
+    watching = watching_settings(plan, cluster.install.version_num)
+    cluster.start({**watching, **observing, **bench.settings(order)})
     settings, _ = server_facts(cluster.conninfo)
     measured.settings.update(settings)
     with cluster.connect() as connection:

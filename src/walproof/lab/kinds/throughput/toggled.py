@@ -92,7 +92,7 @@ def _slice(
 ) -> SliceSeen:
     marker = f"{pass_number}.{position}"
     settings: Mapping[str, str] = {
-        **watching_settings(bench.plan, cluster),
+        **watching_settings(bench.plan, cluster.install.version_num),
         **bench.plan.settings_of(variant),
         _MARKER: marker,
     }
