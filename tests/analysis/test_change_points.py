@@ -47,6 +47,18 @@ def test_a_spike_is_no_change_of_the_level_and_two_steps_are_two() -> None:
     assert second.difference == pytest.approx(-0.1, abs=0.03)
 
 
+def test_no_level_is_a_single_value() -> None:
+    """The stretch from the second value on left one before it, of which no variance is known: an error."""
+    row = [1.0, *[0.0] * 39, 1.0, 1.0]
+    for values in (row, row[::-1]):
+        (places,), _ = module._stretches(np.array([values]))
+        begin, end = (int(place) for place in places)
+        assert begin == 0 or begin >= 2
+        assert end == 42 or end <= 40
+        for change in change_points(values):
+            assert 2 <= change.place <= 40
+
+
 def test_the_p_value_is_that_of_all_orders() -> None:
     """Seven values have 5,040 orders, which can all be tried; LEAST is set aside for that."""
     row = np.array([0.0, 0.1, 0.05, 0.9, 1.1, 1.0, 0.95])

@@ -121,7 +121,8 @@ def _steps(rows: Values) -> tuple[Values, Values]:
 
 
 def _stretches(rows: Values) -> tuple[Values, Values]:
-    """The same for the stretch that differs most from the rest of its row."""
+    """The same for the stretch that differs most from the rest of its row; before it and after it is nothing,
+    or no fewer values than a level has."""
     import numpy as np
 
     count, n = rows.shape
@@ -130,6 +131,8 @@ def _stretches(rows: Values) -> tuple[Values, Values]:
     largest, places = np.zeros(count), np.zeros((count, 2), dtype=np.int64)
     for length in range(_SIDE, n - _SIDE + 1):
         between = (sums[:, length:] - sums[:, :-length]) ** 2 * (n / (length * (n - length)))
+        between[:, 1:_SIDE] = 0.0
+        between[:, n - length - _SIDE + 1 : n - length] = 0.0
         begin = between.argmax(axis=1)
         found = np.take_along_axis(between, begin[:, None], axis=1)[:, 0]
         is_larger = found > largest
