@@ -153,6 +153,18 @@ def test_a_carry_over_is_found_and_named() -> None:
     assert ratio == pytest.approx(1.0, abs=0.02)
 
 
+def test_servers_that_take_turns_say_nothing_of_carry_over() -> None:
+    """What their variants differ by was taken for noise, and hid what toggled ones leave."""
+    rng = random.Random(8)
+    toggled = [start(PLAN, n, rng, left={"off": 0.06}, noise=0.02, stalls=0) for n in (1, 2)]
+    cut = toggled_plan("default, sliced", "images", passes=8)
+    turns = [start(cut, n, rng, effects={"images": 0.4}) for n in (3, 4)]
+    sliced = tuple(replace(variant, design=Design.SLICED) for variant in cut.variants)
+    mixed = replace(PLAN, variants=(*PLAN.variants, *sliced), slicing=cut.toggling)
+    assert carry_overs(mixed, [*toggled, *turns]) == carry_overs(PLAN, toggled)
+    assert carry_overs(mixed, turns) == ()
+
+
 def test_carry_over_intervals_hold_the_truth() -> None:
     rng = random.Random(9)
     held = 0

@@ -77,7 +77,12 @@ def carry_overs(
     found = []
     for install in plan.installs:
         for workload in plan.workloads:
-            of_group = [t.slices for t in trials if (t.install, t.workload) == (install.label, workload.name)]
+            of_group = [
+                trial.slices
+                for trial in trials
+                if (trial.install, trial.workload) == (install.label, workload.name)
+                and plan.variant(trial.variant).design is Design.TOGGLED
+            ]
             fitted = fit_carry_over(of_group, plan.toggling.baseline, others, metric, level)
             found += [
                 CarryOver(metric, install.label, workload.name, name, *fitted[name])
