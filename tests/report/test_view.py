@@ -322,6 +322,31 @@ def test_one_round_has_no_interval_and_says_so() -> None:
     assert shown["fsync=off"].endswith("x")
 
 
+def test_a_variant_of_one_round_is_not_called_slow_nor_known() -> None:
+    """Beside others of several rounds it was not faster, whatever it measured, and every ratio was known."""
+    facts = small_facts()
+    trials = tuple(trial for trial in facts.trials if trial.variant != "fsync=off" or trial.round == 1)
+    view = build_view(facts.run, trials)
+    gain, single = view.answers[0].sentences
+    assert gain.startswith("synchronous_commit=off gives ")
+    assert single.startswith("One round only, so nothing is certain: fsync=off (")
+    assert single.endswith("x), and may corrupt.")
+    first, *lines = view.what_would_help
+    assert first == "A second round of fsync=off, scale 1: one round says nothing about the spread"
+    assert all(line.startswith("Every other ratio within ± ") for line in lines)
+    facts = durability()
+    analysis = analyse(facts.run.plan, facts.trials)
+    one = tuple(
+        replace(effect, ratio=3.0, interval=None, conclusion=Conclusion.TOO_FEW)
+        if effect.variant == "pgtune"
+        else effect
+        for effect in analysis.effects
+    )
+    sentences = answers(Cells(facts.run.plan, facts.trials), replace(analysis, effects=one))[0].sentences
+    assert sentences[0] == "One round only, so nothing is certain: pgtune (3.00x)."
+    assert sentences[1].startswith("No other variant that is as safe as default is measurably faster")
+
+
 def test_interrupted_run_tells_how_to_go_on() -> None:
     facts = make_facts(2, planned=5)
     view = build_view(facts.run, facts.trials[:-3])

@@ -75,7 +75,11 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
     unknown: list[tuple[str, Effect]] = []
     best: Effect | None = None
     for durability in DurabilityClass:
-        in_class = [effect for effect in usable if plan.variant(effect.variant).durability is durability]
+        of_class = [effect for effect in usable if plan.variant(effect.variant).durability is durability]
+        in_class = [effect for effect in of_class if effect.interval is not None]
+        if singles := [effect for effect in of_class if effect.interval is None]:
+            measured = _names([f"{effect.variant} ({ratio(effect.ratio)})" for effect in singles])
+            sentences.append(f"One round only, so nothing is certain: {measured}{_risk(durability)}.")
         gains = [effect for effect in in_class if _is_faster(effect, best)]
         if gains:
             best = max(gains, key=lambda effect: effect.ratio or 0.0)
@@ -97,7 +101,7 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
             if best is None and _highest(widest) >= _OPEN:
                 unknown.append((class_words, widest))
             else:
-                sentences.append(_no_gain(class_words, widest, best))
+                sentences.append(_no_gain(class_words, widest, best, is_rest=bool(singles)))
     if unknown:
         sentences.insert(0, _not_known(unknown))
     slower = [effect.variant for effect in usable if effect.conclusion is Conclusion.LOWER]
@@ -106,10 +110,12 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
     return sentences
 
 
-def _no_gain(class_words: str, most: Effect, best: Effect | None) -> str:
-    """That no variant of a class is faster, and how much faster one may be for all that was measured."""
-    than = "clearly faster than that" if best else "measurably faster"
-    said = f"No variant that {class_words} is {than}"
+def _no_gain(class_words: str, most: Effect, best: Effect | None, *, is_rest: bool) -> str:
+    """That no variant of a class is faster, and how much faster one may be for all that was measured.
+    ``is_rest``: another of the class was named, of which nothing is certain."""
+    one = best.variant if best and is_rest else "that"
+    than = f"clearly faster than {one}" if best else "measurably faster"
+    said = f"No {'other ' if is_rest else ''}variant that {class_words} is {than}"
     if best is not None or _highest(most) <= 1:
         return f"{said}."
     return f"{said}; at most {ratio(_highest(most))} fits what was measured ({most.variant})."
@@ -130,7 +136,8 @@ def _not_known(classes: Sequence[tuple[str, Effect]]) -> str:
 
 
 def _highest(effect: Effect) -> float:
-    return 0.0 if effect.interval is None else effect.interval.high
+    assert effect.interval is not None
+    return effect.interval.high
 
 
 def _is_faster(effect: Effect, best: Effect | None) -> bool:
@@ -307,6 +314,7 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
         return ()
     round_s = _round_seconds(plan, trials)
     noun = "start" if plan.slices_all else "round"
+    unsure = _without_number(effects, noun)
     lines: list[str] = []
     before: Cell | None = None
     for index, target in enumerate(analysis.precision[0].needed):
@@ -319,7 +327,7 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
         if not known:
             return (f"A second {noun}: one {noun} says nothing about the spread.",)
         more, most = max((more or 0, cell) for more, cell in known)
-        goal = f"Every ratio within ± {percent(target.half_width)}"
+        goal = f"Every {'other ' if unsure else ''}ratio within ± {percent(target.half_width)}"
         if more == 0:
             lines.append(f"{goal}: reached")
             break
@@ -332,7 +340,25 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
         needy = f" ({most[2]}, {most[1]} needs most)" if most != before else ""
         lines.append(f"{goal}: {say_count(more, f'more {noun}')}{time}{needy}")
         before = most
-    return tuple(lines)
+    return (*unsure, *lines)
+
+
+def _without_number(effects: Sequence[Effect], noun: str) -> list[str]:
+    """What the ratios lack of which nobody knows how many rounds, or starts, they need."""
+    asked = [e for e in effects if e.ratio is not None and e.conclusion is not Conclusion.SAME]
+    found = {
+        f"A second {noun} of {{}}: one {noun} says nothing about the spread": [
+            effect for effect in asked if effect.interval is None
+        ],
+        f"More {noun}s of {{}}: the present ones contradict each other": [
+            effect for effect in asked if effect.toggled is not None and effect.toggled.contradicting
+        ],
+    }
+    return [
+        said.format(_names(list(dict.fromkeys(f"{e.variant}, {e.workload}" for e in of_kind))))
+        for said, of_kind in found.items()
+        if of_kind
+    ]
 
 
 def _round_seconds(plan: Plan, trials: Sequence[Trial]) -> float | None:
