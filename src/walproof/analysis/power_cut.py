@@ -1,8 +1,8 @@
 """What power cuts left of each variant: counts of images, commits lost, windows, and what the counts prove.
 
-No failure in n images does not mean that there is none: with 95 % confidence their rate is below 3/n (the
-rule of three: (1 - p)^n = 0.05 has p of about 3/n). Images of one cut are not independent, so the same bound
-is given for cuts, too.
+No failure in n cuts does not mean that there is none: with 95 % confidence their rate is below 3/n (the rule
+of three: (1 - p)^n = 0.05 has p of about 3/n). Images of one cut are not independent: the same bound for
+images, which JSON has, too, would hold if they were.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class CutSummary:
 
     @property
     def failure_rate_most(self) -> float | None:
-        """Upper bound, at 95 %, of the rate of failing images; None where there are failures or no images."""
+        """Upper bound, at 95 %, of the rate of failing images, if those of one cut were independent, which
+        they are not; None where there are failures or no images."""
         return None if self.failed or not self.images else min(1.0, _RULE_OF_THREE / self.images)
 
     @property

@@ -30,11 +30,11 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
         sentences = []
         safe = [summary for summary in of_group if not summary.failed and not summary.lost]
         if safe:
-            least = min(safe, key=lambda summary: summary.images)
-            cuts = min(summary.cuts for summary in safe)
+            images = min(summary.images for summary in safe)
+            least = min(safe, key=lambda summary: summary.cuts)
             sentences.append(
                 f"Power cuts lost or damaged nothing under {_names(safe)}: in "
-                f"{say_count(least.images, 'image')} of {say_count(cuts, 'cut')} or more each"
+                f"{say_count(images, 'image')} of {say_count(least.cuts, 'cut')} or more each"
                 f"{_bounded(least)}."
             )
         for summary in of_group:
@@ -112,9 +112,10 @@ def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block
                 columns,
                 tuple(rows),
                 "An image is a state that the disk could have been left in. Failing: images that do not "
-                "start, are corrupt or have holes; for none in n, the true rate is below 3/n with 95 % "
-                "confidence. Benign: the checksum of a page of a visibility or free space map, which "
-                f"PostgreSQL repairs. {symbol_key()}.",
+                "start, are corrupt or have holes; where none of n cuts has one, less than 3/n of all cuts "
+                "do, with 95 % confidence. Images of one cut share its moment and prove no more. Benign: the "
+                "checksum of a page of a visibility or free space map, which PostgreSQL repairs. "
+                f"{symbol_key()}.",
             )
         )
     return blocks
@@ -122,12 +123,13 @@ def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block
 
 SURVIVAL_NOTE = (
     "Survives a power cut: of all images of the disk after a cut, how many failed (no start, corrupt, holes) "
-    "or lost the last commits; for none in n, with 95 % confidence less than 3/n fail."
+    "or lost the last commits; where none of n cuts has one, less than 3/n of all cuts do, with 95 % "
+    "confidence."
 )
 
 
 def say_survival(summary: CutSummary) -> str:
-    """``yes, 0 of 30; true rate below 10 %``, ``no, 28 of 30``: the verdict for a table beside throughput."""
+    """``yes, 0 of 120; below 10 % of cuts``, ``no, 28 of 120``: the verdict for a table beside throughput."""
     if summary.survives is None:
         return UNKNOWN
     text = f"{summary.survives.value}, {summary.failed or summary.lost} of {summary.images}"
@@ -140,7 +142,7 @@ def _rate(summary: CutSummary) -> str:
     if not summary.images:
         return UNKNOWN
     count = f"{summary.failed} of {summary.images}"
-    if summary.failure_rate_most is not None:
+    if not summary.failed:
         return f"{count}{_below(summary)}"
     share = percent(summary.failed / summary.images).replace(" ", "\N{NO-BREAK SPACE}")
     return f"{count}, {share}"
@@ -148,19 +150,20 @@ def _rate(summary: CutSummary) -> str:
 
 def _bounded(summary: CutSummary) -> str:
     if _proves_nothing(summary):
-        return ", too few to say how often it fails"
-    return f", so that with 95 % confidence less than {percent(summary.failure_rate_most)} fail"
+        return ", too few cuts to say how often one would"
+    return f", so that with 95 % confidence less than {percent(summary.cut_rate_most)} of cuts would"
 
 
 def _below(summary: CutSummary) -> str:
-    """What none in n images proves, with 95 % confidence; empty for so few that it is nothing."""
+    """What none in n cuts proves, with 95 % confidence; empty for so few that it is nothing."""
     if _proves_nothing(summary):
         return ""
-    return f"; true rate below {percent(summary.failure_rate_most)}".replace(" %", "\N{NO-BREAK SPACE}%")
+    return f"; below {percent(summary.cut_rate_most)} of cuts".replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _proves_nothing(summary: CutSummary) -> bool:
-    return summary.failure_rate_most is None or summary.failure_rate_most >= 1
+    # Of cuts: what an image shows depends on the moment, which all images of a cut have in common.
+    return summary.cut_rate_most is None or summary.cut_rate_most >= 1
 
 
 def loss_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
