@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from tests.report.facts import NONE, factorial_facts, make_facts
+from walproof.analysis.interval import Interval
+from walproof.analysis.summary import analyse
 from walproof.facts import Cell, Failover, Replay, Trial, TrialState, Variant
+from walproof.report.cells import Cells
 from walproof.report.json import to_json
+from walproof.report.kinds.replay.tables import REPLAY_METRIC, replay_answers
 from walproof.report.markdown import to_markdown
 from walproof.report.view import build_view
 
@@ -53,6 +59,35 @@ def test_the_largest_factor_of_replay_is_named() -> None:
     assert "System calls a record" in text
     assert "effect on tps" not in text
     assert json.loads(to_json(view))["analysis"]["metric"] == "startup_us_per_row"
+
+
+@pytest.mark.parametrize(
+    ("together", "said"),
+    [(0.3, "No interaction makes a measurable difference."), (0.04, "The largest interaction is")],
+)
+def test_the_largest_of_many_terms_is_judged_with_all_counted(together: float, said: str) -> None:
+    """Of ten interactions that are none, one looked like one in 40 % of the runs, and was named."""
+    facts = factorial_facts()
+    plan = replace(facts.run.plan, kind=Replay(1000, 1000, 500), workloads=facts.run.plan.workloads[:1])
+    trials = _replay_trials({variant.name: 2.0 for variant in plan.variants}, plan.cells)
+    analysis = analyse(plan, trials, REPLAY_METRIC)
+    (model,) = analysis.factors
+    terms = tuple(
+        replace(term, ratio=1.01, interval=Interval(1.001, 1.02, 0.95, "t"), p=0.02, p_holm=together)
+        for term in model.terms
+    )
+    (answer,) = replay_answers(Cells(plan, trials), replace(analysis, factors=(replace(model, terms=terms),)))
+    assert any(sentence.startswith(said) for sentence in answer.sentences)
+
+
+def test_one_round_says_nothing_of_factors() -> None:
+    facts = factorial_facts()
+    plan = replace(facts.run.plan, kind=Replay(1000, 1000, 500), workloads=facts.run.plan.workloads[:1])
+    every = _replay_trials({variant.name: 2.0 for variant in plan.variants}, plan.cells)
+    view = build_view(replace(facts.run, plan=plan), tuple(trial for trial in every if trial.round == 1))
+    said = " ".join(sentence for answer in view.answers for sentence in answer.sentences)
+    assert "Not known yet what each factor does: too few trials to judge the spread by." in said
+    assert "measurable difference" not in said
 
 
 def test_what_the_kernels_audit_built_is_told() -> None:

@@ -159,13 +159,17 @@ def _starved(waited_s: float | None, ran_s: float | None) -> bool:
 
 
 def _largest_factor(analysis: Analysis, install: str, workload: str) -> list[str]:
+    """Which term of each kind is largest, of those that differ with all terms of the model counted."""
     sentences = []
     for model in analysis.factors:
         if (model.install, model.workload) != (install, workload):
             continue
+        if model.terms and all(term.interval is None for term in model.terms):
+            sentences.append("Not known yet what each factor does: too few trials to judge the spread by.")
+            continue
         for count, noun in ((1, "factor"), (2, "interaction")):
             terms = [term for term in model.terms if len(term.factors) == count]
-            clear = [term for term in terms if term.interval is not None and not term.interval.contains(1.0)]
+            clear = [term for term in terms if term.p_holm is not None and term.p_holm <= 1 - analysis.level]
             if clear:
                 sentences.append(f"The largest {noun} is {_term(max(clear, key=_size))}.")
             elif terms:
