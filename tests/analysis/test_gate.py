@@ -234,6 +234,24 @@ def test_what_is_always_zero_is_above_no_limit(of_baseline: float) -> None:
     assert judged.reason == "4 of 4 trials have 0 of it: no ratio"
 
 
+def test_what_was_zero_in_the_first_looks_is_judged_again() -> None:
+    """No checkpoint fell into four windows; the promise held by these, whatever the next rounds wrote."""
+    plan = gated(make_plan((DEFAULT, OTHER)), "tps < 0.97x", f"{IMAGES} > 1.05x", rounds=16)
+    counts = counted(plan, [1.0] * 16, [*[0.0] * FIRST_ROUNDS, *[5.0] * 12])
+    trials = [
+        replace(trial, metrics={**trial.metrics, IMAGES: images.metrics[IMAGES]})
+        for trial, images in zip(make_trials(plan, 16, other_by(0.985)), counts, strict=True)
+    ]
+    first = judge(plan, [trial for trial in trials if trial.round <= FIRST_ROUNDS], is_finished=False)
+    assert first is not None
+    assert [judged.outcome for judged in first.judged] == [Outcome.UNDECIDED, Outcome.HOLDS]
+    found = decided(plan, trials)
+    assert found.done > FIRST_ROUNDS
+    assert found.outcome is not Outcome.HOLDS
+    assert found.judged[1].outcome is Outcome.UNDECIDED
+    assert (found.judged[1].reason or "").startswith(f"{FIRST_ROUNDS} of ")
+
+
 def test_a_promise_that_nothing_can_decide_does_not_end_the_gate_for_the_others() -> None:
     """One trial of 0 images ended it at the first look, long before the loss of throughput was shown."""
     plan = gated(make_plan((DEFAULT, OTHER)), "tps < 0.97x", f"{IMAGES} > 1.05x")

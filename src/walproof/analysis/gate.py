@@ -13,8 +13,8 @@ Where the changed side failed alone in more rounds than the other did alone, not
 are left are those in which the change happened to work. What they show to be broken stays broken. A start of
 slices runs both sides; which of them made it fail is not known, so it counts as a failure of the changed one.
 
-A metric of which trials have 0 has no ratios: a promise about it is undecided, and no round can change that,
-except that a metric that is 0 in every trial of the new side is above no limit.
+A metric of which trials have 0 has no ratios: a promise about it is undecided, and no round can change that.
+Only where it is 0 in every trial of the new side it is above no limit, as long as that stays so.
 
 Errors. Broken needs proof that the limit is crossed, and so does holding that it is not: where a ratio lies
 exactly at its limit, each of the two is concluded by mistake in at most ``FALSE_RATE / comparisons`` of the
@@ -231,18 +231,16 @@ def _looked(
     state: Sequence[Judged],
     ahead: _Ahead,
 ) -> list[Judged]:
-    """The state after the look at round ``number``; what was decided before stays so."""
+    """The state after the look at round ``number``; what an interval decided before stays so."""
     part = [trial for trial in trials if trial.round <= number]
     seen = by_variant(plan, part)
     found: dict[tuple[str, Cell, Cell], Effect] = {}
-    for metric in dict.fromkeys(
-        judged.promise.metric for judged in state if judged.outcome is Outcome.UNDECIDED
-    ):
+    for metric in dict.fromkeys(judged.promise.metric for judged in state if not _is_settled(judged)):
         for effect in compared_effects(plan, gate, part, metric, 1 - limit.p):
             found[metric, effect.cell, effect.baseline] = effect
     after = []
     for judged in state:
-        if judged.outcome is not Outcome.UNDECIDED:
+        if _is_settled(judged):
             after.append(judged)
             continue
         zeros = zeros_of(judged.cell, judged.baseline, seen, judged.promise.metric)
@@ -286,6 +284,11 @@ def _of_a_queue(judged: Judged, effect: Effect, queue: Unreached) -> Judged:
         "transactions/s that were offered: its latencies are those of a queue; offer less",
         half_width_then=None,
     )
+
+
+def _is_settled(judged: Judged) -> bool:
+    """Whether an interval has decided it. Zeros hold only until a trial has more: no level is theirs."""
+    return judged.outcome is not Outcome.UNDECIDED and judged.interval is not None
 
 
 def _without_ratio(judged: Judged, zeros: Zeros) -> Judged:
