@@ -80,7 +80,7 @@ def main() -> None:
     print(f"{starts} starts of {passes} passes of {seconds:g} s at {statistics.fmean(without):,.0f} tps")
     print(f"all / none: {math.exp(seen.log_ratio):.4f} ({interval.low:.4f} to {interval.high:.4f}, 95 %)")
     print(f"the starts: {', '.join(f'{math.exp(_whole(watched, base)):.4f}' for watched, base in pairs)}")
-    _, ratio, left = fit_carry_over(found, WITHOUT, [WITH], "tps")[WITH]
+    _, ratio, left, _ = fit_carry_over(found, WITHOUT, [WITH], "tps")[WITH]
     print(f"left to the slice after: {ratio:.4f} ({left.low:.4f} to {left.high:.4f})")
     print(f"below 2 %: {'yes' if interval.low > 0.98 else 'not shown' if interval.high > 0.98 else 'no'}")
 

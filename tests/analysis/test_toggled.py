@@ -10,8 +10,10 @@ import pytest
 
 from tests.analysis.slices import CHECKPOINT_S, LENGTH_S, start, toggled_plan
 from tests.facts import plans
-from walproof.analysis.carry_over import carry_overs, places_of
+from walproof.analysis.carry_over import carry_overs, fit_carry_over, places_of
+from walproof.analysis.comparisons import adjust_p_values
 from walproof.analysis.effect import Conclusion, Effect, effects
+from walproof.analysis.interval import Interval
 from walproof.analysis.precision import rounds_for
 from walproof.analysis.summary import analyse
 from walproof.analysis.toggled import by_variant
@@ -172,6 +174,22 @@ def test_carry_over_intervals_hold_the_truth() -> None:
         trials = [start(PLAN, n, rng, stalls=0) for n in (1, 2)]
         held += sum(over.interval.contains(1.0) for over in carry_overs(PLAN, trials))
     assert held >= 106, "of 120"
+
+
+def test_carry_overs_are_counted_together() -> None:
+    """Of six variants that leave nothing, one was marked in one run of four."""
+    names = ("default", *(f"v{number}" for number in range(6)))
+    plan = toggled_plan(*names, passes=20)
+    starts = [start(plan, n, random.Random(n), left={"v0": 0.2}, noise=0.02, stalls=0) for n in (1, 2)]
+    found = carry_overs(plan, starts)
+    alone_p = fit_carry_over([trial.slices for trial in starts], "default", names[1:], "tps")
+    assert [over.p_family for over in found] == list(
+        adjust_p_values([alone_p[name][3] for name in names[1:]])
+    )
+    assert found[0].is_notable
+    alone = Interval(1.003, 1.037, 0.95, "t")
+    assert replace(found[0], ratio=1.02, interval=alone, p_family=0.04).is_notable
+    assert not replace(found[0], ratio=1.02, interval=alone, p_family=0.06).is_notable
 
 
 def test_too_short_a_start_says_nothing_of_carry_over() -> None:

@@ -12,6 +12,8 @@ from tests.analysis.facts import DEFAULT, INSTALL, OLDER, fail, make_plan
 from tests.analysis.slices import start, taking_turns, toggled_plan
 from tests.facts.plans import ENVIRONMENT
 from tests.report.facts import durability
+from walproof.analysis.carry_over import CarryOver
+from walproof.analysis.interval import Interval
 from walproof.facts import Design, Placing, Plan, Run, Slice, Trial, TrialState
 from walproof.report.blocks import Table
 from walproof.report.figures.ratios import RatioData
@@ -21,6 +23,7 @@ from walproof.report.kinds.registry import report_kind
 from walproof.report.kinds.throughput.course import CourseData, CoursePanel, CoursePoint
 from walproof.report.layout import ReportView
 from walproof.report.markdown import to_markdown
+from walproof.report.slices import carry_over_sentences
 
 PLAN = toggled_plan("default", "same", "off")
 
@@ -210,3 +213,27 @@ def test_a_report_of_builds_that_take_turns() -> None:
     assert "No trial finished" not in to_html(view)
     failed = replace(trials[0], state=TrialState.FAILED, slices=(), metrics={}, reason="no disk")
     assert "No trial finished" in to_html(_view(plan, [failed]))
+
+
+def test_what_is_left_is_said_as_its_interval_and_the_others_allow() -> None:
+    view = _view(PLAN, [start(PLAN, 1, random.Random(1), noise=0.05)])
+
+    def said(ratio: float, low: float, high: float, p: float) -> str:
+        over = CarryOver("tps", "18.4", "w", "off", 80, ratio, Interval(low, high, 0.95, "t"), p)
+        same = replace(
+            over, variant="same", ratio=1.0, interval=Interval(0.99, 1.01, 0.95, "t"), p_family=1.0
+        )
+        (sentence,) = carry_over_sentences(replace(view.analysis, carry_overs=(same, over)))
+        return sentence
+
+    assert said(1.02, 0.99, 1.05, 0.3).startswith(
+        "What variants leave to the slice after theirs cannot be told from zero: off, the most, 1.02x"
+    )
+    assert said(0.993, 0.989, 0.997, 0.001) == (
+        "Where what variants leave to the slice after theirs can be told from zero, it is not more than 1.0 "
+        "%: off, the most, 0.993x (0.989 to 0.997)."
+    )
+    doubtful = said(1.02, 1.003, 1.037, 0.06)
+    assert doubtful.startswith("Whether variants leave something to the slice after theirs is in doubt: off")
+    assert doubtful.endswith(", but of 2 such ratios one looks so by chance.")
+    assert said(1.02, 1.003, 1.037, 0.04).startswith("off leaves something to the slice after it: 1.02")

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from walproof.analysis.interval import LEVEL, Interval, t_quantile
+from walproof.analysis.comparisons import adjust_p_values
+from walproof.analysis.interval import LEVEL, Interval, t_p_value, t_quantile
 from walproof.analysis.toggled import TOTALS
 from walproof.facts import Design, Plan, Slice, Trial
 
@@ -39,11 +40,21 @@ class CarryOver:
     """Number of slices that follow a slice of the variant."""
     ratio: float
     interval: Interval
+    """Of this ratio alone."""
+    p_family: float | None = None
+    """p value of "nothing is left", adjusted for all carry-overs of the run (Holm)."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is 1 % at most."""
+        return abs(math.log(self.ratio)) <= NOTABLE
 
     @property
     def is_notable(self) -> bool:
-        """Whether it is beyond 1 % and not chance."""
-        return abs(math.log(self.ratio)) > NOTABLE and not self.interval.contains(1.0)
+        """Whether it is beyond 1 % and not chance, with all carry-overs of the run counted."""
+        if self.is_small or self.interval.contains(1.0):
+            return False
+        return self.p_family is None or self.p_family <= 1 - self.interval.level
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +100,8 @@ def carry_overs(
                 for name in others
                 if name in fitted
             ]
-    return tuple(found)
+    adjusted = adjust_p_values([over.p_family for over in found])
+    return tuple(replace(over, p_family=p) for over, p in zip(found, adjusted, strict=True))
 
 
 def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[WindowPlace, ...]:
@@ -149,8 +161,8 @@ def fit_carry_over(
     others: Sequence[str],
     metric: str,
     level: float = LEVEL,
-) -> Mapping[str, tuple[int, float, Interval]]:
-    """Variant -> (slices after it, ratio to slices after the baseline, interval).
+) -> Mapping[str, tuple[int, float, Interval, float]]:
+    """Variant -> (slices after it, ratio to slices after the baseline, interval, p value of the ratio 1).
 
     Empty where there are too few slices.
     """
@@ -185,7 +197,8 @@ def fit_carry_over(
         middle, error = float(fitted[at]), math.sqrt(variance * float(inverse[at, at]))
         interval = Interval(math.exp(middle - reach * error), math.exp(middle + reach * error), level, "t")
         after = sum(predecessor == name for _, _, predecessor in rows)
-        found[name] = (after, math.exp(middle), interval)
+        p = t_p_value(middle / error, degrees) if error > 0 else float(middle == 0)
+        found[name] = (after, math.exp(middle), interval, p)
     return found
 
 

@@ -93,10 +93,19 @@ def carry_over_sentences(analysis: Analysis) -> list[str]:
             "--design fresh measures it on separate servers."
             for over in notable
         ]
-    most = max(analysis.carry_overs, key=lambda over: abs(over.ratio - 1))
+    told = [over for over in analysis.carry_overs if not over.interval.contains(1.0)]
+    most = max(told or analysis.carry_overs, key=lambda over: abs(over.ratio - 1))
+    named = f"{most.variant}, the most, {_left(most)}"
+    if not told:
+        return [f"What variants leave to the slice after theirs cannot be told from zero: {named}."]
+    if most.is_small:
+        return [
+            "Where what variants leave to the slice after theirs can be told from zero, it is not more than "
+            f"{percent(NOTABLE)}: {named}."
+        ]
     return [
-        "What variants leave to the slice after theirs cannot be told from zero: "
-        f"{most.variant}, the most, {_left(most)}."
+        f"Whether variants leave something to the slice after theirs is in doubt: {named}, but of "
+        f"{len(analysis.carry_overs)} such ratios one looks so by chance."
     ]
 
 
