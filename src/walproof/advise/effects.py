@@ -22,7 +22,7 @@ _UNITS = {Design.FRESH: "rounds", Design.TOGGLED: "starts of the server", Design
 _BLIND = 0.50
 """From this half-width on a number says nothing: 100 % and more cannot be lost."""
 COARSE = 0.10
-"""From this half-width on, "no measurable difference" has to say what could not be seen."""
+"""From this half-width on, "no measurable difference" has to say how wide its interval is."""
 
 
 def throughput(case: Case) -> Finding | None:
@@ -60,6 +60,7 @@ def throughput(case: Case) -> Finding | None:
 
 
 def _blind_spot(effect: Effect) -> str:
+    """How wide the interval is. A difference as large as its half-width is seen in every second run only."""
     if effect.half_width is None or effect.half_width <= COARSE:
         return ""
     more = rounds_for(effect, 0.05)
@@ -67,11 +68,11 @@ def _blind_spot(effect: Effect) -> str:
     said = f"; with {effect.n} {noun} " + (
         "hardly any difference could have been seen"
         if effect.half_width > _BLIND
-        else f"a difference below {say_percent(effect.half_width)} cannot be seen"
+        else f"the ratio is known within ± {say_percent(effect.half_width)} only"
     )
     if more is None:
         return f"{said}, since they contradict each other"
-    return f"{said}, {more} more would show one of 5 %"
+    return f"{said}; {more} more would make the interval ± 5 %"
 
 
 def failed_trials(case: Case) -> Finding | None:
