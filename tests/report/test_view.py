@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import median
 
-from tests.analysis.facts import DEFAULT, make_plan, make_trials
+from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan, make_trials
 from tests.report.facts import Facts, durability, factorial_facts, make_facts, small_facts, two_installs_facts
-from walproof.analysis.effect import Conclusion
+from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.interval import Interval
 from walproof.analysis.summary import analyse
 from walproof.facts import TrialState, Variant
-from walproof.report.answer import answers
+from walproof.report.answer import answers, how_sure
 from walproof.report.blocks import Listing, Paragraph, Table
 from walproof.report.cells import Cells
 from walproof.report.layout import ReportView
@@ -402,6 +402,27 @@ def test_installs_after_one_round_or_in_doubt_say_so() -> None:
     found = answers(Cells(facts.run.plan, facts.trials), replace(analysis, install_effects=doubtful))
     assert found[1].sentences[0].startswith("In doubt: ")
     assert found[1].sentences[0].endswith("PostgreSQL 15.14, because 7 comparisons were made.")
+
+
+def _in_doubt(family: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    return tuple(replace(effect, conclusion=Conclusion.IN_DOUBT) for effect in family)
+
+
+def test_installs_are_a_family_of_their_own() -> None:
+    """The note spoke for all ratios of the table, and counted those to the baseline alone."""
+    plan = make_plan((DEFAULT, Variant("a", {}), Variant("b", {})), installs=(OLDER, INSTALL))
+    run = replace(durability().run, plan=plan)
+    view = build_view(run, make_trials(plan, 4, lambda cell: 100.0))
+    note = tables(view)["How well each ratio is known"].note or ""
+    assert (
+        "for all 4 comparisons with a baseline together, and apart from these for all 3 of installs" in note
+    )
+    doubtful = replace(
+        view.analysis, effects=_in_doubt(view.analysis.effects),
+        install_effects=_in_doubt(view.analysis.install_effects),
+    )  # fmt: skip
+    said = [line for line in how_sure(run, doubtful, ()) if "by chance" in line]
+    assert [line[:24] for line in said] == ["Of 4 comparisons some lo", "Of 3 ratios of installs "]
 
 
 def test_section_ids_are_unique_and_titles_plain() -> None:

@@ -219,13 +219,13 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
         lines += say_pooling(effects)
     elif any(effect.conclusion is not Conclusion.SAME for effect in effects):
         lines.append("No variant has two usable rounds, so no ratio has an interval.")
-    doubtful = [effect for effect in effects if effect.conclusion is Conclusion.IN_DOUBT]
-    if doubtful:
-        named = _names([f"{e.variant}, {e.workload} (p {p_value(e.p_family)})" for e in doubtful])
-        lines.append(
-            f"Of {doubtful[0].comparisons} comparisons some look different by chance; counted together "
-            f"these stay in doubt: {named}."
-        )
+    for family, noun in ((analysis.effects, "comparisons"), (analysis.install_effects, "ratios of installs")):
+        if doubtful := [effect for effect in family if effect.conclusion is Conclusion.IN_DOUBT]:
+            named = _names([f"{e.variant}, {e.workload} (p {p_value(e.p_family)})" for e in doubtful])
+            lines.append(
+                f"Of {doubtful[0].comparisons} {noun} some look different by chance; counted together "
+                f"these stay in doubt: {named}."
+            )
     lines += _chance(effects)
     lines += [place_sentence(place, run.plan.place) for place in analysis.places]
     lines += carry_over_sentences(analysis)

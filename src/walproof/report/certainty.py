@@ -59,11 +59,7 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         f"{percent(analysis.level)} t intervals of the mean log ratio, both trials from the same round"
         f"{_of_slices(cells)}; each is for its ratio alone."
     )
-    if effects[0].comparisons:
-        note += (
-            f" p, and with it what the {metric(analysis.metric).heading} is said to be, holds for all "
-            f"{say_count(effects[0].comparisons, 'comparison')} together (the largest |t|, Dunnett)."
-        )
+    note += _families(analysis)
     more_columns = (*GROUPED_COLUMNS, *(Column(f"to ± {percent(width)}", numeric=True) for width in widths))
     more_note = "How many more rounds each precision takes, if the spread stays as seen."
     return [
@@ -72,6 +68,22 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
             "More rounds needed", more_columns, tuple(needed_rows), more_note, terminal=False, grouped=True
         ),
     ]
+
+
+def _families(analysis: Analysis) -> str:
+    """Which comparisons are counted together: those of installs are a family of their own."""
+    of_variants, of_installs = (
+        effects[0].comparisons if effects else 0 for effects in (analysis.effects, analysis.install_effects)
+    )
+    if not (of_variants or of_installs):
+        return ""
+    said = (
+        f" p, and with it what the {metric(analysis.metric).heading} is said to be, holds for all "
+        f"{say_count(of_variants or of_installs, 'comparison')}"
+    )
+    if of_variants and of_installs:
+        said += f" with a baseline together, and apart from these for all {of_installs} of installs"
+    return f"{said} together (the largest |t|, Dunnett)."
 
 
 def _of_slices(cells: Cells) -> str:
