@@ -127,11 +127,15 @@ def place_words(out: Path, url: str | None) -> list[str]:
 
 
 def result_console() -> Console:
-    """The console for a result on stdout; without a terminal it is as wide as the tables."""
+    """The console for a result on stdout; without a terminal it is as wide as the tables.
+
+    It looks for no markup: a path or a name may have brackets.
+    """
     from rich.console import Console
 
-    console = Console(file=sys.stdout, highlight=False)
-    return console if console.is_terminal else Console(file=sys.stdout, highlight=False, width=_PLAIN_WIDTH)
+    made = functools.partial(Console, file=sys.stdout, highlight=False, markup=False, emoji=False)
+    console = made()
+    return console if console.is_terminal else made(width=_PLAIN_WIDTH)
 
 
 def parse_sets(texts: Sequence[str]) -> list[dict[str, str]]:
