@@ -19,6 +19,7 @@ from tests.schemas import assert_valid
 from tests.web.tuned import NAME, put_tuning
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.judge import RecordedJudge
+from walproof.cli.stored import find_tuning
 from walproof.facts.tuning import TuningFacts
 from walproof.report.tune.kept import ANSWER_FILE, KeptAnswer, keep_answer
 
@@ -109,3 +110,7 @@ def test_one_without_an_answer_says_so(tmp_path: Path, kept: KeptAnswer, command
     assert done.returncode == 2
     assert f'tuning "{NAME}" has no answer yet' in done.stderr
     assert "walproof web" in done.stderr
+
+
+def test_a_name_that_no_file_can_have_is_no_tuning(tmp_path: Path) -> None:
+    assert find_tuning("x" * 300, tmp_path) is None

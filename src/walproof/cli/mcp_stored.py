@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -88,10 +89,7 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
                 recordings.append(_recorded(recording))
         if any(recording["wal_bytes"] == 0 for recording in recordings):
             notes.append("A recording with wal_bytes 0 has facts of its server alone: ask advise_recording.")
-        folders = {
-            str(root): sorted(entry.name for entry in root.iterdir() if entry.is_dir())[:_FOLDERS_MOST]
-            for root in reach.roots.folders
-        }
+        folders = {str(root): _folders(root) for root in reach.roots.folders}
         return ToolAnswer(
             {
                 "may_read": reach.roots.shown,
@@ -203,6 +201,17 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
             AskedRun, run,
         ),
     ]  # fmt: skip
+
+
+def _folders(root: Path) -> list[str]:
+    """Names of the folders in it; of one that may not be read, none."""
+    try:
+        with os.scandir(root) as entries:
+            # A link may lead to where nobody may look, which is an error of entry.is_dir().
+            names = sorted(entry.name for entry in entries if os.path.isdir(entry.path))  # noqa: PTH112
+    except OSError:
+        return []
+    return names[:_FOLDERS_MOST]
 
 
 def _recorded(found: Any) -> dict[str, Any]:
