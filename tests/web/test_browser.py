@@ -124,6 +124,17 @@ def test_a_watched_server_changes_without_a_reload_and_can_be_paused(
     assert tab.ask("window.stays") is True
 
 
+def test_a_plot_that_can_be_drawn_only_later_is_drawn(tab: Tab, site: Reader, board: Board) -> None:
+    """The clock is known when the stream has caught up; the page may be open before."""
+    late = named(view(Server()), "late")
+    board.tell([late], AT + 300)
+    tab.open(shown(site, "/live/server?" + urlencode({"name": "late", "minutes": 10})))
+    tab.wait_for("document.getElementById('connection').textContent === 'live'")
+    assert tab.ask("document.getElementById('plot-clock')") is None
+    board.tell([named(view(Server(), crash=clock(33.0)), "late")], AT + 302)
+    tab.wait_for("document.getElementById('plot-clock')?.querySelector('svg') != null")
+
+
 def test_a_page_that_is_gone_is_said_and_comes_back(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WALPROOF_WEB_TOKEN", "the-same-token-again")
     told = Board(2.0)

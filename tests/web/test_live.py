@@ -147,11 +147,13 @@ def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:
 
         first = message()
         assert {"part-head", "part-concerns", "part-panels", "plot-clock"} <= set(first["parts"])
+        assert set(first["ids"]) == set(first["parts"])
         calm, troubled = watched()
         board.tell([unanswering(calm), troubled], AT + 62)
         second = message()
         assert "does not answer" in second["parts"]["part-concerns"]
         assert "part-head" in second["parts"]
+        assert "plot-clock" in second["ids"]
         # What is read out changes with the concerns, not with their figures.
         assert second["parts"]["part-said"].startswith("The server does not answer.")
         board.tell([calm, troubled], AT + 64)

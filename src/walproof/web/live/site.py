@@ -103,8 +103,7 @@ def live_routes(board: Board, shown: Mapping[str, Any]) -> list[Route]:
                         title = parts.pop("title", "")
                         changed = {name: html for name, html in parts.items() if sent.get(name) != html}
                         sent.update(changed)
-                        whole = not quiet_s and len(changed) == len(parts)
-                        message = {"title": title, "parts": changed, "whole": whole}
+                        message = {"title": title, "parts": changed, "ids": list(parts)}
                         yield f"data: {json.dumps(message)}\n\n"
                         quiet_s = 0.0
                     elif quiet_s >= _SILENCE_S:

@@ -64,12 +64,15 @@
       source.onopen = () => { lost = null; say(status, "live"); };
       source.onmessage = (message) => {
         const told = JSON.parse(message.data);
-        if (told.title) document.title = told.title;
-        for (const [id, html] of Object.entries(told.parts)) {
-          const part = document.getElementById(id);
-          if (part) part.innerHTML = html;
-          else if (told.whole) { location.reload(); return; }
+        // The page has elements for what there was when it was loaded: with other parts it is loaded anew.
+        const isKnown = (id) => document.getElementById(id) !== null;
+        const isGone = (part) => !told.ids.includes(part.id);
+        if (!told.ids.every(isKnown) || [...live.querySelectorAll("figure[id^=plot-], #part-sizes")].some(isGone)) {
+          location.reload();
+          return;
         }
+        if (told.title) document.title = told.title;
+        for (const [id, html] of Object.entries(told.parts)) document.getElementById(id).innerHTML = html;
       };
       source.onerror = () => {
         lost = lost || new Date();
