@@ -14,10 +14,12 @@ import pytest
 from tests.watching import Server, clock, size_curve, view
 from tests.web.conftest import AT, unanswering, watched
 from tests.web.reading import Reader
+from walproof.advise.watch.concern import Concern, Severity
 from walproof.facts.watch import RmgrWal, Span, SyncForecast, WalCauses
+from walproof.report.watch.panels import Panel
 from walproof.units import format_bytes, format_duration
 from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, ServerMoments
-from walproof.web.live.moment import IMAGES, Moment, moment_of
+from walproof.web.live.moment import IMAGES, Moment, merged, moment_of
 from walproof.web.live.plot import Plot, PlotLine, ceiling
 from walproof.web.live.plots import plots
 from walproof.web.live.sizes import SizePicture
@@ -203,6 +205,30 @@ def test_a_day_is_kept_in_bounds_and_hides_no_gap_and_no_peak() -> None:
     recent = history.at(until - 1)
     assert recent is not None
     assert recent.at == until - 2
+    # A look that is kept no longer is answered by its own minute, which ended later.
+    old = history.at(until - 80_000)
+    assert old is not None
+    assert old.at // 60 == (until - 80_000) // 60
+    assert old.at > until - 80_000
+    assert history.began is not None
+    first = history.at(history.began - 30)
+    assert first is not None
+    assert first.at == history.began
+    # A look that is still kept is shown itself, also where it ended a minute.
+    ended = history.at(until // 60 * 60 - 2)
+    assert ended is not None
+    assert ended.covers_s == 2.0
+
+
+def test_a_minute_says_what_its_worst_look_said() -> None:
+    full = Concern("pg_wal full", Severity.CRITICAL, "pg_wal is full in 4 min.", ())
+    calm = moment(0.0)
+    worst = moment(2.0, severity=2, concerns=(full,), panels=(Panel("pg_wal", "1.00 GB", is_bad=True),))
+    kept = merged([calm, worst, moment(4.0)])
+    assert (kept.at, kept.severity, kept.concerns, kept.panels) == (4.0, 2, (full,), worst.panels)
+    away = moment(4.0, answers=False, severity=2, gone="connection refused")
+    kept = merged([worst, away, moment(6.0)])
+    assert (kept.answers, kept.gone, kept.panels) == (False, "connection refused", ())
 
 
 def causes(**totals: tuple[int, int]) -> WalCauses:

@@ -141,8 +141,7 @@ def _asked(board: Board, asked: Mapping[str, str]) -> ShownServer | None:
         at = float(asked["at"])
     except ValueError:
         return None
-    began = board.began(name)
-    if not math.isfinite(at) or began is None or not began <= at <= now.moment.at + 1:
+    if not math.isfinite(at) or at > now.moment.at + 1:
         return None
     moment = board.at(name, at)
     return None if moment is None else ShownServer(name, span, moment.at, moment)
