@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from http.client import HTTPConnection
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -15,6 +16,7 @@ from tests.watching import Server, clock, size_curve, view
 from tests.web.conftest import AT, unanswering, watched
 from tests.web.reading import Reader
 from walproof.advise.watch.concern import Concern, Severity
+from walproof.cli.web_serve import WatchedSite
 from walproof.facts.watch import RmgrWal, Span, SyncForecast, WalCauses
 from walproof.report.watch.panels import Panel
 from walproof.units import format_bytes, format_duration
@@ -130,6 +132,23 @@ def test_without_a_curve_the_page_says_what_it_takes(board: Board) -> None:
     assert look is not None
     followed = replace(standby, seen=replace(standby.seen, look=replace(look, is_in_recovery=True)))
     assert not moment_of(followed, AT, 2.0, ()).streams
+
+
+def test_servers_are_watched_whatever_is_wrong_with_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server of the store may be the one that is down."""
+    monkeypatch.setenv("WALPROOF_OUT", str(tmp_path))
+    monkeypatch.setenv("WALPROOF_STORE", "postgresql://127.0.0.1:1/facts")
+    with WatchedSite("127.0.0.1:0", [], 2.0) as watching:
+        watching.tell(watched())
+        reader = Reader(watching.url)
+        first = reader.get("/")
+        assert first.status == 200
+        assert "db1:5432" in first.text
+        assert "No runs are shown: store postgresql (" in first.text
+        assert reader.get("/runs").status == 503
+        assert reader.get(address("/live/server", name="db1:5432")).status == 200
 
 
 def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:

@@ -101,14 +101,18 @@ def open_store(out: Path, url: str | None) -> Store:
 
 def open_existing_store(out: Path, url: str | None) -> Store:
     """The same for commands that make none. Raises StoreError when there is nothing yet."""
-    from walproof.errors import StoreError
+    from walproof.errors import StoreError, StoreMissingError
+    from walproof.facts.place import find_place, require_there
     from walproof.facts.store import Store
 
-    if url is None and not (out / "walproof.sqlite").exists():
-        raise StoreError(
-            f'folder "{out}" holds no results',
-            hint='"walproof run durability --quick" makes some; --out names another folder.',
-        )
+    if url is None:
+        try:
+            require_there(find_place(out / "walproof.sqlite"))
+        except StoreMissingError:
+            raise StoreError(
+                f'folder "{out}" holds no results',
+                hint='"walproof run durability --quick" makes some; --out names another folder.',
+            ) from None
     return Store(url if url is not None else out / "walproof.sqlite", must_exist=True)
 
 
