@@ -76,3 +76,35 @@ def test_another_machine_is_no_change() -> None:
     chance = np.random.default_rng(6)
     shifted = [run(40 + number, "fast", math.exp(chance.normal(0.7, 0.01))) for number in range(24)]
     assert drawn(trends([*slow, *shifted])).changes == ()
+
+
+def nights(odd: float, step_at: int | None = None) -> list[ListedRun]:
+    """Runs of one machine that measure three versions each; in the last one the machine was busy."""
+    found = []
+    for number in range(12 if step_at is None else 24):
+        marks = []
+        for version in ("16", "17", "18"):
+            log = 0.4 + (0.01 if number % 2 else -0.01)
+            log += odd if number == 11 else 0.0
+            log -= 0.08 if step_at is not None and version == "18" and number >= step_at else 0.0
+            made = run(number, "box", math.exp(log))
+            assert made.summary is not None
+            marks.append(replace(made.summary.marks[0], install=version))
+        assert made.summary is not None
+        found.append(replace(made, summary=replace(made.summary, marks=tuple(marks))))
+    return found
+
+
+def test_one_odd_night_is_no_change_however_many_versions_it_measured() -> None:
+    data = drawn(trends(nights(-0.08)))
+    assert data.changes == ()
+    assert "over 12 runs" in data.describe()
+
+
+def test_a_change_of_one_version_among_several_is_found_and_named() -> None:
+    blocks = trends(nights(0.0, step_at=15))
+    (change,) = drawn(blocks).changes
+    assert change.before == BEGAN + 15 * DAY
+    (table,) = [block for block in blocks if isinstance(block, Table)]
+    (row,) = table.rows
+    assert [cell.text for cell in row][1] == "PostgreSQL 18, box"
