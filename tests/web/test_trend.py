@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tests.report.facts import durability
 from walproof.facts import Environment
@@ -18,6 +21,7 @@ from walproof.settings.durability import DurabilityClass
 from walproof.web.listed import ListedRun
 from walproof.web.several import trends
 from walproof.web.summary import Mark, RunSummary
+from walproof.web.trend import Latest
 
 DAY = 86400.0
 BEGAN = 1_780_000_000.0
@@ -108,3 +112,30 @@ def test_a_change_of_one_version_among_several_is_found_and_named() -> None:
     (table,) = [block for block in blocks if isinstance(block, Table)]
     (row,) = table.rows
     assert [cell.text for cell in row][1] == "PostgreSQL 18, box"
+
+
+def test_pages_of_two_studies_both_get_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each asks again every second; neither begins anew what the other has begun."""
+    monkeypatch.setattr("walproof.web.trend.PATIENCE_S", 0.01)
+    latest: Latest[str] = Latest()
+    made: list[str] = []
+    may_end = threading.Event()
+
+    def ask(name: str) -> str | None:
+        def make() -> str:
+            made.append(name)
+            assert may_end.wait(60)
+            return f"of {name}"
+
+        return latest.get(name, 1, make)
+
+    for name in ("a", "b", "a", "b"):
+        assert ask(name) is None
+    may_end.set()
+    until_s = time.monotonic() + 60
+    while [ask("a"), ask("b")] != ["of a", "of b"]:
+        assert time.monotonic() < until_s
+    assert made == ["a", "b"]
+    monkeypatch.setattr("walproof.web.trend.PATIENCE_S", 60.0)
+    assert latest.get("a", 2, lambda: "newer") == "newer"
+    assert ask("b") == "of b"
