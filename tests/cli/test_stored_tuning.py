@@ -95,6 +95,9 @@ def test_an_assistant_is_told_what_is_shown(tmp_path: Path, kept: KeptAnswer) ->
         found = await tool_answer(client, "show_run", run=NAME)
         data = await whole(client, told(await client.call_tool("show_run", {"run": NAME, "form": "json"})))
         assert (found["name"], found["summary"]) == (NAME, data["summary"])
+        # Lines to paste are shown with what has to be known before.
+        for part in ("apply", "undo", "durability_class", "lines_notes", "refused", "platform", "notes"):
+            assert found[part] == data[part], part
         assert data == json.loads(walproof("show", NAME, "--out", ".", "--json", cwd=tmp_path).stdout)
         page = told(await client.call_tool("show_run", {"run": NAME, "form": "markdown"}))
         text = await whole(client, page)

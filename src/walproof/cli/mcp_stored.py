@@ -22,6 +22,11 @@ _PATIENCE_S = 20.0
 """Time for the summaries of all runs, which a search looks into."""
 _LOOK_S = 0.1
 _FOLDERS_MOST = 100
+_OF_TUNING = (
+    "name", "dateline", "summary", "conclusion", "platform", "apply", "undo", "durability_class",
+    "lines_notes", "refused", "notes",
+)  # fmt: skip
+"""What has to be known of a tuning before somebody pastes its lines."""
 
 
 class AskedStudy(ToolArguments):
@@ -71,7 +76,7 @@ def _tuning(folder: Path, form: str, reach: Reach) -> ToolAnswer:
     data: dict[str, Any] = json.loads(to_json(view))
     if form == "json":
         return ToolAnswer(data, command=("walproof", "show", folder.name, *place, "--json"))
-    kept = {name: data[name] for name in ("name", "dateline", "summary", "apply", "undo")}
+    kept = {name: data[name] for name in _OF_TUNING}
     return ToolAnswer(kept, command=("walproof", "show", folder.name, *place))
 
 
