@@ -58,8 +58,12 @@
   if (live) {
     const status = document.getElementById("connection");
     const pause = document.getElementById("pause");
-    let source = null, isPaused = false, lost = null;
+    let source = null, timer = null, isPaused = false, lost = null;
+    const close = () => { clearTimeout(timer); if (source) source.close(); };
+    // Browsers allow six connections to a host: a tab that nobody sees keeps none, and asks now and then for its title.
+    const rest = () => { close(); timer = setTimeout(open, 15000); };
     const open = () => {
+      close();
       source = new EventSource(live.dataset.events);
       source.onopen = () => { lost = null; say(status, "live"); };
       source.onmessage = (message) => {
@@ -73,19 +77,23 @@
         }
         if (told.title) document.title = told.title;
         for (const [id, html] of Object.entries(told.parts)) document.getElementById(id).innerHTML = html;
+        if (document.hidden) rest();
       };
       source.onerror = () => {
         lost = lost || new Date();
         say(status, `connection lost at ${lost.toLocaleTimeString()}; what is shown is from before that`);
-        if (source.readyState === EventSource.CLOSED && !isPaused) setTimeout(open, 3000);
+        if (source.readyState === EventSource.CLOSED && !isPaused) timer = setTimeout(open, 3000);
       };
     };
+    document.addEventListener("visibilitychange", () => {
+      if (!isPaused) (document.hidden ? rest : open)();
+    });
     if (pause) {
       pause.hidden = false;
       pause.addEventListener("click", () => {
         isPaused = !isPaused;
         say(pause, isPaused ? "Continue" : "Pause");
-        if (isPaused) { source.close(); say(status, `paused at ${new Date().toLocaleTimeString()}`); } else open();
+        if (isPaused) { close(); say(status, `paused at ${new Date().toLocaleTimeString()}`); } else open();
       });
     }
     open();
