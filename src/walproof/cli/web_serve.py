@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from walproof.cli import options
 from walproof.cli.watch_listen import parse_address
-from walproof.errors import ReportError, SettingError, StoreMissingError
+from walproof.errors import SettingError, StoreMissingError
 from walproof.facts.place import find_place
 from walproof.facts.store import Store
 from walproof.web.access import make_access
@@ -94,14 +94,15 @@ class Site:
         return f"http://{host}:{self._socket.getsockname()[1]}/?token={self._access.token}"
 
     def announce(self, *, open_: bool = False) -> None:
-        """Print the link, and open it if asked to. Raises ReportError if there is no browser."""
+        """Print the link, and open it if asked to; whoever has no browser here may open it elsewhere."""
         sys.stderr.write(f"the page: {self.url}\nwhoever has the link may read; Ctrl-C ends it\n")
         sys.stderr.flush()
         if open_:
             import webbrowser
 
             if not webbrowser.open(self.url):
-                raise ReportError("no browser could be opened", hint="Open the link by hand.")
+                sys.stderr.write("warning: no browser could be opened: open the link by hand\n")
+                sys.stderr.flush()
 
 
 class WatchedSite(Site):
