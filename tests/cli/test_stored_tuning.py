@@ -19,6 +19,7 @@ from tests.schemas import assert_valid
 from tests.web.tuned import NAME, put_tuning
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.judge import RecordedJudge
+from walproof.cli.stored import find_tuning
 from walproof.facts.tuning import TuningFacts
 from walproof.report.tune.kept import ANSWER_FILE, KeptAnswer, keep_answer
 
@@ -94,6 +95,9 @@ def test_an_assistant_is_told_what_is_shown(tmp_path: Path, kept: KeptAnswer) ->
         found = await tool_answer(client, "show_run", run=NAME)
         data = await whole(client, told(await client.call_tool("show_run", {"run": NAME, "form": "json"})))
         assert (found["name"], found["summary"]) == (NAME, data["summary"])
+        # Lines to paste are shown with what has to be known before.
+        for part in ("apply", "undo", "durability_class", "lines_notes", "refused", "platform", "notes"):
+            assert found[part] == data[part], part
         assert data == json.loads(walproof("show", NAME, "--out", ".", "--json", cwd=tmp_path).stdout)
         page = told(await client.call_tool("show_run", {"run": NAME, "form": "markdown"}))
         text = await whole(client, page)
@@ -109,3 +113,7 @@ def test_one_without_an_answer_says_so(tmp_path: Path, kept: KeptAnswer, command
     assert done.returncode == 2
     assert f'tuning "{NAME}" has no answer yet' in done.stderr
     assert "walproof web" in done.stderr
+
+
+def test_a_name_that_no_file_can_have_is_no_tuning(tmp_path: Path) -> None:
+    assert find_tuning("x" * 300, tmp_path) is None

@@ -100,3 +100,16 @@ def test_a_token_that_is_none_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(SettingError) as caught:
         Site("127.0.0.1:0", [], None, None)
     assert "hunter2" not in f"{caught.value.message} {caught.value.detail} {caught.value.hint}"
+
+
+def test_without_a_browser_the_page_is_served_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda _url: False)
+    with Site("127.0.0.1:0", [], None, None) as site:
+        site.announce(open_=True)
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(site.url, timeout=20) as answer:
+            assert answer.status == 200
+    said = capsys.readouterr().err
+    assert "warning: no browser could be opened: open the link by hand" in said

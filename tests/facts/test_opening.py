@@ -30,6 +30,8 @@ def test_who_only_reads_makes_no_file_and_no_table(tmp_path: Path, server: Clust
     with pytest.raises(StoreMissingError, match=r'there is no store ".*miss.sqlite"'):
         Store(missing, must_exist=True)
     assert not missing.parent.exists()
+    with pytest.raises(StoreError, match="cannot be opened: File name too long"):
+        Store(tmp_path / ("x" * 300), must_exist=True)
     theirs = _of_another_program(tmp_path / "theirs.sqlite", "x")
     was = theirs.read_bytes()
     with pytest.raises(StoreMissingError, match="is not a store of walproof"):

@@ -18,14 +18,14 @@ def test_unseen_characters_are_escapes() -> None:
 
 def test_all_of_the_data_is_changed_and_times_are_dates() -> None:
     data = {
-        "a\u200b": ["pw", {"b": "x pw"}],
+        "a\u200b": ["pw", {"pw": "x pw"}],
         "ended_at": 1795509528.4,
         "at": 0,
         "whole_at": None,
         "n_at": True,
     }
     assert readable(data, lambda text: text.replace("pw", "***")) == {
-        "a\\u200b": ["***", {"b": "x ***"}],
+        "a\\u200b": ["***", {"pw": "x ***"}],
         "ended_at": "2026-11-24T08:38:48+00:00",
         "at": "1970-01-01T00:00:00+00:00",
         "whole_at": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ def test_paths_outside_are_refused_and_tell_nothing(inside: Path) -> None:
     there, gone = (refused(roots, str(outside / name)) for name in ("secret", "nothing"))
     assert there.replace("secret", "") == gone.replace("nothing", "")
     assert 'there is no "shop/none"' in refused(roots, "shop/none")
+    assert "there is no" in refused(roots, "shop/" + "x" * 300)
     for path in ("", " ", "a\0b"):
         assert "not a path" in refused(roots, path)
 
@@ -73,6 +75,8 @@ def test_a_loop_of_links_ends(inside: Path) -> None:
     (inside / "a").symlink_to("b")
     (inside / "b").symlink_to("a")
     assert refused(Roots([str(inside)]), "a/x")
+    with suppress(SettingError):  # until Python 3.12 a loop cannot be resolved
+        assert Roots([str(inside)]).place(".", nothing) == str(inside)
 
 
 def test_addresses_are_those_that_were_named() -> None:

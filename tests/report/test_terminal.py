@@ -114,6 +114,13 @@ def test_without_a_terminal_a_result_has_100_columns(monkeypatch: pytest.MonkeyP
     assert result_console().width == 100
 
 
+def test_brackets_of_a_path_are_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    result_console().print("out[/x].html")
+    assert out.getvalue() == "out[/x].html\n"
+
+
 _SHOW = """
 from tests.report.facts import durability
 from walproof.cli.options import result_console

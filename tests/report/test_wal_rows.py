@@ -10,7 +10,7 @@ import pytest
 
 from tests.golden.unpack import unpack
 from walproof.report.blocks import Paragraph
-from walproof.report.wal.rows import By, commit_hours, csv_text
+from walproof.report.wal.rows import By, Row, commit_hours, csv_text, largest, rows
 from walproof.report.wal.view import wal_view
 from walproof.units import Lsn
 from walproof.wal import RelationMap, WalStats, stats
@@ -78,3 +78,15 @@ def test_wal_without_a_name_is_told(wal: WalStats) -> None:
     assert " has no name: of relations that were dropped" in text
     assert "no name" not in paragraphs(wal, By.relation, named(wal, *every))
     assert "no name" not in paragraphs(wal, By.relation)
+
+
+def test_the_largest_minutes_are_chosen_and_stay_in_order(wal: WalStats) -> None:
+    """The peak of a night is not among its first minutes."""
+    night: list[Row] = [
+        {"minute": f"2026-11-28 0{at}:00", "combined_bytes": size}
+        for at, size in enumerate((5, 900, 7, 800, 0))
+    ]
+    assert [row["combined_bytes"] for row in largest(night, 2)] == [900, 800]
+    assert largest(night, 5) == night
+    by_record = rows(wal, By.record)
+    assert largest(by_record, 3) == by_record[:3]

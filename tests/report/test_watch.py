@@ -16,7 +16,15 @@ from rich.console import Console
 from tests.schemas import assert_valid
 from tests.watching import BEGAN, MB, SEGMENT, Server, assessed, assessor, clock, concerns, gone, slot, view
 from walproof.advise.watch.concern import Thresholds
-from walproof.facts.watch import Span, StreamPhase, StreamState, SyncForecast, WalCauses, WatchedCheckpoint
+from walproof.facts.watch import (
+    Span,
+    StreamPhase,
+    StreamState,
+    SyncForecast,
+    WalCause,
+    WalCauses,
+    WatchedCheckpoint,
+)
 from walproof.report.watch.check import Checked, Nagios, check, failed
 from walproof.report.watch.json import watch_data, watch_line
 from walproof.report.watch.page import watch_page
@@ -323,3 +331,21 @@ def test_a_rate_of_the_wal_is_printed_once() -> None:
     both = replace(view(Server(), seconds=14), causes=causes)
     assert "of WAL over" not in panel(both, "pg_wal")
     assert panel(both, "WAL").startswith("2.00 MB/s over 12 s; ")
+
+
+def test_names_of_a_server_are_plain_text_on_one_line() -> None:
+    """Brackets are no markup, a terminal obeys nothing, and a line stays one."""
+    name = "shop: public.x[/y]\x1b[31m\nz"
+    cause = WalCause((1, 2, 3), name, "table", 2.0 * MB, 1.0, 0.5, 1.0)
+    causes = WalCauses(12.0, 2.0 * MB, 0.5, 10.0, (cause,), {}, 12.0, ())
+    hostile = replace(
+        view(Server(slots=[slot("[dc1]\x1b")])), causes=causes, notes=("[/note]\x1b\nof two lines",)
+    )
+    for text in (page([hostile], 200), page([hostile], 60), plain_text([hostile], is_first=True)):
+        words = " ".join(text.split())
+        assert "shop: public.x[/y]?[31m z 2.00 MB/s" in words
+        assert '"[dc1]?"' in words
+        assert "[/note]? of two lines" in words
+        assert "\x1b" not in text
+    lines = plain_text([hostile], is_first=True).splitlines()
+    assert all(line.startswith("db1: ") for line in lines)

@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from walproof.errors import ConninfoError
 from walproof.settings.conninfo import (
+    HARMLESS,
     SHOWN,
     concealed,
     parse,
@@ -170,3 +171,20 @@ def test_what_others_say_is_without_secrets() -> None:
     said = "Got unexpected extra argument (password=canary), canary-env, canary-store"
     environment = {"PGPASSWORD": "canary-env", "WALPROOF_STORE": "postgresql://u:canary-store@h/d"}
     assert "canary" not in without_conninfos(said, ["walproof", "password=canary"], environment)
+
+
+def test_only_what_may_be_secret_is_masked_and_only_as_a_word() -> None:
+    said = "postgresql 18, postgres: public.t, max_wal_size = 10000MB, pass 4711"
+    plain = (
+        "service=shop krbsrvname=postgres tcp_user_timeout=10000 keepalives_idle=4711 requirepeer=postgres"
+    )
+    assert concealed(said, plain) == said
+    assert concealed(said, "password=postgres") == said.replace("postgres:", "***:")
+    assert without_conninfos(said, (), {"PGPASSWORD": "postgres"}) == said.replace("postgres:", "***:")
+    assert concealed('"a+b" xa+b a+bx "a+b"', "user=me password='a+b '") == '"a+b" xa+b a+bx "a+b"'
+    assert concealed('at ".pw.", x.pw.x', "password=.pw.") == 'at "***", x***x'
+    assert concealed(r"a\nword %20word sword words", "password=word") == r"a\n*** %20*** sword words"
+    passwords = {
+        default.keyword.decode() for default in psycopg.pq.Conninfo.get_defaults() if default.dispchar == b"*"
+    }
+    assert not HARMLESS & (passwords | {"options", "sslkey", "scram_client_key", "oauth_client_secret"})

@@ -33,6 +33,23 @@ def test_the_link_leaves_a_cookie_and_no_token_in_the_address(site: Reader) -> N
     assert site.get("/runs", {"Cookie": cookie.partition("=")[0] + "=other"}, knows=False).status == 401
 
 
+@pytest.mark.parametrize(
+    "theirs", ['g_state={"i_l":0}', "without-a-value", "path", "a@b=1", "x=1; x/y=2", 'q="open', "ä=ö"]
+)
+def test_cookies_of_other_programs_of_the_host_lock_nobody_out(site: Reader, theirs: str) -> None:
+    """They come first, because they are older."""
+    answer = site.get(f"/?token={site.token}", knows=False)
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    assert site.get("/", {"Cookie": f"{theirs}; {cookie}; {theirs}"}, knows=False).status == 200
+    assert site.get("/", {"Cookie": f"{theirs}; {cookie}x"}, knows=False).status == 401
+
+
+def test_a_cookie_lasts_as_long_as_its_token(site: Reader) -> None:
+    assert "Max-Age" not in site.get(f"/?token={site.token}", knows=False).headers["set-cookie"]
+    assert not make_access(None).is_lasting
+    assert make_access("a-token-of-my-own").is_lasting
+
+
 @pytest.mark.parametrize("path", ["//evil.example/", "///evil.example", "/\\evil.example"])
 def test_the_link_leads_to_no_other_host(site: Reader, path: str) -> None:
     answer = site.get(f"{path}?token={site.token}", knows=False)

@@ -53,7 +53,12 @@ def test_a_request_is_a_row_and_is_shown_with_its_answer(site: Reader, store: St
     store.answer(run.id, asked, "3 more rounds follow after the planned ones", is_granted=True)
     told = site.get(f"/runs/{run.id}/progress.json").data["html"]
     assert "3 more rounds: 3 more rounds follow after the planned ones" in told
-    assert f"of at most {store.run(run.id).trials_most} trials" in told
+    # Other pages have read the run before, and its trials are the same.
+    most = store.run(run.id).trials_most
+    assert most > run.trials_most
+    for said in (told, site.get("/runs").text, site.get("/").text):
+        assert f"of at most {most} trials" in said
+    assert [flight["trials_most"] for flight in site.get("/api/running").data] == [most]
 
 
 def test_what_no_run_would_grant_is_refused_with_a_reason(site: Reader, store: Store, run: Run) -> None:

@@ -33,6 +33,9 @@ UNNAMED = """[...document.querySelectorAll("a, button, input, select, svg, nav, 
   return !label;
 }).map(e => e.outerHTML.slice(0, 120))"""
 """Elements without a name for a screen reader."""
+HIDDEN = """Object.defineProperty(document, "hidden", {{value: {}, configurable: true}});
+document.dispatchEvent(new Event("visibilitychange"))"""
+"""Whether the tab is one that nobody sees."""
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +124,25 @@ def test_a_watched_server_changes_without_a_reload_and_can_be_paused(
     assert tab.ask("document.getElementById('connection').textContent").startswith("paused at")
     tab.ask("document.getElementById('pause').click()")
     tab.wait_for("document.getElementById('part-panels').textContent.includes('44 s')")
+    # Nobody sees it: it holds no connection, and catches up when it is seen again.
+    tab.ask(HIDDEN.format("true"))
+    board.tell([named(view(Server(), crash=clock(55.0)), "db1:5432"), watched()[1]], AT + 204)
+    tab.ask("new Promise((done) => setTimeout(done, 600))")
+    assert "55 s" not in tab.ask("document.getElementById('part-panels').textContent")
+    tab.ask(HIDDEN.format("false"))
+    tab.wait_for("document.getElementById('part-panels').textContent.includes('55 s')")
     assert tab.ask("window.stays") is True
+
+
+def test_a_plot_that_can_be_drawn_only_later_is_drawn(tab: Tab, site: Reader, board: Board) -> None:
+    """The clock is known when the stream has caught up; the page may be open before."""
+    late = named(view(Server()), "late")
+    board.tell([late], AT + 300)
+    tab.open(shown(site, "/live/server?" + urlencode({"name": "late", "minutes": 10})))
+    tab.wait_for("document.getElementById('connection').textContent === 'live'")
+    assert tab.ask("document.getElementById('plot-clock')") is None
+    board.tell([named(view(Server(), crash=clock(33.0)), "late")], AT + 302)
+    tab.wait_for("document.getElementById('plot-clock')?.querySelector('svg') != null")
 
 
 def test_a_page_that_is_gone_is_said_and_comes_back(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:

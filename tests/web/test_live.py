@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from http.client import HTTPConnection
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -14,10 +15,13 @@ import pytest
 from tests.watching import Server, clock, size_curve, view
 from tests.web.conftest import AT, unanswering, watched
 from tests.web.reading import Reader
+from walproof.advise.watch.concern import Concern, Severity
+from walproof.cli.web_serve import WatchedSite
 from walproof.facts.watch import RmgrWal, Span, SyncForecast, WalCauses
+from walproof.report.watch.panels import Panel
 from walproof.units import format_bytes, format_duration
 from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, ServerMoments
-from walproof.web.live.moment import IMAGES, Moment, moment_of
+from walproof.web.live.moment import IMAGES, Moment, merged, moment_of
 from walproof.web.live.plot import Plot, PlotLine, ceiling
 from walproof.web.live.plots import plots
 from walproof.web.live.sizes import SizePicture
@@ -130,6 +134,23 @@ def test_without_a_curve_the_page_says_what_it_takes(board: Board) -> None:
     assert not moment_of(followed, AT, 2.0, ()).streams
 
 
+def test_servers_are_watched_whatever_is_wrong_with_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server of the store may be the one that is down."""
+    monkeypatch.setenv("WALPROOF_OUT", str(tmp_path))
+    monkeypatch.setenv("WALPROOF_STORE", "postgresql://127.0.0.1:1/facts")
+    with WatchedSite("127.0.0.1:0", [], 2.0) as watching:
+        watching.tell(watched())
+        reader = Reader(watching.url)
+        first = reader.get("/")
+        assert first.status == 200
+        assert "db1:5432" in first.text
+        assert "No runs are shown: store postgresql (" in first.text
+        assert reader.get("/runs").status == 503
+        assert reader.get(address("/live/server", name="db1:5432")).status == 200
+
+
 def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:
     connection = HTTPConnection(site.host, site.port, timeout=20)
     try:
@@ -147,11 +168,13 @@ def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:
 
         first = message()
         assert {"part-head", "part-concerns", "part-panels", "plot-clock"} <= set(first["parts"])
+        assert set(first["ids"]) == set(first["parts"])
         calm, troubled = watched()
         board.tell([unanswering(calm), troubled], AT + 62)
         second = message()
         assert "does not answer" in second["parts"]["part-concerns"]
         assert "part-head" in second["parts"]
+        assert "plot-clock" in second["ids"]
         # What is read out changes with the concerns, not with their figures.
         assert second["parts"]["part-said"].startswith("The server does not answer.")
         board.tell([calm, troubled], AT + 64)
@@ -201,6 +224,30 @@ def test_a_day_is_kept_in_bounds_and_hides_no_gap_and_no_peak() -> None:
     recent = history.at(until - 1)
     assert recent is not None
     assert recent.at == until - 2
+    # A look that is kept no longer is answered by its own minute, which ended later.
+    old = history.at(until - 80_000)
+    assert old is not None
+    assert old.at // 60 == (until - 80_000) // 60
+    assert old.at > until - 80_000
+    assert history.began is not None
+    first = history.at(history.began - 30)
+    assert first is not None
+    assert first.at == history.began
+    # A look that is still kept is shown itself, also where it ended a minute.
+    ended = history.at(until // 60 * 60 - 2)
+    assert ended is not None
+    assert ended.covers_s == 2.0
+
+
+def test_a_minute_says_what_its_worst_look_said() -> None:
+    full = Concern("pg_wal full", Severity.CRITICAL, "pg_wal is full in 4 min.", ())
+    calm = moment(0.0)
+    worst = moment(2.0, severity=2, concerns=(full,), panels=(Panel("pg_wal", "1.00 GB", is_bad=True),))
+    kept = merged([calm, worst, moment(4.0)])
+    assert (kept.at, kept.severity, kept.concerns, kept.panels) == (4.0, 2, (full,), worst.panels)
+    away = moment(4.0, answers=False, severity=2, gone="connection refused")
+    kept = merged([worst, away, moment(6.0)])
+    assert (kept.answers, kept.gone, kept.panels) == (False, "connection refused", ())
 
 
 def causes(**totals: tuple[int, int]) -> WalCauses:

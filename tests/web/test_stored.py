@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import time
 from contextlib import closing
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
 
 from tests.report.facts import durability
-from tests.web.conftest import STORABLE
+from tests.web.conftest import RECORDING, STORABLE
 from tests.web.reading import Reader
 from walproof.cli.web_serve import shelf_of
 from walproof.facts import TrialState
 from walproof.facts.store import Store
+from walproof.wal.recording import write_recording
 from walproof.web.recordings import find_recordings
 from walproof.web.stored import run_data
 
@@ -170,6 +174,27 @@ def test_facts_without_wal_are_listed_with_the_one_command_that_works(site: Read
     assert f"walproof wal stats {folder}" not in said
     assert said.count("<code>walproof advise ") == 2
     assert "other" not in {entry.folder.name for entry in find_recordings(stored[0])}
+
+
+def test_a_folder_that_may_not_be_entered_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may enter all, so the refusal is made here."""
+    closed, shop = tmp_path / "lost+found", tmp_path / "shop"
+    closed.mkdir()
+    shop.mkdir()
+    write_recording(shop, RECORDING)
+    stat = os.stat
+
+    def refusing(path: Any, *rest: Any, **named: Any) -> os.stat_result:
+        if f"{closed}/" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *rest, **named)
+
+    monkeypatch.setattr(os, "stat", refusing)
+    with pytest.raises(PermissionError):
+        (closed / "x").stat()
+    assert [entry.folder for entry in find_recordings(tmp_path)] == [shop]
 
 
 def test_an_answer_is_never_older_than_the_run_it_stands_beside(tmp_path: Path) -> None:

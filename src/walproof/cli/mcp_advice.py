@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -24,13 +25,15 @@ from walproof.cli.mcp_reach import Form, Reach, RecoveryTarget, WalDisk, flags, 
 from walproof.errors import SettingError, WalError
 from walproof.mcp.tool import Call, Tool, ToolAnswer, ToolArguments
 from walproof.settings.conninfo import shown
-from walproof.units import format_duration, parse_duration_s
+from walproof.units import format_bytes, format_duration, parse_duration_s
 
 if TYPE_CHECKING:
     from walproof.report.advice.view import AdviceView
 
-_WAL_MOST = 1 << 30
+_WAL_MOST, _WAL_MOST_WORD = 1 << 30, "1GB"
 """Most WAL to record from a running server; a person may record more."""
+_NEARLY = 0.9
+"""Share of a look that nothing ended early: sessions take a moment to begin and to end."""
 _AFTER_S = 30.0
 """Share of a call's time that is kept for reading the recording."""
 _SHORTEST_S = 1.0
@@ -110,7 +113,7 @@ def advice_tools(reach: Reach) -> list[Tool]:
                 "then ask advise_recording of that folder.",
             )
         folder = reach.scratch / secrets.token_hex(8)
-        told = 0
+        told = received = 0
 
         def say(sentence: str) -> None:
             nonlocal told
@@ -118,6 +121,8 @@ def advice_tools(reach: Reach) -> list[Tool]:
             call.say(told, None, sentence)
 
         def passed(passed_s: float, so_far: int) -> None:
+            nonlocal received
+            received = so_far
             say(look_sentence(passed_s, seconds, so_far))
 
         try:
@@ -127,8 +132,10 @@ def advice_tools(reach: Reach) -> list[Tool]:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         command = ["walproof", "advise", shown(conninfo), "--for", look_for]
-        note = f'Looked at "{name}" for {format_duration(seconds)}, without writing to it.'
-        return _answer(reach, view, asked, command, note)
+        if received > _WAL_MOST:
+            command += ["--wal-most", _WAL_MOST_WORD]
+        notes = _looked(name, seconds, window.seconds, received)
+        return _answer(reach, view, asked, command, *notes)
 
     tools = [
         Tool(
@@ -150,6 +157,19 @@ def advice_tools(reach: Reach) -> list[Tool]:
             )
         )  # fmt: skip
     return tools
+
+
+def _looked(name: str, asked_s: float, looked_s: float, wal_bytes: int) -> Iterator[str]:
+    """How long a server was looked at, and what ended the look early."""
+    yield f'Looked at "{name}" for {format_duration(looked_s)}, without writing to it.'
+    if wal_bytes > _WAL_MOST:
+        yield (
+            f"{format_duration(asked_s)} were asked for; {format_bytes(_WAL_MOST)} of WAL, the most that is "
+            "recorded, ended the look. Rates rest on the shorter time. A person looks longer with a larger "
+            "--wal-most."
+        )
+    elif looked_s < _NEARLY * asked_s:
+        yield f"{format_duration(asked_s)} were asked for; rates rest on the shorter time."
 
 
 def _order(reach: Reach, asked: AskedAdvice) -> AdviceOrder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +22,11 @@ _PATIENCE_S = 20.0
 """Time for the summaries of all runs, which a search looks into."""
 _LOOK_S = 0.1
 _FOLDERS_MOST = 100
+_OF_TUNING = (
+    "name", "dateline", "summary", "conclusion", "platform", "apply", "undo", "durability_class",
+    "lines_notes", "refused", "notes",
+)  # fmt: skip
+"""What has to be known of a tuning before somebody pastes its lines."""
 
 
 class AskedStudy(ToolArguments):
@@ -70,7 +76,7 @@ def _tuning(folder: Path, form: str, reach: Reach) -> ToolAnswer:
     data: dict[str, Any] = json.loads(to_json(view))
     if form == "json":
         return ToolAnswer(data, command=("walproof", "show", folder.name, *place, "--json"))
-    kept = {name: data[name] for name in ("name", "dateline", "summary", "apply", "undo")}
+    kept = {name: data[name] for name in _OF_TUNING}
     return ToolAnswer(kept, command=("walproof", "show", folder.name, *place))
 
 
@@ -88,10 +94,7 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
                 recordings.append(_recorded(recording))
         if any(recording["wal_bytes"] == 0 for recording in recordings):
             notes.append("A recording with wal_bytes 0 has facts of its server alone: ask advise_recording.")
-        folders = {
-            str(root): sorted(entry.name for entry in root.iterdir() if entry.is_dir())[:_FOLDERS_MOST]
-            for root in reach.roots.folders
-        }
+        folders = {str(root): _folders(root) for root in reach.roots.folders}
         return ToolAnswer(
             {
                 "may_read": reach.roots.shown,
@@ -203,6 +206,17 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
             AskedRun, run,
         ),
     ]  # fmt: skip
+
+
+def _folders(root: Path) -> list[str]:
+    """Names of the folders in it; of one that may not be read, none."""
+    try:
+        with os.scandir(root) as entries:
+            # A link may lead to where nobody may look, which is an error of entry.is_dir().
+            names = sorted(entry.name for entry in entries if os.path.isdir(entry.path))  # noqa: PTH112
+    except OSError:
+        return []
+    return names[:_FOLDERS_MOST]
 
 
 def _recorded(found: Any) -> dict[str, Any]:

@@ -50,7 +50,11 @@ class AskedStats(ToolArguments):
     since: Since = None
     until: Until = None
     limit: int = Field(
-        default=20, ge=1, le=1000, description="Most rows to return, those with the most bytes first."
+        default=20,
+        ge=1,
+        le=10_000,
+        description="Most rows to return: those with the most bytes. They come first; minutes stay in "
+        "the order of time.",
     )
 
 
@@ -119,7 +123,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
 
     def stats(asked: AskedStats, call: Call) -> ToolAnswer:
         from walproof.cli.wal_names import recorded_names_of
-        from walproof.report.wal.rows import By, json_text, rows
+        from walproof.report.wal.rows import By, json_text, largest, rows
         from walproof.wal import stats as read_stats
 
         notes: list[str] = []
@@ -129,12 +133,13 @@ def wal_tools(reach: Reach) -> list[Tool]:
             names = recorded_names_of(places, wal.system_identifier, notes.append)
         by = By(asked.by)
         found = rows(wal, by, names)
-        data = json.loads(json_text(wal, by, found[: asked.limit]))
+        data = json.loads(json_text(wal, by, largest(found, asked.limit)))
         data["rows_found"] = len(found)
         if wal.error is not None:
             notes.append("The WAL is damaged: the figures cover what comes before the damage. See error.")
         if len(found) > asked.limit:
-            notes.append(f"{asked.limit} of {len(found)} rows; a larger limit shows more.")
+            left = f"{asked.limit} of {len(found)} rows, those with the most bytes"
+            notes.append(f"{left}; a larger limit shows more.")
         command = ("walproof", "wal", "stats", *map(str, places), "--by", asked.by)
         # Locations also where times were asked for: 26h ago is another time when somebody runs the command.
         span = flags(("--start", start), ("--end", end))

@@ -101,14 +101,18 @@ def open_store(out: Path, url: str | None) -> Store:
 
 def open_existing_store(out: Path, url: str | None) -> Store:
     """The same for commands that make none. Raises StoreError when there is nothing yet."""
-    from walproof.errors import StoreError
+    from walproof.errors import StoreError, StoreMissingError
+    from walproof.facts.place import find_place, require_there
     from walproof.facts.store import Store
 
-    if url is None and not (out / "walproof.sqlite").exists():
-        raise StoreError(
-            f'folder "{out}" holds no results',
-            hint='"walproof run durability --quick" makes some; --out names another folder.',
-        )
+    if url is None:
+        try:
+            require_there(find_place(out / "walproof.sqlite"))
+        except StoreMissingError:
+            raise StoreError(
+                f'folder "{out}" holds no results',
+                hint='"walproof run durability --quick" makes some; --out names another folder.',
+            ) from None
     return Store(url if url is not None else out / "walproof.sqlite", must_exist=True)
 
 
@@ -127,11 +131,15 @@ def place_words(out: Path, url: str | None) -> list[str]:
 
 
 def result_console() -> Console:
-    """The console for a result on stdout; without a terminal it is as wide as the tables."""
+    """The console for a result on stdout; without a terminal it is as wide as the tables.
+
+    It looks for no markup: a path or a name may have brackets.
+    """
     from rich.console import Console
 
-    console = Console(file=sys.stdout, highlight=False)
-    return console if console.is_terminal else Console(file=sys.stdout, highlight=False, width=_PLAIN_WIDTH)
+    made = functools.partial(Console, file=sys.stdout, highlight=False, markup=False, emoji=False)
+    console = made()
+    return console if console.is_terminal else made(width=_PLAIN_WIDTH)
 
 
 def parse_sets(texts: Sequence[str]) -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,11 +38,12 @@ def read_view(name: str, out: Path, url: str | None) -> ReportView:
 def find_tuning(name: str, out: Path) -> Path | None:
     """Folder of the tuning of that name; None if there is none."""
     folder = out / "tunings" / name
-    if Path(name).name != name or not folder.is_dir():
+    # Path.is_dir and Path.is_file raise OSError for a name that is too long and where nobody may look.
+    if Path(name).name != name or not os.path.isdir(folder):  # noqa: PTH112
         return None
     from walproof.facts.tuning_journal import JOURNAL_FILE
 
-    return folder if (folder / JOURNAL_FILE).is_file() else None
+    return folder if os.path.isfile(folder / JOURNAL_FILE) else None  # noqa: PTH113
 
 
 def read_tuning(folder: Path, out: Path, url: str | None) -> TuneView:

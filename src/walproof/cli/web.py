@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from pathlib import Path
@@ -40,7 +41,8 @@ def web(
     from walproof.facts.watch_history import open_history
 
     found = out if recordings is None else recordings
-    if recordings is not None and not recordings.is_dir():
+    # Path.is_dir raises OSError where nobody may look.
+    if recordings is not None and not os.path.isdir(recordings):  # noqa: PTH112
         raise SettingError(f'--recordings is "{recordings}": there is no such folder')
     if history is not None:
         open_history(history).close()

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from walproof.cli import options
 from walproof.cli.watch_listen import parse_address
-from walproof.errors import ReportError, SettingError, StoreMissingError
+from walproof.errors import SettingError, StoreMissingError
+from walproof.facts.place import find_place
 from walproof.facts.store import Store
 from walproof.web.access import make_access
 from walproof.web.live.board import Board
@@ -93,14 +94,15 @@ class Site:
         return f"http://{host}:{self._socket.getsockname()[1]}/?token={self._access.token}"
 
     def announce(self, *, open_: bool = False) -> None:
-        """Print the link, and open it if asked to. Raises ReportError if there is no browser."""
+        """Print the link, and open it if asked to; whoever has no browser here may open it elsewhere."""
         sys.stderr.write(f"the page: {self.url}\nwhoever has the link may read; Ctrl-C ends it\n")
         sys.stderr.flush()
         if open_:
             import webbrowser
 
             if not webbrowser.open(self.url):
-                raise ReportError("no browser could be opened", hint="Open the link by hand.")
+                sys.stderr.write("warning: no browser could be opened: open the link by hand\n")
+                sys.stderr.flush()
 
 
 class WatchedSite(Site):
@@ -111,7 +113,7 @@ class WatchedSite(Site):
     ) -> None:
         self._told = Board(every_s)
         out, url = Path(os.environ.get("WALPROOF_OUT", options.DEFAULT_OUT)), os.environ.get("WALPROOF_STORE")
-        self._shelf = shelf_of(out, url, must_exist=False)
+        self._shelf = _later_shelf(out, url)
         super().__init__(address, names, self._shelf, self._told, tunings=out / "tunings", history=history)
 
     def __enter__(self) -> WatchedSite:
@@ -137,17 +139,25 @@ def shelf_of(out: Path, url: str | None, *, must_exist: bool) -> Shelf:
         opened = options.open_existing_store(out, url)
         return Shelf(lambda: opened, opened.shown, options.place_words(out, url))
     path = out / "walproof.sqlite"
-
-    def found() -> Store | None:
-        try:
-            return Store(url if url is not None else path, must_exist=True)
-        except StoreMissingError:
-            return None
-
-    first = found()
+    where = url if url is not None else path
+    first = _found(where)
     kept = [] if first is None else [first]
     shown = str(path) if first is None else first.shown
-    return Shelf(lambda: kept.pop() if kept else found(), shown, options.place_words(out, url))
+    return Shelf(lambda: kept.pop() if kept else _found(where), shown, options.place_words(out, url))
+
+
+def _later_shelf(out: Path, url: str | None) -> Shelf:
+    """The store of these options, opened when a page asks for it: servers are watched, whatever is wrong with
+    it. Raises StoreError for an address that is none."""
+    where = url if url is not None else out / "walproof.sqlite"
+    return Shelf(lambda: _found(where), find_place(where).shown, options.place_words(out, url))
+
+
+def _found(where: str | Path) -> Store | None:
+    try:
+        return Store(where, must_exist=True)
+    except StoreMissingError:
+        return None
 
 
 def _bound(host: str, port: int, option: str) -> socket.socket:

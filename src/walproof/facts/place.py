@@ -25,6 +25,8 @@ from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown, 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
 PATIENCE_S = 10
 """How long one waits for another process that writes."""
+_CONNECT_S = 10
+"""How long one waits for a server that does not answer, unless its address says how long."""
 _HINT = 'Use the path of an SQLite file, or postgresql://me@host/db, or "postgresql:///?service=facts".'
 _WRITABLE = "Is the folder writable and the server up? --out and --store name another place."
 
@@ -85,12 +87,21 @@ def make_file(place: StorePlace) -> None:
 
 
 def require_there(place: StorePlace) -> None:
-    """Refuse an SQLite file that does not exist; a server is not asked. Raises StoreMissingError."""
-    if place.path is not None and not place.path.exists():
+    """Refuse an SQLite file that does not exist; a server is not asked. Raises StoreMissingError, and
+    StoreError where nobody may look for it."""
+    try:
+        if place.path is not None:
+            place.path.stat()
+    except (FileNotFoundError, NotADirectoryError):
         raise StoreMissingError(
             f'there is no store "{place.path}"',
             hint='"walproof run durability --quick" makes some results; --store names another place.',
-        )
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f'store "{place.path}" cannot be opened: {error.strerror}',
+            hint="--out and --store name another place.",
+        ) from error
 
 
 def require_writable(url: str | Path) -> None:
@@ -165,12 +176,16 @@ def open_engine(place: StorePlace) -> sa.Engine:
         engine = sa.create_engine(sa.URL.create("sqlite", database=file, query=query))
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
+    # A host that is off does not even refuse: it is not waited for as long as TCP would.
+    is_given = "connect_timeout" in parse(place.conninfo) or "PGCONNECT_TIMEOUT" in os.environ
     # A server that was away and is back has closed the connections that are kept.
     engine = sa.create_engine("postgresql+psycopg://", pool_pre_ping=True)
 
     @sa.event.listens_for(engine, "do_connect")
-    def _by_libpq(_dialect: Any, _record: Any, words: list[Any], _named: Any) -> None:
+    def _by_libpq(_dialect: Any, _record: Any, words: list[Any], named: dict[str, Any]) -> None:
         words[:] = [place.conninfo]
+        if not is_given:
+            named["connect_timeout"] = _CONNECT_S
 
     return engine
 

@@ -266,6 +266,11 @@ class Store:
         with self._place.guarded("read"), self._engine.connect() as connection:
             return read_requests(connection, run_id).get(run_id, ())
 
+    def all_requests(self) -> Mapping[str, tuple[Request, ...]]:
+        """Run id -> what was asked of the run, in that order; runs that were asked nothing are left out."""
+        with self._place.guarded("read"), self._engine.connect() as connection:
+            return read_requests(connection)
+
     def answer(self, run_id: str, request: Request, words: str, *, is_granted: bool) -> None:
         """Store what the run answers to a request that has no answer yet."""
         with self._place.guarded("written"):

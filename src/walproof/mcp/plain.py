@@ -24,14 +24,14 @@ def visible(text: str) -> str:
 
 
 def readable(value: object, change: Callable[[str], str], key: str = "") -> object:
-    """JSON data for a model: every text and key made visible and then changed, times as dates.
+    """JSON data for a model: every text and key made visible, texts then changed, times as dates.
 
     ``key``: the value's own. Times are those whose key is ``at`` or ends in ``_at``, in Unix seconds.
     """
     if isinstance(value, str):
         return change(visible(value))
     if isinstance(value, Mapping):
-        return {change(visible(str(name))): readable(item, change, str(name)) for name, item in value.items()}
+        return {visible(str(name)): readable(item, change, str(name)) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [readable(item, change, key) for item in value]
     if (

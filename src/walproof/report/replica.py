@@ -11,6 +11,7 @@ from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.analysis.replication import Pace, Stage, StageLag
 from walproof.facts.codec import to_data
 from walproof.facts.replication import ReplicationWindow
+from walproof.report.plaintext import one_line
 from walproof.report.watch.view import ServerView
 from walproof.units import Lsn, format_bytes, format_duration
 
@@ -114,9 +115,9 @@ def pair_page(views: Sequence[ServerView]) -> Group:
             )
     for view in (upstream, standby):
         for concern in view.concerns:
-            parts.append(Text(f"{view.name}: {concern.sentence}", style="bold red"))
-            parts += [Text(f"  - {line}") for line in concern.evidence]
-            parts += [Text(f"  -> {line}", style="green") for line in concern.advice]
+            parts.append(Text(one_line(f"{view.name}: {concern.sentence}"), style="bold red"))
+            parts += [Text(f"  - {one_line(line)}") for line in concern.evidence]
+            parts += [Text(f"  -> {one_line(line)}", style="green") for line in concern.advice]
     return Group(*parts)
 
 
@@ -131,15 +132,18 @@ def replica_panel(title: str, window: ReplicationWindow, diagnosis: Diagnosis) -
     from rich.console import Group
     from rich.text import Text
 
-    lines: list[RenderableType] = [Text(title, style="bold"), Text(summary(diagnosis))]
-    lines += [stage_table(diagnosis), *(Text(line, style="dim") for line in processes(window, diagnosis))]
+    lines: list[RenderableType] = [Text(one_line(title), style="bold"), Text(summary(diagnosis))]
+    lines += [
+        stage_table(diagnosis),
+        *(Text(one_line(line), style="dim") for line in processes(window, diagnosis)),
+    ]
     lines.append(Text())
     if not diagnosis.causes:
         lines.append(Text(_CALM[diagnosis.split.pace], style="green"))
     for cause in diagnosis.causes:
         style = "bold" if cause.is_intended else "bold red"
         lines += cause_lines(cause, style)
-    lines += [Text(f"note: {line}", style="dim") for line in window.notes]
+    lines += [Text(one_line(f"note: {line}"), style="dim") for line in window.notes]
     return Group(*lines)
 
 
@@ -147,9 +151,9 @@ def cause_lines(cause: NamedCause, style: str) -> list[Text]:
     """A cause, its evidence, and what to do."""
     from rich.text import Text
 
-    lines = [Text(f"{cause.cause.value}: {cause.sentence}", style=style)]
-    lines += [Text(f"  - {line}") for line in cause.evidence]
-    return lines + [Text(f"  -> {line}", style="green") for line in cause.advice]
+    lines = [Text(one_line(f"{cause.cause.value}: {cause.sentence}"), style=style)]
+    lines += [Text(f"  - {one_line(line)}") for line in cause.evidence]
+    return lines + [Text(f"  -> {one_line(line)}", style="green") for line in cause.advice]
 
 
 def stage_table(diagnosis: Diagnosis) -> Table:

@@ -23,6 +23,17 @@ SHOWN = frozenset(
 )  # fmt: skip
 """Keywords whose values may be shown and kept. All others may be secret (``password``, ``sslpassword``,
 ``sslkey`` of a token with its PIN), may hold secrets (``options``), or are unknown."""
+HARMLESS = frozenset(
+    {
+        "krbsrvname", "gsslib", "gssdelegation", "requirepeer", "require_auth", "client_encoding",
+        "fallback_application_name", "replication", "keepalives", "keepalives_idle", "keepalives_interval",
+        "keepalives_count", "tcp_user_timeout", "sslcertmode", "sslcompression", "sslcrl", "sslcrldir",
+        "sslsni", "ssl_min_protocol_version", "ssl_max_protocol_version", "min_protocol_version",
+        "max_protocol_version",
+    }
+)  # fmt: skip
+"""Keywords of libpq that are not shown, but whose values are no secret: words and numbers such as
+``postgres`` and ``10000``, which mean something else wherever they are met."""
 ADVICE = (
     'Examples: "service=shop" (a service file), "host=db1 dbname=shop user=me", postgresql://me@db1/shop.'
 )
@@ -40,6 +51,8 @@ _SEEMS = re.compile(
     re.IGNORECASE,
 )
 _HIDDEN = "***"
+_BEGIN = r"(?:(?<!\w)|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
+"""Where a word begins: also after an escape, of a line end or in a URI."""
 _SHORTEST_HIDDEN = 4
 """Shortest value that is hidden: shorter values occur in too many words of a text."""
 
@@ -101,8 +114,16 @@ def concealed(said: str, *texts: str) -> str:
         except ConninfoError:
             hidden.add(text)
     for value in sorted(hidden, key=len, reverse=True):
-        said = said.replace(value, _HIDDEN)
+        said = _masked(said, value)
     return said
+
+
+def _masked(said: str, value: str) -> str:
+    """The text with a mask for the value where it is a word: within other words it would mask a part of what
+    everybody knows, and so tell the value."""
+    before = _BEGIN if re.match(r"\w", value) else ""
+    after = r"(?!\w)" if re.search(r"\w\Z", value) else ""
+    return re.sub(f"{before}{re.escape(value)}{after}", _HIDDEN, said)
 
 
 def without_conninfos(said: str, words: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -113,13 +134,14 @@ def without_conninfos(said: str, words: Sequence[str], environment: Mapping[str,
     store = environment.get("WALPROOF_STORE", "")
     values = (environment.get("PGPASSWORD", ""), environment.get("PGOPTIONS", ""))
     for value in values:
-        said = said.replace(value, _HIDDEN) if len(value) >= _SHORTEST_HIDDEN else said
+        said = _masked(said, value) if len(value) >= _SHORTEST_HIDDEN else said
     return concealed(said.replace(store, _HIDDEN), store) if seems_conninfo(store) else said
 
 
 def _hidden(given: Mapping[str, str]) -> set[str]:
+    harmless = SHOWN | HARMLESS
     return {
-        value for name, value in given.items() if name not in SHOWN and len(value) >= _SHORTEST_HIDDEN
+        value for name, value in given.items() if name not in harmless and len(value) >= _SHORTEST_HIDDEN
     }  # fmt: skip
 
 

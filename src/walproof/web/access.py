@@ -16,7 +16,6 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -64,6 +63,8 @@ class Access:
     token: str
     names: frozenset[str] = frozenset()
     """Host names, besides addresses and localhost, under which the page answers."""
+    is_lasting: bool = False
+    """Whether the next start has the same token."""
 
     @property
     def cookie(self) -> str:
@@ -89,6 +90,7 @@ class Access:
 
 def make_access(token: str | None, names: Iterable[str] = ()) -> Access:
     """Access with the given token, or a new one. Raises SettingError, which does not repeat the token."""
+    is_lasting = token is not None
     if token is None:
         token = secrets.token_urlsafe(24)
     elif not _TOKEN.fullmatch(token):
@@ -96,7 +98,7 @@ def make_access(token: str | None, names: Iterable[str] = ()) -> Access:
             "WALPROOF_WEB_TOKEN is not a token: expected 16 to 200 letters, digits, - or _",
             hint="If you leave it out, walproof makes one at each start.",
         )
-    return Access(token, frozenset(name.lower().rstrip(".") for name in names))
+    return Access(token, frozenset(name.lower().rstrip(".") for name in names), is_lasting)
 
 
 class Guard:
@@ -125,8 +127,11 @@ class Guard:
         elif (shown := _query_token(scope)) is not None:
             if self._access.is_token(shown):
                 refused = RedirectResponse(_without_token(scope), 303)
+                # Each start has a new token: its cookie is not to stay with the browser, which sends all of
+                # them to every program of this host.
+                kept_s = _YEAR_S if self._access.is_lasting else None
                 refused.set_cookie(
-                    self._access.cookie, self._access.token, max_age=_YEAR_S, httponly=True, samesite="lax"
+                    self._access.cookie, self._access.token, max_age=kept_s, httponly=True, samesite="lax"
                 )
             else:
                 refused = _refusal(scope, 401, _UNKNOWN, {"WWW-Authenticate": "Bearer"})
@@ -151,11 +156,10 @@ class Guard:
     def _is_known(self, cookie: str | None, authorization: str | None) -> bool:
         if authorization is not None and authorization.startswith("Bearer "):
             return self._access.is_token(authorization.removeprefix("Bearer "))
-        try:
-            found = SimpleCookie(cookie or "").get(self._access.cookie)
-        except CookieError:
-            return False
-        return found is not None and self._access.is_token(found.value)
+        # Cookies of all programs of this host come together, and not each is one that SimpleCookie reads on
+        # from: it would lose those that follow.
+        pairs = (part.strip().partition("=") for part in (cookie or "").split(";"))
+        return any(name == self._access.cookie and self._access.is_token(value) for name, _, value in pairs)
 
 
 def is_of_programs(path: str) -> bool:

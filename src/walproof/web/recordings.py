@@ -90,8 +90,8 @@ def find_recordings(top: Path) -> list[ListedRecording]:
     """Recordings in the folder and three levels below it, the newest first; links are not followed."""
     found = []
     for folder in _folders(top):
-        has_server = (folder / SERVER_FILE).is_file()
-        if not (folder / RECORDING_FILE).is_file():
+        has_server = _is_file(folder / SERVER_FILE)
+        if not _is_file(folder / RECORDING_FILE):
             if has_server and (alone := _without_wal(folder)) is not None:
                 found.append(alone)
             continue
@@ -100,6 +100,10 @@ def find_recordings(top: Path) -> list[ListedRecording]:
         except WalproofError as error:
             found.append(ListedRecording(folder, None, has_server, error.message))
     return sorted(found, key=lambda entry: -(entry.began_at or 0.0))
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises OSError in a folder that may not be entered
 
 
 def _without_wal(folder: Path) -> ListedRecording | None:

@@ -135,7 +135,8 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
     blocks: list[Block] = []
     rows: list[tuple[TableCell, ...]] = []
     for number, ((heading, workload, variant, baseline), points) in enumerate(ranked[:_MOST_TRENDS]):
-        if len(points) < 2:
+        count = len({point.run for point in points})
+        if count < 2:
             continue
         changes = _changes(points)
         rows += [
@@ -159,7 +160,7 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
                 f"{variant}, {workload}: has it changed?",
                 "A mark is a run, with its 95 % interval. Dotted lines: the level changed between the "
                 f"runs on both sides, by this much. Durability: {symbol_key()}.",
-                f"{len(points)} runs",
+                f"{count} runs",
                 data.describe(),
                 data,
             )
@@ -185,13 +186,26 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
 
 
 def _changes(points: Sequence[TrendPoint]) -> list[tuple[str, TrendChange]]:
-    """(machine, change), for each machine by itself; versions may differ. Points are in order of time."""
+    """(machine, change), for each series by itself. Points are in order of time."""
     found = []
-    for machine in dict.fromkeys(point.machine for point in points):
-        of_machine = [point for point in points if point.machine == machine]
-        for change in change_points([math.log(point.ratio) for point in of_machine]):
+    for where, series in _series(points):
+        for change in change_points([math.log(point.ratio) for point in series]):
             size = [math.expm1(log) for log in (change.difference, change.interval.low, change.interval.high)]
             middle, low, high = (f"{100 * share:+.1f} %" for share in size)
-            before, after = of_machine[change.place - 1], of_machine[change.place]
-            found.append((machine, TrendChange(before.at, after.at, f"{middle} ({low} to {high})")))
+            before, after = series[change.place - 1], series[change.place]
+            found.append((where, TrendChange(before.at, after.at, f"{middle} ({low} to {high})")))
     return found
+
+
+def _series(points: Sequence[TrendPoint]) -> Iterator[tuple[str, list[TrendPoint]]]:
+    """The points of each machine, one of each run; versions may differ from run to run.
+
+    Versions that one run measures share whatever was odd about it, so each of them is a series.
+    """
+    for machine in dict.fromkeys(point.machine for point in points):
+        of_machine = [point for point in points if point.machine == machine]
+        if len({point.run for point in of_machine}) == len(of_machine):
+            yield machine, of_machine
+            continue
+        for where in dict.fromkeys(point.where for point in of_machine):
+            yield where, [point for point in of_machine if point.where == where]

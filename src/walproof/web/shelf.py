@@ -107,9 +107,7 @@ class Shelf:
             course = course_of(listed, store.trials(run_id))
             with self._lock:
                 self._courses = {run_id: (listed.extent, course)}
-        # Requests to the run change without a trial.
-        run = replace(listed.run, requests=store.requests(run_id))
-        return replace(course, listed=replace(listed, run=run))
+        return replace(course, listed=listed)
 
     def flights(self) -> list[Flight]:
         """Unfinished runs, and who carries them out. Raises StoreError."""
@@ -167,13 +165,21 @@ class Shelf:
             return self._store
 
     def _refresh(self) -> Mapping[str, Extent]:
-        """Read plans again when a run was added or has ended."""
+        """Read plans again when a run was added or has ended; what was asked of runs, each time."""
         extents = self.extents()
         finished = {run_id: extent.finished_at for run_id, extent in extents.items()}
         with self._lock:
-            if self._store is not None and finished != self._finished:
+            if self._store is None:
+                return extents
+            if finished != self._finished:
                 self._runs = {run.id: run for run in self._store.runs()}
                 self._finished = finished
+            asked = self._store.all_requests()
+            self._runs |= {
+                run.id: replace(run, requests=asked.get(run.id, ()))
+                for run in self._runs.values()
+                if run.requests != asked.get(run.id, ())
+            }
         return extents
 
     def _want(self, wanted: dict[str, Extent]) -> None:

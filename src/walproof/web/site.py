@@ -7,9 +7,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walproof.errors import WalproofError
+from walproof.errors import StoreError, WalproofError
 from walproof.web.access import NOT_ALLOWED, Access, Guard, error_json, is_of_programs
 from walproof.web.asking import asking_routes
+from walproof.web.listed import ListedRun
 from walproof.web.live.board import Board
 from walproof.web.live.past import Past
 from walproof.web.live.past_site import past_routes
@@ -99,10 +100,18 @@ def _not_allowed(request: Request, error: HTTPException) -> Response:
 def _first_page(shown: Mapping[str, Any]) -> Callable[[Request], Response]:
     def first(_request: Request) -> Response:
         shelf, board = shown["shelf"], shown["board"]
-        runs = [] if shelf is None else shelf.listed()
+        runs: list[ListedRun] = []
+        problem: StoreError | None = None
+        try:
+            runs = [] if shelf is None else shelf.listed()
+        except StoreError as error:
+            if board is None:
+                raise
+            # Watched servers need no store.
+            problem = error
         live = [] if board is None else board.servers()
         return page(
-            "first.html.j2", **shown, runs=runs[:_NEWEST], count=len(runs), live=live,
+            "first.html.j2", **shown, runs=runs[:_NEWEST], count=len(runs), live=live, problem=problem,
             open_runs=[entry for entry in runs if entry.extent.finished_at is None][:_NEWEST],
         )  # fmt: skip
 

@@ -32,7 +32,7 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
     from starlette.routing import Route
 
     latest: Latest[Markup] = Latest()
-    """The drawing of the trend that was asked for last."""
+    """Drawings of the trends that were asked for last."""
 
     def runs(request: Request) -> Response:
         found = _selection(shelf, request.query_params)
@@ -89,7 +89,7 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
         study = request.query_params.get("study", "")
         every = shelf.listed()
         found = [entry for entry in every if entry.run.plan.study == study]
-        state = study, tuple((entry.run.id, entry.extent) for entry in found)
+        state = tuple((entry.run.id, entry.extent) for entry in found)
 
         def make() -> Markup:
             # Changes are looked for in thousands of random orders.
@@ -98,7 +98,7 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
             return Markup(body.render(blocks=trends(full)))
 
         studies = sorted({entry.run.plan.study for entry in every})
-        body = latest.get(state, make)
+        body = latest.get(study, state, make)
         values = {"study": study, "studies": studies, "count": len(found), "body": body}
         answer = page("trend.html.j2", **shown, **values)
         if body is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
@@ -10,35 +11,53 @@ from typing import Generic, TypeVar
 
 PATIENCE_S = 0.5
 """How long a page waits for a value that is nearly ready."""
+_KEPT_MOST = 8
 
 _T = TypeVar("_T")
 
 
 class Latest(Generic[_T]):
-    """The value that was asked for last, made once for each state of its sources."""
+    """The values that were asked for last, by name; made one at a time, whoever asks for how many."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._state: Hashable = None
-        self._made: Future[_T] | None = None
+        self._kept: OrderedDict[str, tuple[Hashable, Future[_T]]] = OrderedDict()
+        """Name -> state of its sources, value. What was asked for last comes last."""
+        self._waiting: deque[tuple[Future[_T], Callable[[], _T]]] = deque()
+        self._is_working = False
 
-    def get(self, state: Hashable, make: Callable[[], _T]) -> _T | None:
-        """The value for this state; None while it is being made. Raises what ``make`` raises."""
+    def get(self, name: str, state: Hashable, make: Callable[[], _T]) -> _T | None:
+        """The value for this state; None while it is being made. Raises what ``make`` raises.
+
+        One that is being made is waited for, even if its sources change meanwhile: while a run goes on, they
+        change all the time.
+        """
         with self._lock:
-            if self._made is None or self._state != state or _has_failed(self._made):
-                self._state, self._made = state, Future()
-                threading.Thread(target=_run, args=(make, self._made), name="trend", daemon=True).start()
-            made = self._made
+            of_state, made = self._kept.get(name, (None, None))
+            if made is None or (made.done() and (of_state != state or made.exception() is not None)):
+                made = Future()
+                self._kept[name] = state, made
+                self._waiting.append((made, make))
+                if not self._is_working:
+                    self._is_working = True
+                    threading.Thread(target=self._work, name="trend", daemon=True).start()
+            self._kept.move_to_end(name)
+            if len(self._kept) > _KEPT_MOST:
+                _, (_, oldest) = self._kept.popitem(last=False)
+                oldest.cancel()
         wait_for([made], PATIENCE_S)
-        return made.result() if made.done() else None
+        return made.result() if made.done() and not made.cancelled() else None
 
-
-def _has_failed(made: Future[_T]) -> bool:
-    return made.done() and made.exception() is not None
-
-
-def _run(make: Callable[[], _T], made: Future[_T]) -> None:
-    try:
-        made.set_result(make())
-    except BaseException as error:
-        made.set_exception(error)
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._is_working = False
+                    return
+                made, make = self._waiting.popleft()
+            if not made.set_running_or_notify_cancel():
+                continue
+            try:
+                made.set_result(make())
+            except BaseException as error:
+                made.set_exception(error)

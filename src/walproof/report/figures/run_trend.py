@@ -55,8 +55,9 @@ class TrendData:
     def describe(self) -> str:
         """First and last in words."""
         first, last = self.points[0], self.points[-1]
+        count = len({point.run for point in self.points})
         return (
-            f"{self.axis} over {len(self.points)} runs: {first.text} on {format_utc(first.at)}, "
+            f"{self.axis} over {count} runs: {first.text} on {format_utc(first.at)}, "
             f"{last.text} on {format_utc(last.at)}."
             + "".join(
                 f" Changed by {change.text} before {format_utc(change.before)}." for change in self.changes

@@ -60,6 +60,12 @@ def rows(wal: WalStats, by: By, names: RelationMap | None = None) -> list[Row]:
     return _relation_rows(wal, by, names)
 
 
+def largest(found: list[Row], most: int) -> list[Row]:
+    """The rows with the most bytes, ``most`` at most, in the order in which they stand."""
+    ranked = sorted(range(len(found)), key=lambda place: -_bytes(found[place]))
+    return [found[place] for place in sorted(ranked[:most])]
+
+
 def _relation_rows(wal: WalStats, by: By, names: RelationMap | None) -> list[Row]:
     known = names.by_place() if names else {}
     grouped: dict[tuple[int | str, ...], list[RelationTotals]] = {}
@@ -123,7 +129,11 @@ def _columns(totals: WalTotals) -> dict[str, Value]:
 
 
 def _sorted(found: list[Row]) -> list[Row]:
-    return sorted(found, key=lambda row: -int(row["combined_bytes"] or 0))
+    return sorted(found, key=lambda row: -_bytes(row))
+
+
+def _bytes(row: Row) -> int:
+    return int(row["combined_bytes"] or 0)
 
 
 def csv_text(found: list[Row]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.facts.replication import ReplicationWindow
+from walproof.report.plaintext import one_line
 from walproof.report.replica import cause_lines, processes, stage_table, summary
 from walproof.report.watch.panels import Panel, clock_time, panels
 from walproof.report.watch.plain import notes
@@ -62,7 +63,9 @@ def _server(view: ServerView, width: int, detail: Detail) -> list[RenderableType
 
     style = _STYLES[view.severity]
     head = Text.assemble(
-        (f"{_MARKS[view.severity]} ", style), (view.name, "bold"), (f"  {about(view)}", "dim")
+        (f"{_MARKS[view.severity]} ", style),
+        (one_line(view.name), "bold"),
+        (f"  {one_line(about(view))}", "dim"),
     )
     if view.seen.look is not None:
         head.append(f"  {clock_time(view.seen.look.at)}", "dim")
@@ -70,7 +73,7 @@ def _server(view: ServerView, width: int, detail: Detail) -> list[RenderableType
     if view.seen.no_answer is not None:
         gone = view.seen.no_answer
         text = f"does not answer since {clock_time(gone.since)}: {gone.reason}"
-        parts.append(Padding(Text(text, style="bold red"), (0, 0, 0, 2)))
+        parts.append(Padding(Text(one_line(text), style="bold red"), (0, 0, 0, 2)))
     else:
         parts.append(Padding(_table(panels(view), width), (0, 0, 0, 2)))
         for concern in view.concerns:
@@ -79,8 +82,9 @@ def _server(view: ServerView, width: int, detail: Detail) -> list[RenderableType
         for (name, diagnosis), window in zip(told, view.windows, strict=False):
             parts += [Padding(part, (0, 0, 0, 2)) for part in _pair(name, diagnosis, window, view)]
     for event in view.seen.events[-1:]:
-        parts.append(Padding(Text(f"{clock_time(event.at)} {event.text}", "yellow"), (0, 0, 0, 2)))
-    parts += [Padding(Text(line, "dim"), (0, 0, 0, 2)) for line in notes(view)]
+        said = Text(f"{clock_time(event.at)} {one_line(event.text)}", "yellow")
+        parts.append(Padding(said, (0, 0, 0, 2)))
+    parts += [Padding(Text(one_line(line), "dim"), (0, 0, 0, 2)) for line in notes(view)]
     return parts
 
 
@@ -95,13 +99,15 @@ def _table(lines: Sequence[Panel], width: int) -> RenderableType:
     if not is_narrow:
         table.add_column(ratio=1)
     for line in lines:
-        figure = Text(line.figure, "bold yellow" if line.is_bad else "bold")
+        # As Text: in what is plain, rich looks for markup, and names of a server may have brackets.
+        label = Text(one_line(line.label))
+        figure = Text(one_line(line.figure), "bold yellow" if line.is_bad else "bold")
         if is_narrow:
             if line.remark:
-                figure.append(f"\n{line.remark}", "not bold")
-            table.add_row(line.label, figure)
+                figure.append(f"\n{one_line(line.remark)}", "not bold")
+            table.add_row(label, figure)
         else:
-            table.add_row(line.label, figure, line.remark)
+            table.add_row(label, figure, Text(one_line(line.remark)))
     return table
 
 
@@ -113,12 +119,12 @@ def _pair(
 
     if not diagnosis.causes:
         return
-    yield Text(f"standby {name}: {summary(diagnosis)}")
+    yield Text(one_line(f"standby {name}: {summary(diagnosis)}"))
     yield stage_table(diagnosis)
-    yield from (Text(line, "dim") for line in processes(window, diagnosis))
+    yield from (Text(one_line(line), "dim") for line in processes(window, diagnosis))
     for cause in further_causes(name, diagnosis, view):
         yield from cause_lines(cause, "bold")
-    yield from (Text(f"note: {line}", "dim") for line in window.notes)
+    yield from (Text(one_line(f"note: {line}"), "dim") for line in window.notes)
 
 
 def _concern(concern: Concern, detail: Detail) -> list[RenderableType]:
@@ -127,10 +133,12 @@ def _concern(concern: Concern, detail: Detail) -> list[RenderableType]:
 
     style = _STYLES[int(concern.severity)]
     since = "" if concern.since is None else f" (since {clock_time(concern.since)})"
-    head = Text.assemble((f"{_MARKS[int(concern.severity)]} {concern.sentence}", style), (since, "dim"))
+    head = Text.assemble(
+        (f"{_MARKS[int(concern.severity)]} {one_line(concern.sentence)}", style), (since, "dim")
+    )
     parts: list[RenderableType] = [Padding(head, (0, 0, 0, 2))]
     if detail is Detail.SENTENCES:
         return parts
-    parts += [Padding(Text(f"- {line}"), (0, 0, 0, 4)) for line in concern.evidence]
-    parts += [Padding(Text(f"-> {line}", "green"), (0, 0, 0, 4)) for line in concern.advice]
+    parts += [Padding(Text(f"- {one_line(line)}"), (0, 0, 0, 4)) for line in concern.evidence]
+    parts += [Padding(Text(f"-> {one_line(line)}", "green"), (0, 0, 0, 4)) for line in concern.advice]
     return parts

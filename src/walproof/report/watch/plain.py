@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.analysis.watch.clock import NOT_INCLUDED
 from walproof.facts.replication import ReplicationWindow
+from walproof.report.plaintext import printable
 from walproof.report.replica import processes, stage_words, summary
 from walproof.report.watch.panels import clock_time, panels
 from walproof.report.watch.view import ServerView, about, further_causes
@@ -15,7 +16,12 @@ from walproof.units import format_bytes, format_duration
 
 def plain_text(views: Sequence[ServerView], *, is_first: bool) -> str:
     """All servers, each line complete by itself; notes with the first look only."""
-    return "".join(f"{line}\n" for view in views for line in _lines(view, is_first))
+    return "".join(f"{_whole(line)}\n" for view in views for line in _lines(view, is_first))
+
+
+def _whole(line: str) -> str:
+    """The line, whatever names and reasons of a server hold: line ends, or what a terminal obeys."""
+    return " ".join(printable(line).splitlines())
 
 
 def _lines(view: ServerView, is_first: bool) -> Iterator[str]:

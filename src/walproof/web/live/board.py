@@ -49,9 +49,16 @@ class ServerMoments:
         return [merged(part) for part in parts.values()]
 
     def at(self, when: float) -> Moment | None:
-        """The newest moment not later than ``when``; None if it is no longer kept."""
-        kept = [moment for moment in (*self._minutes, *self._looks) if moment.at <= when]
-        return max(kept, key=lambda moment: moment.at, default=None)
+        """The newest look not later than ``when``; of older times its minute, or the newest one before.
+
+        None if it is no longer kept.
+        """
+        looks = [moment for moment in self._looks if moment.at <= when]
+        if looks:
+            return looks[-1]
+        # A minute has the time of its last look, which may be later than what is asked for.
+        minutes = [kept for kept in self._minutes if kept.at // _MINUTE_S <= when // _MINUTE_S]
+        return minutes[-1] if minutes else None
 
     @property
     def began(self) -> float | None:

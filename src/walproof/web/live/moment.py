@@ -137,13 +137,16 @@ def sharing(moment: Moment, before: Moment) -> Moment:
 
 
 def merged(moments: Sequence[Moment]) -> Moment:
-    """One moment for all of them: the worst values, the mean of the rates, and the last sentences.
+    """One moment for all of them: the worst values, the mean of the rates, and what the worst look said.
 
     If one of them has no answer, the result has none: no gap is hidden.
     """
     last = moments[-1]
     if len(moments) == 1:
         return last
+    # What is said fits the severity that stands above it: no answer, or the last of the worst.
+    gone = next((moment for moment in moments if not moment.answers), None)
+    said = gone or max(reversed(moments), key=lambda moment: moment.severity)
     worst = max(moments, key=lambda moment: -1.0 if moment.warm is None else moment.warm)
     rates = [moment.wal_bytes_per_s for moment in moments if moment.wal_bytes_per_s is not None]
     sums: dict[str, float] = {}
@@ -159,7 +162,8 @@ def merged(moments: Sequence[Moment]) -> Moment:
     return replace(
         last,
         covers_s=sum(moment.covers_s for moment in moments),
-        answers=all(moment.answers for moment in moments),
+        answers=gone is None,
+        about=said.about,
         severity=max(moment.severity for moment in moments),
         warm=worst.warm,
         warm_low=worst.warm_low,
@@ -171,6 +175,10 @@ def merged(moments: Sequence[Moment]) -> Moment:
         held_bytes=_most(moment.held_bytes for moment in moments),
         waiting=_most(moment.waiting for moment in moments),
         standbys=tuple(lags.values()),
+        panels=said.panels,
+        concerns=said.concerns,
+        notes=said.notes,
+        gone=said.gone,
     )
 
 

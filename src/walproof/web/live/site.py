@@ -103,8 +103,7 @@ def live_routes(board: Board, shown: Mapping[str, Any]) -> list[Route]:
                         title = parts.pop("title", "")
                         changed = {name: html for name, html in parts.items() if sent.get(name) != html}
                         sent.update(changed)
-                        whole = not quiet_s and len(changed) == len(parts)
-                        message = {"title": title, "parts": changed, "whole": whole}
+                        message = {"title": title, "parts": changed, "ids": list(parts)}
                         yield f"data: {json.dumps(message)}\n\n"
                         quiet_s = 0.0
                     elif quiet_s >= _SILENCE_S:
@@ -142,8 +141,7 @@ def _asked(board: Board, asked: Mapping[str, str]) -> ShownServer | None:
         at = float(asked["at"])
     except ValueError:
         return None
-    began = board.began(name)
-    if not math.isfinite(at) or began is None or not began <= at <= now.moment.at + 1:
+    if not math.isfinite(at) or at > now.moment.at + 1:
         return None
     moment = board.at(name, at)
     return None if moment is None else ShownServer(name, span, moment.at, moment)

@@ -58,31 +58,42 @@
   if (live) {
     const status = document.getElementById("connection");
     const pause = document.getElementById("pause");
-    let source = null, isPaused = false, lost = null;
+    let source = null, timer = null, isPaused = false, lost = null;
+    const close = () => { clearTimeout(timer); if (source) source.close(); };
+    // Browsers allow six connections to a host: a tab that nobody sees keeps none, and asks now and then for its title.
+    const rest = () => { close(); timer = setTimeout(open, 15000); };
     const open = () => {
+      close();
       source = new EventSource(live.dataset.events);
       source.onopen = () => { lost = null; say(status, "live"); };
       source.onmessage = (message) => {
         const told = JSON.parse(message.data);
-        if (told.title) document.title = told.title;
-        for (const [id, html] of Object.entries(told.parts)) {
-          const part = document.getElementById(id);
-          if (part) part.innerHTML = html;
-          else if (told.whole) { location.reload(); return; }
+        // The page has elements for what there was when it was loaded: with other parts it is loaded anew.
+        const isKnown = (id) => document.getElementById(id) !== null;
+        const isGone = (part) => !told.ids.includes(part.id);
+        if (!told.ids.every(isKnown) || [...live.querySelectorAll("figure[id^=plot-], #part-sizes")].some(isGone)) {
+          location.reload();
+          return;
         }
+        if (told.title) document.title = told.title;
+        for (const [id, html] of Object.entries(told.parts)) document.getElementById(id).innerHTML = html;
+        if (document.hidden) rest();
       };
       source.onerror = () => {
         lost = lost || new Date();
         say(status, `connection lost at ${lost.toLocaleTimeString()}; what is shown is from before that`);
-        if (source.readyState === EventSource.CLOSED && !isPaused) setTimeout(open, 3000);
+        if (source.readyState === EventSource.CLOSED && !isPaused) timer = setTimeout(open, 3000);
       };
     };
+    document.addEventListener("visibilitychange", () => {
+      if (!isPaused) (document.hidden ? rest : open)();
+    });
     if (pause) {
       pause.hidden = false;
       pause.addEventListener("click", () => {
         isPaused = !isPaused;
         say(pause, isPaused ? "Continue" : "Pause");
-        if (isPaused) { source.close(); say(status, `paused at ${new Date().toLocaleTimeString()}`); } else open();
+        if (isPaused) { close(); say(status, `paused at ${new Date().toLocaleTimeString()}`); } else open();
       });
     }
     open();
