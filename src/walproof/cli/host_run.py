@@ -147,14 +147,14 @@ def carry_out_here(order: RunOrder) -> str:
     from walproof.hosts.task import boot_id
     from walproof.lab.session import execute
     from walproof.postgres.cache import cache_folder
-    from walproof.postgres.install import resolve
+    from walproof.postgres.install import on_host
     from walproof.report.kinds.registry import report_kind
 
     told = from_json(Plan, order.plan)
     plan = replace(
         told,
-        installs=tuple(resolve(install) for install in told.installs),
-        driver=resolve(told.driver),
+        installs=on_host(told.installs),
+        driver=on_host((told.driver,))[0],
         folder=str(work_folder(None if order.on is None else Path(order.on))),
     )
     within = (

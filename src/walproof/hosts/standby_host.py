@@ -18,7 +18,7 @@ from walproof.hosts.network import Answering, listen_address, source_towards
 from walproof.lab.follower import FollowerHere
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.far_standby import FarStandby
-from walproof.postgres.install import resolve
+from walproof.postgres.install import on_host
 from walproof.postgres.listening import Endpoint, FarUpstream, Papers, listening, way_to
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
@@ -89,8 +89,8 @@ class StandbyHost:
         self._key, request = make_key()
         work = cache_folder() / "work" if folder is None else Path(folder) / "walproof-work"
         self._workspace = self._opened.enter_context(Workspace(work, server_user()))
-        for install in installs:
-            self._installs[install.label] = reachable_install(resolve(install), self._workspace.user)
+        for install in on_host(installs):
+            self._installs[install.label] = reachable_install(install, self._workspace.user)
         answering = self._opened.enter_context(closing(Answering(self._address)))
         facts = observe_environment(work)
         told = {name: facts[name] for name in _TOLD if name in facts}
