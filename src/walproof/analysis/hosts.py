@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from walproof.analysis.effect import effects
+from walproof.analysis.effect import effects, install_effects
 from walproof.analysis.inference.random_effects import apart, combine
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
 from walproof.analysis.rounds import positive_metric
+from walproof.analysis.toggled import by_variant
 from walproof.facts import Cell, Plan, Trial
 
 _ODD_P = 1 - LEVEL
@@ -84,36 +85,43 @@ class HostStudy:
     levels: tuple[Across, ...]
     """The metric of the baselines: which host is slow."""
     effects: tuple[Across, ...]
-    """Ratios of variants to their baseline: what a setting does."""
+    """Ratios of variants to their baseline: what a setting does; and of installs to the first one."""
 
 
 def over_hosts(plan: Plan, trials: Mapping[str, Sequence[Trial]], metric: str) -> HostStudy:
     """``trials``: those of each host's run, by the host's name. Raises AnalysisError."""
+    # A start of slices is stored as one trial, whose own metrics are those of all variants together.
+    apart_by_variant = {host: by_variant(plan, of_host) for host, of_host in trials.items()}
     found = {
-        host: {effect.cell: effect for effect in effects(plan, of_host, metric)}
-        for host, of_host in trials.items()
+        host: {
+            (effect.cell, effect.baseline): effect
+            for effect in (*effects(plan, of_host, metric), *install_effects(plan, of_host, metric))
+        }
+        for host, of_host in apart_by_variant.items()
     }
-    cells = dict.fromkeys(cell for of_host in found.values() for cell in of_host)
     ratios = []
-    for cell in cells:
+    for cell, baseline in dict.fromkeys(pair for of_host in found.values() for pair in of_host):
         known: dict[str, _Known] = {}
-        baseline = None
         for host, of_host in found.items():
-            effect = of_host[cell]
-            baseline = effect.baseline
+            effect = of_host[cell, baseline]
             if effect.ratio and effect.interval and effect.spread and effect.interval.low > 0:
                 width = math.log(effect.interval.high) - math.log(effect.interval.low)
                 error = width / 2 / t_quantile(effect.interval.level, effect.spread.degrees)
                 known[host] = _Known(math.log(effect.ratio), error**2, effect.interval, effect.n)
         ratios.append(_across(cell, baseline, known, tuple(trials)))
-    baselines = dict.fromkeys(ratio.baseline for ratio in ratios if ratio.baseline is not None)
+    # A variant on the first install is what the same on the others is compared with, and no baseline itself.
+    baselines = dict.fromkeys(
+        ratio.baseline
+        for ratio in ratios
+        if ratio.baseline is not None and plan.baseline_of(ratio.baseline.variant) == ratio.baseline.variant
+    )
     levels = [
         _across(
             cell,
             None,
             {
                 host: at_host
-                for host, of_host in trials.items()
+                for host, of_host in apart_by_variant.items()
                 if (at_host := _level(of_host, cell, metric)) is not None
             },
             tuple(trials),

@@ -31,9 +31,12 @@ def hosts_view(
     plan: Plan, study: HostStudy, runs: Mapping[str, str], left_out: Mapping[str, str]
 ) -> HostsView:
     """``runs``: the run of each host; ``left_out``: hosts without a result, and why."""
+    parts = {"settings": len(plan.variants) > 1, "installs": len(plan.installs) > 1}
+    compared = " and ".join(name for name, has_several in parts.items() if has_several)
+    as_baseline = "without the settings" if parts["settings"] else "with the first install"
     sections = (
-        Section("effects", "What the settings do", tuple(effect_blocks(study))),
-        Section("levels", "Hosts without the settings", tuple(level_blocks(study))),
+        Section("effects", f"What the {compared} do", tuple(effect_blocks(study))),
+        Section("levels", f"Hosts {as_baseline}", tuple(level_blocks(study))),
         Section("hosts", "Runs", tuple(_run_blocks(runs, left_out))),
     )
     return HostsView(
@@ -44,12 +47,9 @@ def hosts_view(
 
 
 def effect_blocks(study: HostStudy) -> list[Block]:
-    """Of each variant: its ratio on every host, over hosts, and who stands apart."""
+    """Of each variant or install: its ratio on every host, over hosts, and who stands apart."""
     blocks: list[Block] = []
     for effect in study.effects:
-        assert effect.baseline is not None
-        cell = effect.cell
-        title = f"{cell.variant}, against {effect.baseline.variant} ({cell.install}, {cell.workload})"
         rows = [
             (host.host + _mark(host), ratio(host.value, host.interval), str(host.rounds))
             for host in effect.hosts
@@ -61,10 +61,20 @@ def effect_blocks(study: HostStudy) -> list[Block]:
             rows.append(("a host like these", ratio(effect.mean, effect.prediction), ""))
         columns = (Column("host"), Column(f"{study.metric}, ratio (95 %)", numeric=True), Column("rounds"))
         blocks += [
-            Table(title, columns, tuple(text_cells(row) for row in rows)),
+            Table(_compared(effect), columns, tuple(text_cells(row) for row in rows)),
             *(Paragraph(text, terminal=True) for text in _said(effect, "the ratio")),
         ]
     return blocks
+
+
+def _compared(effect: Across) -> str:
+    """``fsync=off, against default (18.4, scale 50)``; of an install, ``18.4, against 16.9 (default, scale
+    50)``."""
+    assert effect.baseline is not None
+    cell, baseline = effect.cell, effect.baseline
+    if cell.install != baseline.install:
+        return f"{cell.install}, against {baseline.install} ({cell.variant}, {cell.workload})"
+    return f"{cell.variant}, against {baseline.variant} ({cell.install}, {cell.workload})"
 
 
 def level_blocks(study: HostStudy) -> list[Block]:
