@@ -385,3 +385,17 @@ def test_requests_of_several_at_once_all_have_numbers(url: str) -> None:
     assert [run.number for run in found] == [1, 2, 3, 4]
     assert sorted(run.rounds for run in found) == [1, 2, 3, 4]
     store.close()
+
+
+@pytest.mark.parametrize("name", ["../../site/index", "a/b", "A", "", ".a", "a\n", "a" * 201])
+def test_an_id_that_would_lead_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    """A store may be a stranger's, and pages and locks are files of that name."""
+    path = tmp_path / "theirs.sqlite"
+    theirs = Store(path)
+    theirs.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE run SET id = ?", [name])
+    connection.close()
+    with pytest.raises(StoreError, match="an id that walproof does not give"):
+        theirs.run("last")
+    theirs.close()

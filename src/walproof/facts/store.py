@@ -23,7 +23,15 @@ import sqlalchemy as sa
 from walproof.errors import StoreError
 from walproof.facts.claim import claim, claimed
 from walproof.facts.codec import from_json, plan_hash, to_json
-from walproof.facts.moving import CopiedRun, delete_rows, free_id, read_rows, same_run, write_rows
+from walproof.facts.moving import (
+    CopiedRun,
+    checked_id,
+    delete_rows,
+    free_id,
+    read_rows,
+    same_run,
+    write_rows,
+)
 from walproof.facts.opening import open_database
 from walproof.facts.plan import Plan
 from walproof.facts.requests import answer, ask, read_requests
@@ -272,7 +280,7 @@ class Store:
             answer(self._engine, run_id, request, words, is_granted=is_granted)
 
     def runs(self) -> tuple[Run, ...]:
-        """Every run, oldest first."""
+        """Every run, oldest first. Raises StoreError, also where an id cannot be one."""
         return self._runs()
 
     def run(self, name: str) -> Run:
@@ -375,7 +383,7 @@ class Store:
             requests = read_requests(connection)
             return tuple(
                 Run(
-                    id=row.id,
+                    id=checked_id(row.id),
                     plan=from_json(Plan, row.plan),
                     command=tuple(json.loads(row.command)),
                     created_at=row.created_at,
