@@ -14,9 +14,10 @@ from statsmodels.stats.meta_analysis import combine_effects
 from tests.analysis.facts import DEFAULT, FSYNC_OFF, INSTALL, OLDER, make_plan, make_trials
 from tests.analysis.slices import start, toggled_plan
 from tests.facts.plans import plan, trial
+from tests.schemas import assert_valid
 from walproof.analysis.hosts import HostStudy, over_hosts
 from walproof.analysis.inference.random_effects import apart, combine
-from walproof.facts import Plan, Trial, Variant
+from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, Trial, Variant
 from walproof.report.hosts import hosts_view, to_html, to_json
 
 HOSTS = ("ash", "elm", "fir", "oak")
@@ -168,3 +169,27 @@ def test_installs_are_compared_with_the_first(variants: tuple[Variant, ...]) -> 
     page = to_html(hosts_view(asked, compared, dict.fromkeys(HOSTS, "run"), {}))
     assert "18.3, against 15.9 (default, scale 1)" in page
     assert ("Hosts with the first install" in page) is (len(variants) == 1)
+
+
+def test_what_power_cuts_and_failovers_lost_is_shown_of_each_host() -> None:
+    sound = CheckedImage(1, 7, "random 0.5 of 512 B", ImageState.CLEAN, None, 0, 0, None, 0.4)
+    broken = replace(sound, state=ImageState.CORRUPT, reason="an index", lost_commits=3)
+    cut = CutFacts(9, "wal flush 5", "busy", 100, 1.5, 4096, 2, (), (sound, broken))
+    found = {
+        "ash": [replace(trial(number, round_number=number), cut=cut) for number in (1, 2)],
+        "elm": [replace(trial(1), cut=replace(cut, images=(sound,)))],
+        "fir": [replace(trial(1), metrics={"tps": 9.0, "commits_lost": 4.0})],
+        "oak": [trial(1)],
+    }
+    asked = plan(variants=1)
+    lost = over_hosts(asked, found, "tps")
+    assert [(loss.host, loss.count, loss.losing, loss.commits_most, loss.images) for loss in lost.losses] == [
+        ("ash", 2, 2, 3, {"clean": 2, "corrupt": 2}),
+        ("elm", 1, 0, 0, {"clean": 1}),
+        ("fir", 1, 1, 4, {}),
+    ]
+    page = to_html(hosts_view(asked, lost, dict.fromkeys(HOSTS, "run"), {}))
+    assert "2 clean and 2 corrupt" in page
+    stored = json.loads(to_json(lost, {}, {}))
+    assert_valid("hosts", stored)
+    assert stored["losses"][0]["images"] == {"clean": 2, "corrupt": 2}

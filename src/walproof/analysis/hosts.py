@@ -7,7 +7,7 @@ others (the baseline's own metric), and does a setting do something else there (
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
@@ -16,7 +16,7 @@ from walproof.analysis.inference.random_effects import apart, combine
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
 from walproof.analysis.rounds import positive_metric
 from walproof.analysis.toggled import by_variant
-from walproof.facts import Cell, Plan, Trial
+from walproof.facts import Cell, ImageState, Plan, Trial
 
 _ODD_P = 1 - LEVEL
 _SUSPECT_P = 0.2
@@ -78,6 +78,22 @@ class Across:
 
 
 @dataclass(frozen=True, slots=True)
+class HostLoss:
+    """What power cuts or failovers of a cell left on one host."""
+
+    cell: Cell
+    host: str
+    count: int
+    """Power cuts or failovers."""
+    losing: int
+    """Those after which acknowledged commits were gone, or worse."""
+    commits_most: int
+    """Most commits that one of them lost."""
+    images: Mapping[str, int]
+    """State -> number of images of power cuts that were left in it, from the best to the worst."""
+
+
+@dataclass(frozen=True, slots=True)
 class HostStudy:
     """A plan's results over hosts."""
 
@@ -86,6 +102,8 @@ class HostStudy:
     """The metric of the baselines: which host is slow."""
     effects: tuple[Across, ...]
     """Ratios of variants to their baseline: what a setting does; and of installs to the first one."""
+    losses: tuple[HostLoss, ...] = ()
+    """What power cuts and failovers left; empty where there were none."""
 
 
 def over_hosts(plan: Plan, trials: Mapping[str, Sequence[Trial]], metric: str) -> HostStudy:
@@ -128,7 +146,31 @@ def over_hosts(plan: Plan, trials: Mapping[str, Sequence[Trial]], metric: str) -
         )
         for cell in baselines
     ]
-    return HostStudy(metric, tuple(levels), tuple(ratios))
+    return HostStudy(metric, tuple(levels), tuple(ratios), tuple(_losses(plan, trials)))
+
+
+def _losses(plan: Plan, trials: Mapping[str, Sequence[Trial]]) -> Iterator[HostLoss]:
+    """Of each cell whose power was cut, or whose standby was promoted, on each host."""
+    for cell in plan.cells:
+        for host, of_host in trials.items():
+            of_cell = [trial for trial in of_host if trial.cell == cell]
+            cuts = [trial.cut for trial in of_cell if trial.cut is not None]
+            failovers = [
+                int(lost) for trial in of_cell if (lost := trial.metrics.get("commits_lost")) is not None
+            ]
+            images = [image for cut in cuts for image in cut.images]
+            if not cuts and not failovers:
+                continue
+            counts = {state.value: sum(image.state is state for image in images) for state in ImageState}
+            yield HostLoss(
+                cell,
+                host,
+                count=len(cuts) + len(failovers),
+                losing=sum(any(not image.state.is_sound for image in cut.images) for cut in cuts)
+                + sum(lost > 0 for lost in failovers),
+                commits_most=max([*failovers, *(image.lost_commits for image in images)], default=0),
+                images={state: count for state, count in counts.items() if count},
+            )
 
 
 @dataclass(frozen=True, slots=True)

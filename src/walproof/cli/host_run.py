@@ -139,23 +139,25 @@ def carry_out_here(order: RunOrder) -> str:
     """
     from walproof.analysis.within import DueCells, Within
     from walproof.cli.execution import never
-    from walproof.cli.options import work_folder
+    from walproof.cli.options import memory_folder, work_folder
     from walproof.facts import Plan
     from walproof.facts.codec import from_json
     from walproof.facts.store import Store
     from walproof.files import private_folder
     from walproof.hosts.task import boot_id
+    from walproof.lab.kinds.registry import lab_kind
     from walproof.lab.session import execute
     from walproof.postgres.cache import cache_folder
     from walproof.postgres.install import on_host
     from walproof.report.kinds.registry import report_kind
 
     told = from_json(Plan, order.plan)
+    folder_of = memory_folder if lab_kind(told.kind).works_in_memory else work_folder
     plan = replace(
         told,
         installs=on_host(told.installs),
         driver=on_host((told.driver,))[0],
-        folder=str(work_folder(None if order.on is None else Path(order.on))),
+        folder=str(folder_of(None if order.on is None else Path(order.on))),
     )
     within = (
         None

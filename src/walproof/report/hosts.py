@@ -15,7 +15,7 @@ from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
 from walproof.report.html import environment
 from walproof.report.numbers import UNKNOWN, number, percent, ratio, shown
-from walproof.sentences import say_count
+from walproof.sentences import say_count, say_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ def hosts_view(
     compared = " and ".join(name for name, has_several in parts.items() if has_several)
     as_baseline = "without the settings" if parts["settings"] else "with the first install"
     sections = (
+        Section("losses", "What was lost", tuple(loss_blocks(study))),
         Section("effects", f"What the {compared} do", tuple(effect_blocks(study))),
         Section("levels", f"Hosts {as_baseline}", tuple(level_blocks(study))),
         Section("hosts", "Runs", tuple(_run_blocks(runs, left_out))),
@@ -105,6 +106,35 @@ def level_blocks(study: HostStudy) -> list[Block]:
     return blocks
 
 
+def loss_blocks(study: HostStudy) -> list[Block]:
+    """Of each variant whose power was cut, or after whose primary a standby was promoted: what was gone."""
+    blocks: list[Block] = []
+    for cell in dict.fromkeys(loss.cell for loss in study.losses):
+        of_cell = [loss for loss in study.losses if loss.cell == cell]
+        # A failover leaves no images.
+        has_images = any(loss.images for loss in of_cell)
+        rows = [
+            (
+                loss.host,
+                str(loss.count),
+                str(loss.losing),
+                str(loss.commits_most),
+                *([say_list([f"{count} {state}" for state, count in loss.images.items()])] * has_images),
+            )
+            for loss in of_cell
+        ]
+        columns = (
+            Column("host"),
+            Column("power cuts" if has_images else "failovers", numeric=True),
+            Column("with a loss", numeric=True),
+            Column("most commits lost", numeric=True),
+            *((Column("images"),) * has_images),
+        )
+        title = f"{cell.variant} ({cell.install}, {cell.workload})"
+        blocks.append(Table(title, columns, tuple(text_cells(row) for row in rows)))
+    return blocks
+
+
 def _said(across: Across, what: str) -> list[str]:
     said = [
         f"{host.host} stands apart: {what} is {number(host.against_others)} times that of the other hosts "
@@ -149,7 +179,12 @@ def to_html(view: HostsView) -> str:
 
 def to_json(study: HostStudy, runs: Mapping[str, str], left_out: Mapping[str, str]) -> str:
     """All numbers, with null for what is not known."""
-    facts = {"runs": dict(runs), "left_out": dict(left_out), **host_facts(study)}
+    facts: dict[str, object] = {
+        "runs": dict(runs),
+        "left_out": dict(left_out),
+        **host_facts(study),
+        "losses": [asdict(loss) for loss in study.losses],
+    }
     return json.dumps(facts, indent=2) + "\n"
 
 
