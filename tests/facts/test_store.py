@@ -16,6 +16,7 @@ from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
 from tests.facts.server import store_url
 from walproof.errors import StoreError
 from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, RequestKind, Slice
+from walproof.facts.claim import SESSION
 from walproof.facts.codec import from_json, plan_hash, to_data
 from walproof.facts.run import BegunTrial, Extent
 from walproof.facts.store import Store
@@ -399,3 +400,10 @@ def test_an_id_that_would_lead_elsewhere_is_refused(tmp_path: Path, name: str) -
     with pytest.raises(StoreError, match="an id that walproof does not give"):
         theirs.run("last")
     theirs.close()
+
+
+def test_a_claim_of_a_machine_that_was_cut_off_ends_within_minutes() -> None:
+    """By keepalives of the server, which the sockets of these tests have none of. Their default is hours."""
+    idle, interval, count = (int(SESSION[f"tcp_keepalives_{part}"]) for part in ("idle", "interval", "count"))
+    assert 60 <= idle + interval * count <= 180
+    assert int(SESSION["tcp_user_timeout"]) <= 180_000
