@@ -28,7 +28,9 @@ from walproof.cli.gate import Undecided
 from walproof.cli.load_advice import LoadAdviceOptions
 from walproof.cli.run import RunOptions, run
 from walproof.cli.study_options import check_hosts
-from walproof.errors import SettingError, StoreError, StudyError, UnitError
+from walproof.cli.tune import TuneOptions
+from walproof.cli.tune_prepare import prepare
+from walproof.errors import DiskError, SettingError, StoreError, StudyError, UnitError
 from walproof.facts import Promise, Side
 from walproof.lab.asked import Overrides
 from walproof.lab.studyfile import WorkloadTable
@@ -230,3 +232,9 @@ def test_options_of_hosts_need_a_cluster() -> None:
     check_hosts(RunOptions("durability", keep_failures=Path("kept")))
     done = walproof("run", "no-such-study", "--hosts", "2", cwd=Path.cwd())
     assert (done.returncode, "Add --ray." in done.stderr) == (2, True)
+
+
+def test_a_tuning_over_hosts_is_recorded_in_a_folder_that_exists(tmp_path: Path) -> None:
+    given = TuneOptions("checkpoints", duration="2s", pg="embedded", ray="h:1", on=tmp_path / "nmve")
+    with pytest.raises(DiskError, match="of --on does not exist"):
+        prepare(given, ("walproof", "tune"))

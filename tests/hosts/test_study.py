@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.facts.plans import INSTALL, plan
 from tests.hosts.clusters import ENVIRONMENT
 from walproof.cli.host_run import RunOrder, ended_in_study, ended_runs
+from walproof.errors import DiskError
 from walproof.facts import Environment, Plan, Run
+from walproof.hosts.standby_host import StandbyHost
 from walproof.hosts.study import said_loss
 
 COMMAND = ("walproof", "run", "my.toml")
@@ -68,3 +71,9 @@ def test_the_reason_is_said_without_names_of_classes(kind: str, words: list[str]
     from ray import exceptions
 
     assert said_loss(getattr(exceptions, kind)(*words)).removeprefix("it was lost: ") == said
+
+
+def test_a_host_of_a_standby_makes_no_folder_that_was_mistyped(tmp_path: Path) -> None:
+    with pytest.raises(DiskError, match="of --on does not exist"):
+        StandbyHost("127.0.0.1", None, str(tmp_path / "nmve"), False).introduce(())
+    assert list(tmp_path.iterdir()) == []

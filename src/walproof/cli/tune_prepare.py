@@ -67,7 +67,8 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     objective = objective_of(given, workload)
     budget_s = _budget_s(given)
     window_s, warmup_s = _window(given, workload, budget_s)
-    folder = options.work_folder(given.on, of_hosts=given.ray is not None)
+    # Over hosts the load is recorded here, too.
+    folder = options.work_folder(given.on, of_hosts=given.ray is not None and given.dry_run)
     load = TuningLoad(
         slug(Path(given.load).stem), tables, scripts, folder, install, given.device, window_s, warmup_s
     )

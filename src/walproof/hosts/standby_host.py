@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.hosts.authority import make_key
 from walproof.hosts.network import Answering, listen_address, source_towards
@@ -85,6 +86,11 @@ class StandbyHost:
     def introduce(self, installs: tuple[Install, ...]) -> Introduction:
         """Open a workspace, find the plan's installs and listen for measurements. Raises a WalproofError."""
         cluster_address, listen, folder, insecure = self._given
+        if folder is not None and not Path(folder).is_dir():
+            # It would be made, and a disk that is not mounted there would not be the one that is measured.
+            raise DiskError(
+                f'folder "{folder}" of --on does not exist', hint="It has to be a folder on every host."
+            )
         self._address = listen_address(listen, cluster_address, insecure=insecure)
         self._key, request = make_key()
         work = cache_folder() / "work" if folder is None else Path(folder) / "walproof-work"
