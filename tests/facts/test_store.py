@@ -407,3 +407,10 @@ def test_a_claim_of_a_machine_that_was_cut_off_ends_within_minutes() -> None:
     idle, interval, count = (int(SESSION[f"tcp_keepalives_{part}"]) for part in ("idle", "interval", "count"))
     assert 60 <= idle + interval * count <= 180
     assert int(SESSION["tcp_user_timeout"]) <= 180_000
+
+
+def test_an_empty_name_is_not_the_only_run(store: Store) -> None:
+    """A script whose variable was not set would remove it."""
+    store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    with pytest.raises(StoreError, match="no run is named"):
+        store.run("")

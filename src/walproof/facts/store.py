@@ -288,6 +288,9 @@ class Store:
 
         ``last`` is the newest of all. Raises StoreError.
         """
+        if not name:
+            # Every id begins so: a script whose variable is empty would get the only run.
+            raise StoreError("no run is named", hint='"walproof runs" lists them; "last" is the newest.')
         runs = self._runs()
         if name == "last" and runs:
             return runs[-1]
