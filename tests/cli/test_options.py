@@ -27,7 +27,7 @@ from walproof.cli.declaration import (
 from walproof.cli.gate import Undecided
 from walproof.cli.load_advice import LoadAdviceOptions
 from walproof.cli.run import RunOptions, run
-from walproof.cli.study_options import check_hosts
+from walproof.cli.study_options import HostExecution, check_hosts
 from walproof.cli.tune import TuneOptions
 from walproof.cli.tune_prepare import prepare
 from walproof.errors import DiskError, SettingError, StoreError, StudyError, UnitError
@@ -222,7 +222,11 @@ def _accepts(wanted: Any, found: Any) -> bool:
 
 def test_options_of_hosts_need_a_cluster() -> None:
     """Without it, one machine would have measured, and nobody would have said so."""
-    for alone in (RunOptions("durability", hosts=4), CompareOptions(["a=1"], insecure=True)):
+    given: tuple[HostExecution, ...] = (
+        RunOptions("durability", hosts=4),
+        CompareOptions(["a=1"], insecure=True),
+    )
+    for alone in given:
         with pytest.raises(StudyError, match="--hosts and --insecure are for a study over hosts"):
             check_hosts(alone)
     kept = RunOptions("durability", ray="10.0.0.5:6379", keep_failures=Path("kept"))
