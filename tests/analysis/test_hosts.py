@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 from statsmodels.stats.meta_analysis import combine_effects
 
+from tests.analysis.facts import DEFAULT, FSYNC_OFF, INSTALL, OLDER, make_plan, make_trials
+from tests.analysis.slices import start, toggled_plan
 from tests.facts.plans import plan, trial
+from tests.schemas import assert_valid
 from walproof.analysis.hosts import HostStudy, over_hosts
 from walproof.analysis.inference.random_effects import apart, combine
-from walproof.facts import Plan, Trial
+from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, Trial, Variant
 from walproof.report.hosts import hosts_view, to_html, to_json
 
 HOSTS = ("ash", "elm", "fir", "oak")
@@ -131,3 +134,62 @@ def test_two_hosts_say_nothing_of_a_third() -> None:
     assert all(effect.prediction is None and effect.mean is not None for effect in found.effects)
     alone = over_hosts(asked, {"ash": all_facts["ash"], "elm": all_facts["elm"][:2]}, "tps")
     assert all(effect.mean is None and effect.silent == ("elm",) for effect in alone.effects)
+
+
+def test_the_level_of_a_host_is_the_baselines_where_settings_are_toggled() -> None:
+    """A start is stored as one trial, whose own tps is that of all its slices."""
+    asked = toggled_plan("default", "fast", passes=20)
+    halved = {"default": math.log(0.5)}
+    found = {
+        host: [start(asked, number, random.Random(seed + number), effects=halved) for number in (1, 2)]
+        for seed, host in zip((10, 20), HOSTS, strict=False)
+    }
+    (level,) = over_hosts(asked, found, "tps").levels
+    assert level.cell.variant == "default"
+    for host in level.hosts:
+        assert host.value == pytest.approx(500, rel=0.2), "of 1000, and 900 in the trial's own metrics"
+
+
+@pytest.mark.parametrize("variants", [(DEFAULT,), (DEFAULT, FSYNC_OFF)])
+def test_installs_are_compared_with_the_first(variants: tuple[Variant, ...]) -> None:
+    asked = make_plan(variants, installs=(OLDER, INSTALL))
+    found = {
+        host: make_trials(asked, 6, lambda cell: 1200 if cell.install == INSTALL.label else 1000, seed=seed)
+        for seed, host in enumerate(HOSTS)
+    }
+    compared = over_hosts(asked, found, "tps")
+    newer = [effect for effect in compared.effects if effect.cell.install == INSTALL.label]
+    of_installs = [effect for effect in newer if effect.baseline and effect.baseline.install == OLDER.label]
+    assert [effect.cell.variant for effect in of_installs] == [variant.name for variant in variants]
+    assert all(effect.mean == pytest.approx(1.2, rel=0.05) for effect in of_installs)
+    installs = [OLDER.label] if len(variants) == 1 else [OLDER.label, INSTALL.label]
+    assert [(level.cell.install, level.cell.variant) for level in compared.levels] == [
+        (install, "default") for install in installs
+    ]
+    page = to_html(hosts_view(asked, compared, dict.fromkeys(HOSTS, "run"), {}))
+    assert "18.3, against 15.9 (default, scale 1)" in page
+    assert ("Hosts with the first install" in page) is (len(variants) == 1)
+
+
+def test_what_power_cuts_and_failovers_lost_is_shown_of_each_host() -> None:
+    sound = CheckedImage(1, 7, "random 0.5 of 512 B", ImageState.CLEAN, None, 0, 0, None, 0.4)
+    broken = replace(sound, state=ImageState.CORRUPT, reason="an index", lost_commits=3)
+    cut = CutFacts(9, "wal flush 5", "busy", 100, 1.5, 4096, 2, (), (sound, broken))
+    found = {
+        "ash": [replace(trial(number, round_number=number), cut=cut) for number in (1, 2)],
+        "elm": [replace(trial(1), cut=replace(cut, images=(sound,)))],
+        "fir": [replace(trial(1), metrics={"tps": 9.0, "commits_lost": 4.0})],
+        "oak": [trial(1)],
+    }
+    asked = plan(variants=1)
+    lost = over_hosts(asked, found, "tps")
+    assert [(loss.host, loss.count, loss.losing, loss.commits_most, loss.images) for loss in lost.losses] == [
+        ("ash", 2, 2, 3, {"clean": 2, "corrupt": 2}),
+        ("elm", 1, 0, 0, {"clean": 1}),
+        ("fir", 1, 1, 4, {}),
+    ]
+    page = to_html(hosts_view(asked, lost, dict.fromkeys(HOSTS, "run"), {}))
+    assert "2 clean and 2 corrupt" in page
+    stored = json.loads(to_json(lost, {}, {}))
+    assert_valid("hosts", stored)
+    assert stored["losses"][0]["images"] == {"clean": 2, "corrupt": 2}

@@ -74,6 +74,10 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*DRY, "--on", "absent"), 'folder "absent" of --on does not exist'),
     (("run", "power-cut", "--on", "absent", "--dry-run"), 'folder "absent" of --on does not exist'),
     (("recovery", "calibrate", "--on", "absent"), 'folder "absent" of --on does not exist'),
+    (
+        ("run", "synchronous", "--between", "--pg", "embedded", "--ray", "h:1", "--on", "absent"),
+        'folder "absent" of --on does not exist',
+    ),
     ((*DRY, "--out", "file"), 'file" is not a folder'),
     ((*DRY, "--out", "file/deeper"), 'file" is not a folder'),
     ((*DRY, "--store", "file/store"), 'file" is not a folder'),

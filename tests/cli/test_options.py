@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import pytest
 import typer
 
+from tests.cli.command import walproof
 from walproof.cli.compare import CompareOptions, in_full
 from walproof.cli.declaration import (
     Override,
@@ -26,7 +27,10 @@ from walproof.cli.declaration import (
 from walproof.cli.gate import Undecided
 from walproof.cli.load_advice import LoadAdviceOptions
 from walproof.cli.run import RunOptions, run
-from walproof.errors import SettingError, StoreError, UnitError
+from walproof.cli.study_options import HostExecution, check_hosts
+from walproof.cli.tune import TuneOptions
+from walproof.cli.tune_prepare import prepare
+from walproof.errors import DiskError, SettingError, StoreError, StudyError, UnitError
 from walproof.facts import Promise, Side
 from walproof.lab.asked import Overrides
 from walproof.lab.studyfile import WorkloadTable
@@ -214,3 +218,27 @@ def _accepts(wanted: Any, found: Any) -> bool:
             and issubclass(get_origin(found), get_origin(part)))
         for part in parts
     )  # fmt: skip
+
+
+def test_options_of_hosts_need_a_cluster() -> None:
+    """Without it, one machine would have measured, and nobody would have said so."""
+    given: tuple[HostExecution, ...] = (
+        RunOptions("durability", hosts=4),
+        CompareOptions(["a=1"], insecure=True),
+    )
+    for alone in given:
+        with pytest.raises(StudyError, match="--hosts and --insecure are for a study over hosts"):
+            check_hosts(alone)
+    kept = RunOptions("durability", ray="10.0.0.5:6379", keep_failures=Path("kept"))
+    with pytest.raises(StudyError, match="--keep-failures is for one machine"):
+        check_hosts(kept)
+    check_hosts(RunOptions("durability", ray="10.0.0.5:6379", hosts=4, insecure=True))
+    check_hosts(RunOptions("durability", keep_failures=Path("kept")))
+    done = walproof("run", "no-such-study", "--hosts", "2", cwd=Path.cwd())
+    assert (done.returncode, "Add --ray." in done.stderr) == (2, True)
+
+
+def test_a_tuning_over_hosts_is_recorded_in_a_folder_that_exists(tmp_path: Path) -> None:
+    given = TuneOptions("checkpoints", duration="2s", pg="embedded", ray="h:1", on=tmp_path / "nmve")
+    with pytest.raises(DiskError, match="of --on does not exist"):
+        prepare(given, ("walproof", "tune"))

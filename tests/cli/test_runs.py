@@ -114,17 +114,23 @@ def test_a_step_of_a_tuning_is_not_removed(tmp_path: Path) -> None:
     (folder / JOURNAL_FILE).write_text("{}")
     store = Store(tmp_path / "walproof.sqlite")
     of_tuning = replace(facts.run.plan, study="tune-shop-1-2")
-    step, other = (
-        store.add_run(plan, ("walproof",), facts.run.environment, "0.1.0")
-        for plan in (of_tuning, replace(of_tuning, study="tune-shop-2-2"))
+    step, other, given_up = (
+        store.add_run(plan, ("walproof", "tune", f"({plan.study})"), facts.run.environment, "0.1.0")
+        for plan in (of_tuning, *(replace(of_tuning, study=f"tune-shop-{number}-2") for number in (2, 3)))
     )
+    like_one = replace(of_tuning, study="tune-shop-1-quick")
+    plain = store.add_run(like_one, ("walproof", "run"), facts.run.environment, "0.1.0")
     store.close()
     refused = walproof("runs", "remove", other.id, step.id, "--yes", "--out", ".", cwd=tmp_path)
     assert refused.returncode == 2
     assert f"run {step.id} is a step of tuning tune-shop-1, whose answer rests on it" in refused.stderr
-    assert walproof("runs", "remove", other.id, "--yes", "--out", ".", cwd=tmp_path).returncode == 0
+    elsewhere = walproof("runs", "remove", given_up.id, "--yes", "--store", "walproof.sqlite", cwd=tmp_path)
+    assert elsewhere.returncode == 2
+    assert "is a step of tuning tune-shop-3, which is not in folder walproof-out" in elsewhere.stderr
+    removed = walproof("runs", "remove", other.id, plain.id, "--yes", "--out", ".", cwd=tmp_path)
+    assert removed.returncode == 0, removed.stderr
     listed = json.loads(walproof("runs", "--json", "--out", ".", cwd=tmp_path).stdout)
-    assert [row["run"] for row in listed] == [step.id]
+    assert {row["run"] for row in listed} == {step.id, given_up.id}
 
 
 def test_the_report_is_opened_where_the_reader_found_the_run(tmp_path: Path) -> None:

@@ -166,3 +166,18 @@ def test_who_only_reads_does_not_notice_that_the_store_was_away(server: Cluster,
     server.stop("immediate")
     server.start({})
     assert store.trials(run.id) == ()
+
+
+def test_a_store_that_is_read_only_for_now_is_away(server: Cluster, store: Store, tmp_path: Path) -> None:
+    """As after a failover, until the new primary is reached."""
+    name = f"kept_{abs(hash(tmp_path)):x}"
+    run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+    kept = KeptTrials(store, tmp_path / "kept", 0.0)
+    with server.connect() as session:
+        session.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
+        store.close()  # its next sessions begin with that
+        kept.add_trial(run.id, trial(1), (SERIES,))
+        assert len(list((tmp_path / "kept").iterdir())) == 1
+        session.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only".encode())
+    store.close()
+    assert [trial.number for trial in kept.trials(run.id)] == [1]

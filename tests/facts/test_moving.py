@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,18 @@ def test_a_removed_run_leaves_nothing_and_its_number_is_not_given_away(store: St
     reader.close()
     assert len(store.trials(first)) == 2
     assert _seen(store, third) == kept
+
+
+def test_a_copy_gets_no_id_that_leads_elsewhere(tmp_path: Path) -> None:
+    """Where its own id is taken, the new one is made of the name of its study."""
+    theirs, mine = (Store(tmp_path / name) for name in ("theirs.sqlite", "mine.sqlite"))
+    name = _filled(theirs)
+    assert _filled(mine) == name
+    with sqlite3.connect(tmp_path / "theirs.sqlite") as connection:
+        connection.execute("UPDATE run SET study = '../../site'")
+    connection.close()
+    with pytest.raises(StoreError, match="an id that walproof does not give"):
+        theirs.copy_run(name, mine)
+    assert [run.id for run in mine.runs()] == [name]
+    for opened in (theirs, mine):
+        opened.close()

@@ -16,6 +16,7 @@ from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
 from tests.facts.server import store_url
 from walproof.errors import StoreError
 from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, RequestKind, Slice
+from walproof.facts.claim import SESSION
 from walproof.facts.codec import from_json, plan_hash, to_data
 from walproof.facts.run import BegunTrial, Extent
 from walproof.facts.store import Store
@@ -385,3 +386,31 @@ def test_requests_of_several_at_once_all_have_numbers(url: str) -> None:
     assert [run.number for run in found] == [1, 2, 3, 4]
     assert sorted(run.rounds for run in found) == [1, 2, 3, 4]
     store.close()
+
+
+@pytest.mark.parametrize("name", ["../../site/index", "a/b", "A", "", ".a", "a\n", "a" * 201])
+def test_an_id_that_would_lead_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    """A store may be a stranger's, and pages and locks are files of that name."""
+    path = tmp_path / "theirs.sqlite"
+    theirs = Store(path)
+    theirs.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE run SET id = ?", [name])
+    connection.close()
+    with pytest.raises(StoreError, match="an id that walproof does not give"):
+        theirs.run("last")
+    theirs.close()
+
+
+def test_a_claim_of_a_machine_that_was_cut_off_ends_within_minutes() -> None:
+    """By keepalives of the server, which the sockets of these tests have none of. Their default is hours."""
+    idle, interval, count = (int(SESSION[f"tcp_keepalives_{part}"]) for part in ("idle", "interval", "count"))
+    assert 60 <= idle + interval * count <= 180
+    assert int(SESSION["tcp_user_timeout"]) <= 180_000
+
+
+def test_an_empty_name_is_not_the_only_run(store: Store) -> None:
+    """A script whose variable was not set would remove it."""
+    store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    with pytest.raises(StoreError, match="no run is named"):
+        store.run("")

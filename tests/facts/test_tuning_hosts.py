@@ -17,7 +17,7 @@ from walproof.facts.codec import from_json, to_json
 from walproof.facts.store import Store
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step
 from walproof.facts.tuning_answers import candidate_name, tuning_facts
-from walproof.facts.tuning_journal import HostRun, Journal, RecordedFacts, StepTaken
+from walproof.facts.tuning_journal import HostRun, Journal, RecordedFacts, StepTaken, journal_file
 from walproof.settings.durability import DurabilityClass
 
 QUICK = Candidate.of({"commit_delay": "100"})
@@ -82,3 +82,18 @@ def test_a_journal_of_before_has_no_hosts() -> None:
     taken = StepTaken(Step(2, Purpose.SEARCH, (DEFAULT, QUICK), 2, 2), "abc", 20.0, finished=True)
     assert taken.runs == ("abc",)
     assert from_json(StepTaken, to_json(taken).replace(',"hosts":[]', "")) == taken
+
+
+def test_a_name_whose_runs_are_somebody_elses_is_not_taken(tmp_path: Path) -> None:
+    """In a shared store, which has the steps of tunings whose journals are in other folders."""
+    journal = Journal("x", plan_of((DELAY,), trials=60, seed=1), "shop", ("walproof",), "18.4", None)
+
+    def name(*, new: bool, taken: set[str]) -> str:
+        return journal_file(tmp_path, "tune-shop-1", new=new, taken=taken).folder.name
+
+    theirs = {"tune-shop-1", "tune-shop-1-2"}
+    assert [name(new=new, taken=set()) for new in (False, True)] == ["tune-shop-1"] * 2
+    assert [name(new=new, taken=theirs) for new in (False, True)] == ["tune-shop-1-3"] * 2
+    journal_file(tmp_path, "tune-shop-1", new=False, taken=theirs).write(journal)
+    assert name(new=False, taken={*theirs, "tune-shop-1-3"}) == "tune-shop-1-3", "it goes on"
+    assert name(new=True, taken={*theirs, "tune-shop-1-3"}) == "tune-shop-1-4"

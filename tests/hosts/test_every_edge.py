@@ -8,7 +8,7 @@ import pytest
 
 from tests.golden.unpack import unpack
 from tests.wal.edges import FIRST_HEADER, MB, lay_over_edges
-from walproof.hosts.ranges import cut, list_archive, merge, read_range, whole
+from walproof.hosts.ranges import SegmentRange, cut, list_archive, merge, read_range, unread, whole
 from walproof.report.wal.rows import By, json_text, rows
 from walproof.wal import WalStats, records, stats
 
@@ -71,3 +71,20 @@ def test_another_byte_on_either_side_of_an_edge_is_found(laid: tuple[Path, dict[
             outcomes = [read_range(range_) for range_ in cut(archive, 4, None, None, None)]
             assert not merge(*outcomes).is_whole, (file.name, place)
             file.write_bytes(sound)
+
+
+def test_what_no_host_could_read_is_said_with_the_reason(
+    laid: tuple[Path, dict[str, int]], tmp_path: Path
+) -> None:
+    """One machine reads it, which may take hours."""
+    archive = list_archive([laid[0]], None, None, None)
+    assert archive is not None
+    first, second, *_ = (read_range(range_) for range_ in cut(archive, 4, None, None, None))
+    missing = SegmentRange((str(tmp_path / "000000010000000000000001"),), 1, None, None, None, True)
+    none = read_range(missing)
+    assert none.reason
+    said = "the hosts could not read the archive{} ({}): this machine reads it"
+    assert unread(merge(none, first)) == said.format("", none.reason)
+    since = f" from {whole(first).end} on"
+    assert unread(merge(merge(first, second), none)) == said.format(since, none.reason)
+    assert unread(merge(first, second)) is None

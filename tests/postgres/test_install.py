@@ -270,3 +270,22 @@ def test_an_install_that_is_given_has_to_be_of_the_stored_version(bare: Path) ->
     assert install.resolve(stored, str(mine)).bindir == str(mine)
     with pytest.raises(InstallError, match=r"PostgreSQL 15\.18 is needed, and --pg names 16\.1"):
         install.resolve(stored, str(put_install(bare / "other", "16.1")))
+
+
+def test_a_folder_that_the_user_names_is_the_same_folder_on_another_host(bare: Path) -> None:
+    """A patched build is not the system's of the same version."""
+    patched = put_install(bare / "patched", "16.4")
+    put_install(bare / "system/16", "16.4")
+    mine = Install("16.4", "16.4", 160004, str(patched), "given")
+    theirs = Install("16.4 (system)", "16.4", 160004, "/gone", "system")
+    found = install.on_host((mine, theirs))
+    assert [(each.label, each.bindir) for each in found] == [
+        ("16.4", str(patched)),
+        ("16.4 (system)", str(bare / "system/16/bin")),
+    ]
+    with pytest.raises(InstallError, match="no PostgreSQL server in"):
+        install.on_host((dataclasses.replace(mine, bindir="/gone"),))
+    with pytest.raises(InstallError, match=r"PostgreSQL 16\.4 is needed, and .* has 16\.5 here"):
+        install.on_host((dataclasses.replace(mine, bindir=str(put_install(bare / "other", "16.5"))),))
+    with pytest.raises(InstallError, match="are one install here"):
+        install.on_host((theirs, dataclasses.replace(theirs, label="16.4 (pg_config)", origin="pg_config")))

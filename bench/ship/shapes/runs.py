@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from walproof.advise.finding import Finding
 from walproof.analysis.gate import Judgement
-from walproof.analysis.hosts import Across
+from walproof.analysis.hosts import Across, HostLoss
 from walproof.analysis.power_cut import CutSummary
 from walproof.analysis.summary import Analysis
 from walproof.analysis.sweep import Climb
@@ -49,6 +49,7 @@ class Hosts(TypedDict):
     left_out: Mapping[str, str]
     effects: list[Across]
     levels: list[Across]
+    losses: list[HostLoss]
 
 
 class StudyTitle(TypedDict):

@@ -7,15 +7,16 @@ others (the baseline's own metric), and does a setting do something else there (
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from walproof.analysis.effect import effects
+from walproof.analysis.effect import effects, install_effects
 from walproof.analysis.inference.random_effects import apart, combine
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
 from walproof.analysis.rounds import positive_metric
-from walproof.facts import Cell, Plan, Trial
+from walproof.analysis.toggled import by_variant
+from walproof.facts import Cell, ImageState, Plan, Trial
 
 _ODD_P = 1 - LEVEL
 _SUSPECT_P = 0.2
@@ -77,6 +78,22 @@ class Across:
 
 
 @dataclass(frozen=True, slots=True)
+class HostLoss:
+    """What power cuts or failovers of a cell left on one host."""
+
+    cell: Cell
+    host: str
+    count: int
+    """Power cuts or failovers."""
+    losing: int
+    """Those after which acknowledged commits were gone, or worse."""
+    commits_most: int
+    """Most commits that one of them lost."""
+    images: Mapping[str, int]
+    """State -> number of images of power cuts that were left in it, from the best to the worst."""
+
+
+@dataclass(frozen=True, slots=True)
 class HostStudy:
     """A plan's results over hosts."""
 
@@ -84,43 +101,76 @@ class HostStudy:
     levels: tuple[Across, ...]
     """The metric of the baselines: which host is slow."""
     effects: tuple[Across, ...]
-    """Ratios of variants to their baseline: what a setting does."""
+    """Ratios of variants to their baseline: what a setting does; and of installs to the first one."""
+    losses: tuple[HostLoss, ...] = ()
+    """What power cuts and failovers left; empty where there were none."""
 
 
 def over_hosts(plan: Plan, trials: Mapping[str, Sequence[Trial]], metric: str) -> HostStudy:
     """``trials``: those of each host's run, by the host's name. Raises AnalysisError."""
+    # A start of slices is stored as one trial, whose own metrics are those of all variants together.
+    apart_by_variant = {host: by_variant(plan, of_host) for host, of_host in trials.items()}
     found = {
-        host: {effect.cell: effect for effect in effects(plan, of_host, metric)}
-        for host, of_host in trials.items()
+        host: {
+            (effect.cell, effect.baseline): effect
+            for effect in (*effects(plan, of_host, metric), *install_effects(plan, of_host, metric))
+        }
+        for host, of_host in apart_by_variant.items()
     }
-    cells = dict.fromkeys(cell for of_host in found.values() for cell in of_host)
     ratios = []
-    for cell in cells:
+    for cell, baseline in dict.fromkeys(pair for of_host in found.values() for pair in of_host):
         known: dict[str, _Known] = {}
-        baseline = None
         for host, of_host in found.items():
-            effect = of_host[cell]
-            baseline = effect.baseline
+            effect = of_host[cell, baseline]
             if effect.ratio and effect.interval and effect.spread and effect.interval.low > 0:
                 width = math.log(effect.interval.high) - math.log(effect.interval.low)
                 error = width / 2 / t_quantile(effect.interval.level, effect.spread.degrees)
                 known[host] = _Known(math.log(effect.ratio), error**2, effect.interval, effect.n)
         ratios.append(_across(cell, baseline, known, tuple(trials)))
-    baselines = dict.fromkeys(ratio.baseline for ratio in ratios if ratio.baseline is not None)
+    # A variant on the first install is what the same on the others is compared with, and no baseline itself.
+    baselines = dict.fromkeys(
+        ratio.baseline
+        for ratio in ratios
+        if ratio.baseline is not None and plan.baseline_of(ratio.baseline.variant) == ratio.baseline.variant
+    )
     levels = [
         _across(
             cell,
             None,
             {
                 host: at_host
-                for host, of_host in trials.items()
+                for host, of_host in apart_by_variant.items()
                 if (at_host := _level(of_host, cell, metric)) is not None
             },
             tuple(trials),
         )
         for cell in baselines
     ]
-    return HostStudy(metric, tuple(levels), tuple(ratios))
+    return HostStudy(metric, tuple(levels), tuple(ratios), tuple(_losses(plan, trials)))
+
+
+def _losses(plan: Plan, trials: Mapping[str, Sequence[Trial]]) -> Iterator[HostLoss]:
+    """Of each cell whose power was cut, or whose standby was promoted, on each host."""
+    for cell in plan.cells:
+        for host, of_host in trials.items():
+            of_cell = [trial for trial in of_host if trial.cell == cell]
+            cuts = [trial.cut for trial in of_cell if trial.cut is not None]
+            failovers = [
+                int(lost) for trial in of_cell if (lost := trial.metrics.get("commits_lost")) is not None
+            ]
+            images = [image for cut in cuts for image in cut.images]
+            if not cuts and not failovers:
+                continue
+            counts = {state.value: sum(image.state is state for image in images) for state in ImageState}
+            yield HostLoss(
+                cell,
+                host,
+                count=len(cuts) + len(failovers),
+                losing=sum(any(not image.state.is_sound for image in cut.images) for cut in cuts)
+                + sum(lost > 0 for lost in failovers),
+                commits_most=max([*failovers, *(image.lost_commits for image in images)], default=0),
+                images={state: count for state, count in counts.items() if count},
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ def carry_out_between(
 ) -> ReportView | None:
     """Carry out the plan with its standbys on ``count`` other hosts. Raises a WalproofError."""
     from walproof.cli.execution import carry_out
+    from walproof.cli.options import work_folder
 
     if given.ray is None:
         raise StudyError(
@@ -37,6 +38,7 @@ def carry_out_between(
         raise StudyError(
             "--hosts means nothing in a study between hosts", detail="It takes as many as its variants need."
         )
+    work_folder(on)  # of the primary; each host looks for its own
     from walproof.hosts.between import standby_hosts
     from walproof.hosts.cluster import connected
 

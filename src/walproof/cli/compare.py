@@ -177,6 +177,7 @@ def compare(given: CompareOptions) -> None:
     from walproof.lab.study import Version, ad_hoc, chosen_installs, resolve
 
     gate.check(given)
+    study_options.check_hosts(given)
     _check(given)
     has_duration = given.duration is not None and given.transactions is None
     tables, scripts = ({"workload": [{}]}, Path()) if given.load is None else read_load(given.load)

@@ -32,7 +32,7 @@ class RunOrder:
     hosts: tuple[str, ...]
     """All hosts that carry out the study."""
     once: bool = False
-    """Whether a finished run of this study on the host is its answer, as for a step of a tuning."""
+    """Whether a finished run of this plan on the host is its answer, as for a step of a tuning."""
 
 
 def carry_out_over_hosts(
@@ -61,6 +61,7 @@ def carry_out_over_hosts(
     store = open_store(given.out, given.store)
     try:
         url = shared_url(given.store)
+        ended_before = {run.id for run in store.runs() if run.finished_at is not None}
 
         def tell(line: str) -> None:
             sys.stderr.write(f"{line}\n")
@@ -86,6 +87,9 @@ def carry_out_over_hosts(
             for carried_out in carried
             if carried_out.reason is not None
         }
+        for host, run in runs.items():
+            if run in ended_before:
+                tell(f"{host}: run {run} had ended before, and is taken")
         if not runs:
             raise HostError(
                 "no host finished",
@@ -135,23 +139,25 @@ def carry_out_here(order: RunOrder) -> str:
     """
     from walproof.analysis.within import DueCells, Within
     from walproof.cli.execution import never
-    from walproof.cli.options import work_folder
+    from walproof.cli.options import memory_folder, work_folder
     from walproof.facts import Plan
     from walproof.facts.codec import from_json
     from walproof.facts.store import Store
     from walproof.files import private_folder
     from walproof.hosts.task import boot_id
+    from walproof.lab.kinds.registry import lab_kind
     from walproof.lab.session import execute
     from walproof.postgres.cache import cache_folder
-    from walproof.postgres.install import resolve
+    from walproof.postgres.install import on_host
     from walproof.report.kinds.registry import report_kind
 
     told = from_json(Plan, order.plan)
+    folder_of = memory_folder if lab_kind(told.kind).works_in_memory else work_folder
     plan = replace(
         told,
-        installs=tuple(resolve(install) for install in told.installs),
-        driver=resolve(told.driver),
-        folder=str(work_folder(None if order.on is None else Path(order.on))),
+        installs=on_host(told.installs),
+        driver=on_host((told.driver,))[0],
+        folder=str(folder_of(None if order.on is None else Path(order.on))),
     )
     within = (
         None
@@ -165,9 +171,9 @@ def carry_out_here(order: RunOrder) -> str:
         with _alone(locks), store.claim(f"on machine {boot_id()}") as is_ours:
             if not is_ours:
                 raise busy()
-            if order.once and (ended := _ended(store.runs(), order, plan.study)):
+            if order.once and (ended := ended_runs(store.runs(), order, plan)):
                 return ended[-1].id
-            if not order.new and (done := _ended_in_study(store.runs(), order, plan.study)) is not None:
+            if not order.new and (done := ended_in_study(store.runs(), order, plan)) is not None:
                 return done.id
             run = execute(
                 plan, store, order.command, DueCells(plan, within), within or never, _Unseen(), locks=locks,
@@ -178,37 +184,58 @@ def carry_out_here(order: RunOrder) -> str:
         store.close()
 
 
-def _ended(runs: Sequence[Run], order: RunOrder, study: str) -> list[Run]:
-    """Finished runs of the study on this host, with the same command."""
+def ended_runs(runs: Sequence[Run], order: RunOrder, plan: Plan) -> list[Run]:
+    """Finished runs of this plan on this host, with the same command."""
+    from walproof.facts.codec import plan_hash
+
+    digest = plan_hash(plan)
     return [
         run
         for run in runs
-        if (run.plan.study, run.command) == (study, order.command)
+        if run.command == order.command
         and run.finished_at is not None
         and run.environment.facts.get("host") == order.host
+        and plan_hash(run.plan) == digest
     ]
 
 
-def _ended_in_study(runs: Sequence[Run], order: RunOrder, study: str) -> Run | None:
-    """The run that this host has finished of an unfinished study over hosts; None if there is none.
+def ended_in_study(runs: Sequence[Run], order: RunOrder, plan: Plan) -> Run | None:
+    """The run of this plan that this host has finished of an unfinished study over hosts; None if there is
+    none.
 
-    The study is unfinished if another host has an unfinished run of it. This host's run belongs to the study
-    if it ended after that run had begun.
+    The study is unfinished if the newest run of a host is unfinished and measures the same: with that run the
+    command goes on. This host's run belongs to the study if it ended after that run had begun.
     """
-    of_study = [run for run in runs if run.plan.study == study and run.command == order.command]
+    from walproof.facts.codec import plan_hash
+
+    newest = {
+        host: run
+        for run in runs
+        if (host := run.environment.facts.get("host")) in order.hosts
+        and (run.plan.study, run.command) == (plan.study, order.command)
+    }
+    measured = _measured_anywhere(plan)
     open_since = min(
         (
             run.created_at
-            for run in of_study
-            if run.finished_at is None and run.environment.facts.get("host") in order.hosts
+            for run in newest.values()
+            if run.finished_at is None and _measured_anywhere(run.plan) == measured
         ),
         default=None,
     )
-    of_host = [run for run in of_study if run.environment.facts.get("host") == order.host]
-    if open_since is None or not of_host:
+    own = newest.get(order.host)
+    if open_since is None or own is None or own.finished_at is None or own.finished_at <= open_since:
         return None
-    newest = of_host[-1]
-    return newest if newest.finished_at is not None and newest.finished_at > open_since else None
+    return own if plan_hash(own.plan) == plan_hash(plan) else None
+
+
+def _measured_anywhere(plan: Plan) -> str:
+    """What the plan measures, whichever host's folders it names."""
+    from walproof.facts.codec import measured_json
+
+    installs = tuple(replace(install, bindir="", origin="") for install in plan.installs)
+    driver = replace(plan.driver, bindir="", origin="")
+    return measured_json(replace(plan, installs=installs, driver=driver, folder=""))
 
 
 @contextmanager

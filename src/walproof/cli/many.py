@@ -32,7 +32,14 @@ def archive_stats(
     from walproof.hosts.cluster import connected
 
     with connected(address, insecure=insecure) as cluster, PassProgress("reading WAL") as progress:
-        return read_stats(cluster, paths, start=start, end=end, timeline=timeline, observe=progress.observe)
+
+        def tell(line: str) -> None:
+            progress.give_way()
+            sys.stderr.write(f"{line}\n")
+
+        return read_stats(
+            cluster, paths, start=start, end=end, timeline=timeline, observe=progress.observe, tell=tell
+        )
 
 
 @contextmanager

@@ -96,6 +96,7 @@ def run(given: RunOptions) -> None:
     from walproof.lab.study import chosen_installs, read_study, resolve
 
     gate.check(given)
+    study_options.check_hosts(given)
     asked = overrides(given)
     studyfile, text, scripts = read_study(given.study, asked.pg)
     # Where every trial is a power cut, the disk is simulated: memory is quicker, and nothing is worn out.

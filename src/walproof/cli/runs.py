@@ -143,7 +143,7 @@ def remove(
     opened = options.open_existing_store(out, store)
     try:
         found = _named(opened, names)
-        _require_no_tuning(out, found, is_shared=opened.is_shared)
+        _require_no_tuning(out, found, is_elsewhere=store is not None)
         extents = opened.extents()
         if not yes:
             raise SettingError(
@@ -185,24 +185,25 @@ def _named(store: Store, names: Sequence[str]) -> list[Run]:
     return list({run.id: run for run in runs}.values())
 
 
-def _require_no_tuning(out: Path, runs: Sequence[Run], *, is_shared: bool) -> None:
-    """Raise StoreError for a run that is a step of a tuning in the folder of results. In a shared store any
-    step is refused: its tuning may be in another folder."""
+def _require_no_tuning(out: Path, runs: Sequence[Run], *, is_elsewhere: bool) -> None:
+    """Raise StoreError for a run that is a step of a tuning in the folder of results. ``is_elsewhere``: the
+    store is not that folder's, and any step is refused: its tuning may be in another folder."""
     from walproof.facts.tuning_journal import JOURNAL_FILE
 
     for run in runs:
+        if run.command[:2] != ("walproof", "tune"):
+            continue
         tuning = run.plan.study.rpartition("-")[0]
         folder = out / "tunings" / tuning
-        is_step = run.command[-1:] == (f"({run.plan.study})",)
-        if is_shared and is_step and not folder.exists():
-            raise StoreError(
-                f"run {run.id} is a step of tuning {tuning}, which is not in folder {out}",
-                hint="Its answer rests on the run: in a shared store steps stay.",
-            )
         if (folder / JOURNAL_FILE).exists():
             raise StoreError(
                 f"run {run.id} is a step of tuning {tuning}, whose answer rests on it",
                 hint=f'Remove the tuning before: its folder is "{folder}".',
+            )
+        if is_elsewhere:
+            raise StoreError(
+                f"run {run.id} is a step of tuning {tuning}, which is not in folder {out}",
+                hint="Its answer rests on the run: in a store that --store names steps stay.",
             )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,8 +16,8 @@ from walproof.sentences import say_list
 from walproof.units import Lsn, is_time_of_day, parse_moment
 
 if TYPE_CHECKING:
-    from walproof.wal.places.folder import FileEntry
     from walproof.wal.places.opened import Path
+    from walproof.wal.places.place import Entry, Place
     from walproof.wal.progress import Observe
 
 Since = Annotated[
@@ -74,33 +72,35 @@ class AskedSpan:
 
 def unread_timelines(paths: Sequence[Path]) -> str | None:
     """A sentence about folders with WAL that is not read: an older timeline goes on after the next one began,
-    and only what leads to the newest is read. None where all is read, and of object stores."""
+    and only what leads to the newest is read. None where all is read. Raises WalError."""
     from walproof.wal.places.folder import Folder
+    from walproof.wal.places.opened import open_places
 
     named: dict[int, list[str]] = {}
-    last: dict[int, FileEntry] = {}
-    histories: dict[int, FileEntry] = {}
-    for path in paths:
-        folder = Folder(FilePath(path)) if isinstance(path, str | os.PathLike) else path
-        if not isinstance(folder, Folder) or not folder.is_folder():
-            continue
-        for entry in folder.files():
-            if _SEGMENT.match(entry.name):
-                timeline = int(entry.name[:8], 16)
-                named.setdefault(timeline, []).append(entry.name[8:24])
-                last[timeline] = max(entry, last.get(timeline, entry), key=lambda file: file.name)
-            elif ".history" in entry.name:
-                from walproof.wal.verify.names import history_timeline
+    last: dict[int, Entry] = {}
+    histories: dict[int, Entry] = {}
+    with open_places(paths) as places:
+        for place in places:
+            # Nothing lies below an object; to ask a store for a folder would list it once more.
+            if isinstance(place, Folder) and not place.is_folder():
+                continue
+            for entry in place.files():
+                if _SEGMENT.match(entry.name):
+                    timeline = int(entry.name[:8], 16)
+                    named.setdefault(timeline, []).append(entry.name[8:24])
+                    last[timeline] = max(entry, last.get(timeline, entry), key=lambda file: file.name)
+                elif ".history" in entry.name:
+                    from walproof.wal.verify.names import history_timeline
 
-                if (known := history_timeline(entry.name)) is not None:
-                    histories[known] = entry
-    timelines = sorted(named)
-    # A timeline ends where the next one begins, if that branched off it.
-    left = [older for older, newer in pairwise(timelines) if max(named[older]) > min(named[newer])]
-    newest = max(histories, default=0)
-    has_segments = not timelines or newest <= timelines[-1]
-    if not has_segments:
-        left = sorted({*left, *_left_behind(newest, histories[newest], last)})
+                    if (known := history_timeline(entry.name)) is not None:
+                        histories[known] = entry
+        timelines = sorted(named)
+        # A timeline ends where the next one begins, if that branched off it.
+        left = [older for older, newer in pairwise(timelines) if max(named[older]) > min(named[newer])]
+        newest = max(histories, default=0)
+        has_segments = not timelines or newest <= timelines[-1]
+        if not has_segments:
+            left = sorted({*left, *_left_behind(places, newest, histories[newest], last)})
     if not left:
         return None
     options = say_list([f"--timeline {timeline}" for timeline in left])
@@ -116,19 +116,24 @@ def unread_timelines(paths: Sequence[Path]) -> str | None:
     )
 
 
-def _left_behind(timeline: int, history: FileEntry, last: Mapping[int, FileEntry]) -> list[int]:
+def _left_behind(
+    places: Sequence[Place], timeline: int, history: Entry, last: Mapping[int, Entry]
+) -> list[int]:
     """The older timelines whose last segment begins after the way to ``timeline`` left them, by its history.
-    Those of which that cannot be told are left out."""
+    Those of which that cannot be told are left out. Raises WalError."""
     from walproof._native import wal_probe, wal_text
+    from walproof.wal.places.opened import call
     from walproof.wal.places.place import entry_source
     from walproof.wal.segment import segment_start
     from walproof.wal.verify.timelines import parse_history
 
     try:
-        forks = dict(parse_history(wal_text(entry_source(history)), timeline))
+        forks = dict(parse_history(call(places, wal_text, entry_source(history)), timeline))
     except WalError:
         return []
-    probed = [(older, entry.name, wal_probe(entry_source(entry))) for older, entry in last.items()]
+    probed = [
+        (older, entry.name, call(places, wal_probe, entry_source(entry))) for older, entry in last.items()
+    ]
     return [
         older
         for older, name, facts in probed

@@ -10,7 +10,7 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.declaration import Override, Repeated, RepeatedAs
-from walproof.errors import UnitError
+from walproof.errors import StudyError, UnitError
 
 
 def parse_share(text: str) -> float:
@@ -203,3 +203,20 @@ class HostExecution(Execution, Protocol):
     @property
     def insecure(self) -> bool:
         """Whether a cluster is used that is not safe."""
+
+    @property
+    def keep_failures(self) -> Path | None:
+        """Folder for images that fail after a power cut."""
+
+
+def check_hosts(given: HostExecution) -> None:
+    """Refuse options of hosts without a cluster, and with one what a single machine does. Raises
+    StudyError."""
+    if given.ray is None and (given.hosts is not None or given.insecure):
+        raise StudyError("--hosts and --insecure are for a study over hosts", hint="Add --ray.")
+    if given.ray is not None and given.keep_failures is not None:
+        raise StudyError(
+            "--keep-failures is for one machine",
+            detail="The images of each host would be in a folder of that host.",
+            hint="Leave it out, or leave out --ray.",
+        )

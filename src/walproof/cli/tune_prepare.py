@@ -22,7 +22,7 @@ from walproof.cli.tuning import Tuning
 from walproof.errors import StudyError
 from walproof.facts.codec import measured_json
 from walproof.facts.tuning import DEFAULT, Candidate, Limit, Promises, TuningPlan
-from walproof.facts.tuning_journal import Journal, JournalFile, tuning_name
+from walproof.facts.tuning_journal import Journal, journal_file, tuning_name
 from walproof.files import existing_above
 from walproof.lab.load_file import read_load, slug, with_workload
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
@@ -67,7 +67,8 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     objective = objective_of(given, workload)
     budget_s = _budget_s(given)
     window_s, warmup_s = _window(given, workload, budget_s)
-    folder = options.work_folder(given.on, of_hosts=given.ray is not None)
+    # Over hosts the load is recorded here, too.
+    folder = options.work_folder(given.on, of_hosts=given.ray is not None and given.dry_run)
     load = TuningLoad(
         slug(Path(given.load).stem), tables, scripts, folder, install, given.device, window_s, warmup_s
     )
@@ -129,18 +130,16 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         depends.append("over hosts")
     if any(unmoved.limit is Limit.PLATFORM for unmoved in space.not_moved):
         depends.append(f"for {given.platform}")
-    tunings = given.out.absolute() / "tunings"
     name = tuning_name(load.name, replace(plan, factors=(), starts=(), own=None), depends)
-    file = JournalFile(tunings / name)
+    store = options.open_store(given.out, given.store)
+    # Who shares the store may tune the same load from another folder: those measurements are of other disks,
+    # or of another time.
+    taken = {run.plan.study.rpartition("-")[0] for run in store.runs()} if store.is_shared else set()
+    # With --new, earlier measurements stay; the new tuning has its own name, and so its own runs.
+    file = journal_file(given.out.absolute() / "tunings", name, new=given.new, taken=taken)
     journal = file.read()
-    number = 2
-    while given.new and journal is not None:
-        # Earlier measurements stay; the new tuning has its own name, and so its own runs.
-        file = JournalFile(tunings / f"{name}-{number}")
-        journal, number = file.read(), number + 1
     if journal is None:
         journal = Journal(file.folder.name, plan, load.name, tuple(command), install.label, given.device)
-    store = options.open_store(given.out, given.store)
     return Tuning(
         plan=journal.plan,
         space=space,

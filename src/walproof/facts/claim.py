@@ -8,7 +8,7 @@ took it to see would for that moment hold it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -19,8 +19,22 @@ from walproof.errors import StoreError
 from walproof.facts.place import StorePlace
 from walproof.files import locked_file
 
-# A session that waits while trials run is not idle.
-_STAY = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'"
+SESSION: Mapping[str, str] = {
+    # A session that waits while trials run is not idle.
+    "idle_session_timeout": "0",
+    # One whose machine lost its power or its network is given up after two minutes. The kernel's default is
+    # two hours: the same command would begin a new run meanwhile, as if the run went on.
+    "tcp_keepalives_idle": "60",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "6",
+    "tcp_user_timeout": "120000",
+}
+"""Settings of a session that holds a claim, as far as its server knows them."""
+_SET = (
+    "SELECT set_config(wanted.name, wanted.value, false) FROM (VALUES "
+    + ", ".join(f"('{name}', '{value}')" for name, value in SESSION.items())
+    + ") AS wanted (name, value) JOIN pg_settings USING (name)"
+)
 
 
 @contextmanager
@@ -94,7 +108,7 @@ def _in_database(engine: sa.Engine, place: StorePlace, run_id: str) -> Iterator[
         connection.detach()
     try:
         with place.guarded("read"):
-            connection.exec_driver_sql(_STAY)
+            connection.exec_driver_sql(_SET)
             is_ours = bool(connection.scalar(sa.select(sa.func.pg_try_advisory_lock(key))))
         yield is_ours
     finally:

@@ -54,6 +54,23 @@ class CopiedRun:
     trials: int
 
 
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,199}")
+
+
+def checked_id(name: object) -> str:
+    """The id of a run as a store has it. Raises StoreError for one that walproof has not given.
+
+    Pages and locks are files of that name, and a store may be a stranger's: none leads elsewhere.
+    """
+    if isinstance(name, str) and _ID.fullmatch(name):
+        return name
+    raise StoreError(
+        "the store has a run with an id that walproof does not give",
+        detail=f"The id is {str(name)[:80]!r}; ids have small letters, digits and dashes.",
+        hint="Somebody else has written it, and nothing of this store is used.",
+    )
+
+
 def free_id(connection: sa.Connection, study: str, digest: str) -> str:
     """An id that no run of that plan has."""
     base = f"{study}-{digest[:8]}"
@@ -75,7 +92,8 @@ def read_rows(connection: sa.Connection, run_id: str) -> Rows:
 
 
 def write_rows(connection: sa.Connection, run_id: str, rows: Rows) -> CopiedRun:
-    """Put a run of another store beside those that are here. Raises StoreError where it went on in both."""
+    """Put a run of another store beside those that are here. Raises StoreError where it went on in both, and
+    for an id that cannot be one."""
     (run,) = rows[RUN.name]
     there = same_run(connection, rows)
     trials = len(rows[TRIAL.name])
@@ -84,7 +102,7 @@ def write_rows(connection: sa.Connection, run_id: str, rows: Rows) -> CopiedRun:
             return CopiedRun(there, Copied.THERE, trials)
         delete_rows(connection, there)
     taken = connection.scalar(sa.select(RUN.c.id).where(RUN.c.id == run_id)) is not None
-    new = there or (free_id(connection, run["study"], run["plan_hash"]) if taken else run_id)
+    new = checked_id(there or (free_id(connection, run["study"], run["plan_hash"]) if taken else run_id))
     connection.execute(RUN.insert().values(id=new, **run))
     for table in _PARTS:
         own = rows[table.name]

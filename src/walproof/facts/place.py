@@ -23,6 +23,8 @@ from walproof.files import existing_above, make_private, private_folder
 from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown, shown_parts
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
+_READ_ONLY = "25006"
+"""Class of the error of a server that was a primary until a failover: its successor is yet to be reached."""
 PATIENCE_S = 10
 """How long one waits for another process that writes."""
 _CONNECT_S = 10
@@ -54,7 +56,8 @@ class StorePlace:
                     "Another walproof has written the same rows: has this one lost its claim? --new begins "
                     "a run."
                 )
-            is_away = self.path is None and isinstance(error, OperationalError)
+            is_read_only = getattr(cause, "sqlstate", None) == _READ_ONLY
+            is_away = self.path is None and (isinstance(error, OperationalError) or is_read_only)
             raise (StoreAwayError if is_away else StoreError)(
                 f"store {self.shown} cannot be {verb}",
                 detail=concealed(str(cause).strip(), self.conninfo).splitlines()[0],

@@ -23,7 +23,15 @@ import sqlalchemy as sa
 from walproof.errors import StoreError
 from walproof.facts.claim import claim, claimed
 from walproof.facts.codec import from_json, plan_hash, to_json
-from walproof.facts.moving import CopiedRun, delete_rows, free_id, read_rows, same_run, write_rows
+from walproof.facts.moving import (
+    CopiedRun,
+    checked_id,
+    delete_rows,
+    free_id,
+    read_rows,
+    same_run,
+    write_rows,
+)
 from walproof.facts.opening import open_database
 from walproof.facts.plan import Plan
 from walproof.facts.requests import answer, ask, read_requests
@@ -277,7 +285,7 @@ class Store:
             answer(self._engine, run_id, request, words, is_granted=is_granted)
 
     def runs(self) -> tuple[Run, ...]:
-        """Every run, oldest first."""
+        """Every run, oldest first. Raises StoreError, also where an id cannot be one."""
         return self._runs()
 
     def run(self, name: str) -> Run:
@@ -285,6 +293,9 @@ class Store:
 
         ``last`` is the newest of all. Raises StoreError.
         """
+        if not name:
+            # Every id begins so: a script whose variable is empty would get the only run.
+            raise StoreError("no run is named", hint='"walproof runs" lists them; "last" is the newest.')
         runs = self._runs()
         if name == "last" and runs:
             return runs[-1]
@@ -380,7 +391,7 @@ class Store:
             requests = read_requests(connection)
             return tuple(
                 Run(
-                    id=row.id,
+                    id=checked_id(row.id),
                     plan=from_json(Plan, row.plan),
                     command=tuple(json.loads(row.command)),
                     created_at=row.created_at,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 from walproof.errors import StoreError
@@ -148,3 +149,14 @@ class JournalFile:
                 f'could not write "{self.path}": {error.strerror}', hint="Name another folder with --out."
             ) from error
         return journal
+
+
+def journal_file(tunings: Path, name: str, *, new: bool, taken: Collection[str] = ()) -> JournalFile:
+    """The journal of a tuning in that folder: the one that was begun under the name, or else a file that is
+    not there yet.
+
+    ``new``: never one that was begun. ``taken``: names of tunings whose runs are stored; those without a
+    journal here are somebody else's, or were given up. ``NAME-2`` follows a name that cannot be used.
+    """
+    files = (JournalFile(tunings / (name if number == 1 else f"{name}-{number}")) for number in count(1))
+    return next(file for file in files if (not new if file.path.exists() else file.folder.name not in taken))

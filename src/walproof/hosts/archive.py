@@ -19,6 +19,7 @@ from walproof.hosts.ranges import (
     merge,
     read_on,
     read_range,
+    unread,
     whole,
 )
 from walproof.units import Lsn
@@ -40,8 +41,11 @@ def archive_stats(
     end: Lsn | None = None,
     timeline: int | None = None,
     observe: Observe | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> WalStats:
     """Do what ``walproof.wal.stats`` does, on all cores of the cluster. Every host reads the same paths.
+
+    ``tell`` takes a line that says what the hosts could not read, before this machine does.
 
     Raises WalError with the words of ``stats``, and HostError when the cluster cannot continue.
     """
@@ -56,7 +60,9 @@ def archive_stats(
     outcome = tree.all_of(cut(archive, max(1, cluster.cores), start, end, timeline))
     if outcome.is_whole:
         return whole(outcome).stats()
-    return read_on(outcome, named, start, end, timeline).stats()
+    if tell is not None and (said := unread(outcome)) is not None:
+        tell(said)
+    return read_on(outcome, named, start, end, timeline, observe).stats()
 
 
 class Tree:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from walproof.errors import HostError, WalproofError
+from walproof.errors import DiskError, HostError, InstallError, WalproofError
 from walproof.facts import Install
 from walproof.hosts.authority import Authority, make_key
 from walproof.hosts.cluster import WITH_SERVERS, Host, RayCluster
@@ -152,7 +152,7 @@ class StandbyHosts:
         self.hosts: list[_Far] = []
         for number, (name, actor) in enumerate(zip(names, actors, strict=True), 1):
             ask = told(actor, name)
-            introduction: Introduction = ask("introduce", tuple(installs))
+            introduction = _introduced(name, ask, installs)
             server = f"standby-{number}.{_DOMAIN}"
             certified = Certified(
                 server, authority.sign(introduction.request, server), authority.certificate, password
@@ -178,6 +178,16 @@ class StandbyHosts:
             )
             found |= {f"standby_{number}_{name}": text for name, text in host.introduction.facts.items()}
         return found
+
+
+def _introduced(name: str, ask: ActorCall, installs: Sequence[Install]) -> Introduction:
+    """What the host of that name says about itself. Raises a WalproofError."""
+    try:
+        introduction: Introduction = ask("introduce", tuple(installs))
+    except (DiskError, InstallError) as error:
+        # The words are of the host's folders, and nothing else tells them from this machine's.
+        raise type(error)(f"host {name}: {error.message}", detail=error.detail, hint=error.hint) from None
+    return introduction
 
 
 class _Joined:

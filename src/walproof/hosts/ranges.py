@@ -14,6 +14,7 @@ from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.parts import Part, join_parts, read_part
 from walproof.wal.places.opened import Path, open_places
+from walproof.wal.progress import Observe
 from walproof.wal.totals import stats
 from walproof.wal.verify.names import history_timeline, segment_file
 from walproof.wal.whatif import identify
@@ -50,6 +51,8 @@ class RangeOutcome(NamedTuple):
     """The part of the last readable range; None if no range could be read."""
     is_whole: bool
     """Whether these are all of the ranges."""
+    reason: str | None = None
+    """What kept a host from reading on; None if nothing did, or the WAL ends there."""
 
 
 class ArchiveFiles(NamedTuple):
@@ -136,8 +139,8 @@ def read_range(wanted: SegmentRange) -> RangeOutcome:
             timeline=wanted.timeline,
             threads=1,
         )
-    except WalError:
-        return RangeOutcome(None, None, False)
+    except WalError as error:
+        return RangeOutcome(None, None, False, _said(error))
     # What comes after it shows whether the WAL ends there or is damaged.
     if not part.is_open and not wanted.is_last:
         return RangeOutcome(None, None, False)
@@ -150,18 +153,18 @@ def merge(*outcomes: RangeOutcome) -> RangeOutcome:
     last: bytes | None = None
     for outcome in outcomes:
         if outcome.last is None:
-            return RangeOutcome(before, last, False)
+            return RangeOutcome(before, last, False, outcome.reason)
         if last is None:
             before, last = outcome.before, outcome.last
         else:
             try:
                 joined = _joined(before, last, outcome.before)
                 _joined(joined, outcome.last)  # raises if it does not follow
-            except WalError:
-                return RangeOutcome(before, last, False)
+            except WalError as error:
+                return RangeOutcome(before, last, False, _said(error))
             before, last = joined, outcome.last
         if not outcome.is_whole:
-            return RangeOutcome(before, last, False)
+            return RangeOutcome(before, last, False, outcome.reason)
     return RangeOutcome(before, last, last is not None)
 
 
@@ -175,8 +178,25 @@ def _joined(*parts: bytes | None) -> bytes:
     return join_parts(part for part in parts if part is not None).data
 
 
+def _said(error: WalError) -> str:
+    return ": ".join(part for part in (error.message, error.detail) if part)
+
+
+def unread(outcome: RangeOutcome) -> str | None:
+    """A sentence about what no host could read, and why; None if they read all, or as far as the WAL goes."""
+    if outcome.reason is None:
+        return None
+    since = "" if outcome.before is None else f" from {join_parts([outcome.before]).end} on"
+    return f"the hosts could not read the archive{since} ({outcome.reason}): this machine reads it"
+
+
 def read_on(
-    outcome: RangeOutcome, paths: Sequence[Path], start: Lsn | None, end: Lsn | None, timeline: int | None
+    outcome: RangeOutcome,
+    paths: Sequence[Path],
+    start: Lsn | None,
+    end: Lsn | None,
+    timeline: int | None,
+    observe: Observe | None = None,
 ) -> Part:
     """The part of all the WAL: ``outcome``, and what this machine reads from its last range on.
 
@@ -186,7 +206,7 @@ def read_on(
     bound = None if end is None else Lsn(end // 8 * 8)
     first = before.end if before is not None else None if start is None else Lsn(-(-start // 8) * 8)
     try:
-        rest = read_part(*paths, start=first, end=bound, timeline=timeline)
+        rest = read_part(*paths, start=first, end=bound, timeline=timeline, observe=observe)
         return rest if before is None else join_parts([before.data, rest.data])
     except WalError:
         known = start if before is None or before.last_record is None else before.last_record

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.hosts.authority import make_key
 from walproof.hosts.network import Answering, listen_address, source_towards
 from walproof.lab.follower import FollowerHere
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.far_standby import FarStandby
-from walproof.postgres.install import resolve
+from walproof.postgres.install import on_host
 from walproof.postgres.listening import Endpoint, FarUpstream, Papers, listening, way_to
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
@@ -85,12 +86,17 @@ class StandbyHost:
     def introduce(self, installs: tuple[Install, ...]) -> Introduction:
         """Open a workspace, find the plan's installs and listen for measurements. Raises a WalproofError."""
         cluster_address, listen, folder, insecure = self._given
+        if folder is not None and not Path(folder).is_dir():
+            # It would be made, and a disk that is not mounted there would not be the one that is measured.
+            raise DiskError(
+                f'folder "{folder}" of --on does not exist', hint="It has to be a folder on every host."
+            )
         self._address = listen_address(listen, cluster_address, insecure=insecure)
         self._key, request = make_key()
         work = cache_folder() / "work" if folder is None else Path(folder) / "walproof-work"
         self._workspace = self._opened.enter_context(Workspace(work, server_user()))
-        for install in installs:
-            self._installs[install.label] = reachable_install(resolve(install), self._workspace.user)
+        for install in on_host(installs):
+            self._installs[install.label] = reachable_install(install, self._workspace.user)
         answering = self._opened.enter_context(closing(Answering(self._address)))
         facts = observe_environment(work)
         told = {name: facts[name] for name in _TOLD if name in facts}

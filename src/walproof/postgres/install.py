@@ -165,6 +165,37 @@ def resolve(stored: Install, given: str | None = None) -> Install:
     return dataclasses.replace(chosen, label=stored.label)
 
 
+def on_host(named: Iterable[Install]) -> tuple[Install, ...]:
+    """This machine's installs for a plan that its user has made on another one, each with its label.
+
+    Where the user has named a folder it is the same folder here; else any install of the same version stands
+    in, as in ``resolve``. Raises InstallError, also where two of them are one install here.
+    """
+    found = tuple(
+        _in_the_same_folder(install) if install.origin == "given" else resolve(install) for install in named
+    )
+    first: dict[Path, Install] = {}
+    for install in found:
+        other = first.setdefault(Path(install.bindir).resolve(), install)
+        if other is not install:
+            raise InstallError(
+                f"PostgreSQL {other.label} and PostgreSQL {install.label} are one install here",
+                detail=f'Both are "{install.bindir}".',
+                hint="Name the folder of each with --pg DIR; it has to be the same on every host.",
+            )
+    return found
+
+
+def _in_the_same_folder(named: Install) -> Install:
+    found = examine(Path(named.bindir), named.origin)
+    if found.version != named.version:
+        raise InstallError(
+            f'PostgreSQL {named.version} is needed, and "{named.bindir}" has {found.version} here',
+            hint="A folder that --pg names has to hold the same build on every host.",
+        )
+    return dataclasses.replace(found, label=named.label)
+
+
 def examine(bindir: Path, origin: str) -> Install:
     """The install in ``bindir``. Raises InstallError when it does not run, is incomplete or is too old."""
     postgres = bindir / "postgres"

@@ -15,7 +15,7 @@ from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
 from walproof.report.html import environment
 from walproof.report.numbers import UNKNOWN, number, percent, ratio, shown
-from walproof.sentences import say_count
+from walproof.sentences import say_count, say_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,13 @@ def hosts_view(
     plan: Plan, study: HostStudy, runs: Mapping[str, str], left_out: Mapping[str, str]
 ) -> HostsView:
     """``runs``: the run of each host; ``left_out``: hosts without a result, and why."""
+    parts = {"settings": len(plan.variants) > 1, "installs": len(plan.installs) > 1}
+    compared = " and ".join(name for name, has_several in parts.items() if has_several)
+    as_baseline = "without the settings" if parts["settings"] else "with the first install"
     sections = (
-        Section("effects", "What the settings do", tuple(effect_blocks(study))),
-        Section("levels", "Hosts without the settings", tuple(level_blocks(study))),
+        Section("losses", "What was lost", tuple(loss_blocks(study))),
+        Section("effects", f"What the {compared} do", tuple(effect_blocks(study))),
+        Section("levels", f"Hosts {as_baseline}", tuple(level_blocks(study))),
         Section("hosts", "Runs", tuple(_run_blocks(runs, left_out))),
     )
     return HostsView(
@@ -44,12 +48,9 @@ def hosts_view(
 
 
 def effect_blocks(study: HostStudy) -> list[Block]:
-    """Of each variant: its ratio on every host, over hosts, and who stands apart."""
+    """Of each variant or install: its ratio on every host, over hosts, and who stands apart."""
     blocks: list[Block] = []
     for effect in study.effects:
-        assert effect.baseline is not None
-        cell = effect.cell
-        title = f"{cell.variant}, against {effect.baseline.variant} ({cell.install}, {cell.workload})"
         rows = [
             (host.host + _mark(host), ratio(host.value, host.interval), str(host.rounds))
             for host in effect.hosts
@@ -61,10 +62,20 @@ def effect_blocks(study: HostStudy) -> list[Block]:
             rows.append(("a host like these", ratio(effect.mean, effect.prediction), ""))
         columns = (Column("host"), Column(f"{study.metric}, ratio (95 %)", numeric=True), Column("rounds"))
         blocks += [
-            Table(title, columns, tuple(text_cells(row) for row in rows)),
+            Table(_compared(effect), columns, tuple(text_cells(row) for row in rows)),
             *(Paragraph(text, terminal=True) for text in _said(effect, "the ratio")),
         ]
     return blocks
+
+
+def _compared(effect: Across) -> str:
+    """``fsync=off, against default (18.4, scale 50)``; of an install, ``18.4, against 16.9 (default, scale
+    50)``."""
+    assert effect.baseline is not None
+    cell, baseline = effect.cell, effect.baseline
+    if cell.install != baseline.install:
+        return f"{cell.install}, against {baseline.install} ({cell.variant}, {cell.workload})"
+    return f"{cell.variant}, against {baseline.variant} ({cell.install}, {cell.workload})"
 
 
 def level_blocks(study: HostStudy) -> list[Block]:
@@ -92,6 +103,35 @@ def level_blocks(study: HostStudy) -> list[Block]:
             Table(title, columns, tuple(text_cells(row) for row in rows)),
             *(Paragraph(text, terminal=True) for text in _said(level, study.metric)),
         ]
+    return blocks
+
+
+def loss_blocks(study: HostStudy) -> list[Block]:
+    """Of each variant whose power was cut, or after whose primary a standby was promoted: what was gone."""
+    blocks: list[Block] = []
+    for cell in dict.fromkeys(loss.cell for loss in study.losses):
+        of_cell = [loss for loss in study.losses if loss.cell == cell]
+        # A failover leaves no images.
+        has_images = any(loss.images for loss in of_cell)
+        rows = [
+            (
+                loss.host,
+                str(loss.count),
+                str(loss.losing),
+                str(loss.commits_most),
+                *([say_list([f"{count} {state}" for state, count in loss.images.items()])] * has_images),
+            )
+            for loss in of_cell
+        ]
+        columns = (
+            Column("host"),
+            Column("power cuts" if has_images else "failovers", numeric=True),
+            Column("with a loss", numeric=True),
+            Column("most commits lost", numeric=True),
+            *((Column("images"),) * has_images),
+        )
+        title = f"{cell.variant} ({cell.install}, {cell.workload})"
+        blocks.append(Table(title, columns, tuple(text_cells(row) for row in rows)))
     return blocks
 
 
@@ -139,7 +179,12 @@ def to_html(view: HostsView) -> str:
 
 def to_json(study: HostStudy, runs: Mapping[str, str], left_out: Mapping[str, str]) -> str:
     """All numbers, with null for what is not known."""
-    facts = {"runs": dict(runs), "left_out": dict(left_out), **host_facts(study)}
+    facts: dict[str, object] = {
+        "runs": dict(runs),
+        "left_out": dict(left_out),
+        **host_facts(study),
+        "losses": [asdict(loss) for loss in study.losses],
+    }
     return json.dumps(facts, indent=2) + "\n"
 
 

@@ -13,6 +13,7 @@ from tests.cli.command import walproof
 from tests.wal.places.archive import laid_golden
 from tests.wal.places.server import S3, url
 from tests.wal.verify.test_encrypted import PASS, encrypted
+from walproof.cli.span import unread_timelines
 from walproof.errors import WalError
 from walproof.report.wal.rows import By, json_text, rows
 from walproof.report.wal.verify_json import verification_json
@@ -21,7 +22,9 @@ from walproof.wal import lines, records, stats
 from walproof.wal.clock import segment_times
 from walproof.wal.parts import are_parts, join_parts, load_parts, read_part
 from walproof.wal.recovery import analyse
+from walproof.wal.segment import segment_start
 from walproof.wal.strip import strip
+from walproof.wal.verify.names import is_segment
 from walproof.wal.verify.verify import verify
 from walproof.wal.whatif import Target, simulate
 
@@ -193,3 +196,23 @@ def test_a_recording_in_a_store(stored: S3, golden: Path, tmp_path: Path) -> Non
     assert _whatif(told[0].stdout) == _whatif(told[1].stdout)
     assert '"64MB"' in told[1].stdout or "64" in told[1].stdout
     assert told[2].stdout == told[3].stdout
+
+
+def test_timelines_that_are_not_read_are_said_of_a_store(stored: S3, golden: Path, tmp_path: Path) -> None:
+    """By segments of both, and by a history without any."""
+    segments = sorted(path for path in golden.iterdir() if is_segment(path.name))
+    both, promoted = tmp_path / "both", tmp_path / "promoted"
+    for folder in (both, promoted):
+        folder.mkdir()
+        for segment in segments:
+            (folder / segment.name).write_bytes(segment.read_bytes())
+    (both / f"00000002{segments[0].name[8:]}").touch()
+    last = segment_start(segments[-1].name, 1 << 20)
+    (promoted / "00000002.history").write_text(f"1\t{last}\tno recovery target specified\n")
+    for folder in (both, promoted):
+        stored.upload(folder, f"timelines/{folder.name}")
+        said = unread_timelines([str(folder)])
+        assert said is not None
+        assert unread_timelines([url(f"timelines/{folder.name}")]) == said
+    assert unread_timelines([url("golden")]) is None
+    assert unread_timelines([url(f"golden/{segments[0].name}")]) is None
