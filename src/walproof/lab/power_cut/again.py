@@ -61,6 +61,7 @@ class ReopenedImage:
                 sizes=case.sizes,
                 has_checksums=case.conditions.checksums,
                 has_amcheck=has_extension(self._install, "amcheck"),
+                has_pgbench_sums=case.has_pgbench_sums,
             )
 
     def run_psql(self, cluster: Cluster) -> None:
@@ -115,7 +116,14 @@ def cut_again(
         options = cut_initdb_options(install, conditions)
         template = prepare_cut_template(workspace, install, options, pgbench, workload)
         cut = cut_power(
-            CutLab(workspace, install, pgbench, template, has_extension(install, "amcheck")),
+            CutLab(
+                workspace,
+                install,
+                pgbench,
+                template,
+                has_extension(install, "amcheck"),
+                workload.is_pgbenchs_own,
+            ),
             CutOrder(
                 seed=trial.cut.seed,
                 settings=plan.settings_of(variant),

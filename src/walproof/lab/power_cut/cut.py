@@ -10,7 +10,6 @@ is cut, and everything about the images; a kept image is repeated byte for byte.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from walproof.errors import ClusterError, DiskError, WorkloadError
 from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, UnitBytes, Workload
 from walproof.lab.pgbench_target import target_of
 from walproof.lab.power_cut.kept_image import KeptCase, keep_image
+from walproof.lab.power_cut.load import CutLoad
 from walproof.lab.power_cut.verdict import FOLDERS, ImageVerdict, judge
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -32,16 +32,13 @@ from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.sqltext import literal
 from walproof.workload import ledger
-from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
+from walproof.workload.pgbench import initialise, setup_description
 
-SESSIONS = 4
-_THINK_S = 0.015
 _LONGEST_S = 3.0
 """After this time power is cut, even if the moment that was drawn has not come."""
 _GIVEN_LONGEST_S = 30.0
 """The same for a moment that was not drawn but asked for."""
 _PANIC_PATIENCE_S = 2.0
-_CHECKPOINT_PAUSE_S = 0.05
 _TABLESPACE = "ledger_space"
 
 # How many events of a kind a busy load makes in a second or so (2 cores): the moment is drawn from these.
@@ -78,6 +75,8 @@ class CutLab:
     pgbench: Path
     template: Path
     has_amcheck: bool
+    has_pgbench_sums: bool = True
+    """Whether the load beside the ledger leaves what pgbench's own does: sums that are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,15 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
         disk.check_attached()
         _make_tables(cluster, disk, order.conditions)
         began_s = time.monotonic()
-        load = _Load(lab, cluster, disk, order, is_trickle)
+        load = CutLoad(
+            cluster,
+            disk,
+            lab.pgbench,
+            order.workload,
+            order.seed,
+            is_trickle=is_trickle,
+            may_fail=order.conditions.failing_flush,
+        )
         try:
             if is_trickle:
                 after_s = rng.uniform(0.4, 1.6)
@@ -293,57 +300,6 @@ def _make_tables(cluster: Cluster, disk: SimulatedDisk, conditions: CutCondition
         raise WorkloadError(f"could not make the ledger's tables: {str(error).strip()}") from error
 
 
-class _Load:
-    """Run everything that uses the server until it is gone."""
-
-    def __init__(
-        self, lab: CutLab, cluster: Cluster, disk: SimulatedDisk, order: CutOrder, is_trickle: bool
-    ) -> None:
-        self.checkpoints = 0
-        self.covered_sequence = 0
-        """Changes up to this number happened before the last two checkpoints began that have ended; 0, which
-        no change has, while there are not two.
-
-        After one, a file may lack a flush that nobody misses: who extends it, drops it or builds an index
-        asks for flush or removal after the write (mdextend and mdunlink in md.c, smgr_bulk_finish in
-        bulk_write.c), and may be kept from running in between. Recovery does not rest on that write.
-        """
-        self._cluster = cluster
-        self._disk = disk
-        self._pgbench: PgbenchRun | None = None
-        sessions, think_s = ((ledger.LIGHT_SESSION,), _THINK_S) if is_trickle else (range(SESSIONS), 0.0)
-        may_fail = order.conditions.failing_flush
-        self.ledger = ledger.LedgerLoad(cluster.conninfo, sessions, think_s=think_s, may_fail=may_fail)
-        # A checkpoint flushes the WAL, so a trickle that is to lose much goes without.
-        self._checkpointer = None if is_trickle else threading.Thread(target=self._checkpoint, daemon=True)
-        if order.workload is not None and not is_trickle:
-            seed = order.seed % 2**31
-            self._pgbench = PgbenchRun(lab.pgbench, order.workload, target_of(cluster), cluster.folder, seed)
-        self.ledger.start()
-        if self._checkpointer is not None:
-            self._checkpointer.start()
-
-    def end(self) -> None:
-        """Take what clients were told, after the server is gone."""
-        if self._pgbench is not None:
-            self._pgbench.kill()
-        if self._checkpointer is not None:
-            self._checkpointer.join(30)
-
-    def _checkpoint(self) -> None:
-        try:
-            with self._cluster.connect() as connection:
-                before_last = 0
-                while True:
-                    sequence = self._disk.status().sequence
-                    connection.execute("CHECKPOINT")
-                    self.covered_sequence, before_last = before_last, sequence
-                    self.checkpoints += 1
-                    time.sleep(_CHECKPOINT_PAUSE_S)
-        except (psycopg.Error, ClusterError):
-            pass  # the server is gone
-
-
 def _cut_at(disk: SimulatedDisk, event: CutEvent, count: int, longest_s: float) -> str:
     disk.arm(event, count)
     if disk.wait_for_cut(longest_s):
@@ -417,6 +373,7 @@ def _check_image(
                 sizes=sizes,
                 has_checksums=order.conditions.checksums,
                 has_amcheck=lab.has_amcheck,
+                has_pgbench_sums=lab.has_pgbench_sums,
             )
         finally:
             lab.workspace.remove_folder(folder)
@@ -436,7 +393,17 @@ def _check_image(
         check_s=time.monotonic() - began_s,
     )
     if order.keep is not None and not _is_expected(order, found.state):
-        case = KeptCase(lab.install, settings, order.conditions, facts, checked, cut_ns, sizes, record)
+        case = KeptCase(
+            lab.install,
+            settings,
+            order.conditions,
+            facts,
+            checked,
+            cut_ns,
+            sizes,
+            record,
+            lab.has_pgbench_sums,
+        )
         checked = keep_image(order.keep, disk, survival, case, lab.workspace)
     if again is not found and _is_expected(order, again.state):
         raise DiskError(

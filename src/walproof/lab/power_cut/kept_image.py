@@ -42,6 +42,8 @@ class KeptCase:
     sizes: dict[str, int]
     """See :func:`walproof.disk.image.durable_sizes`."""
     record: Record
+    has_pgbench_sums: bool = True
+    """See :func:`walproof.workload.books.check_books`."""
 
 
 def keep_image(

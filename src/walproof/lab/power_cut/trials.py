@@ -70,6 +70,6 @@ def prepare_cuts(bench: Bench) -> PowerCutTrials:
                 options = cut_initdb_options(install, conditions)
                 template = prepare_cut_template(bench.workspace, install, options, bench.pgbench, workload)
                 labs[(label, workload.name, conditions.checksums)] = CutLab(
-                    bench.workspace, install, bench.pgbench, template, has_amcheck
+                    bench.workspace, install, bench.pgbench, template, has_amcheck, workload.is_pgbenchs_own
                 )
     return PowerCutTrials(bench, labs)
