@@ -175,6 +175,13 @@ def test_unlogged_tables_are_empty_and_nothing_worse(embedded: Install, memory: 
     assert {image.lost_commits for image in cut.images} == {cut.acknowledged}
 
 
+def test_a_load_that_fails_at_once_is_no_verdict(embedded: Install, memory: Workspace) -> None:
+    absent = replace(OWN, scripts=(Script("typo", "INSERT INTO event VALUES (1);\n"),))
+    order = CutOrder(14, {}, CutConditions(), images=1, moment=SOON, workload=absent)
+    with pytest.raises(WorkloadError, match='relation "event" does not exist'):
+        _cut(_lab(embedded, memory, workload=absent), order)
+
+
 def test_a_swallowed_flush_of_the_commit_status_is_caught(embedded: Install, memory: Workspace) -> None:
     """A step of PostgreSQL that is broken on purpose: the audit names the file, and commits are gone."""
     lab = _lab(embedded, memory)

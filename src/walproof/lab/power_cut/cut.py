@@ -165,6 +165,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             # A PANIC ends processes wherever they are, also within a write. When all are gone, nothing moves
             # any more, and what a cut would undo was kept before each write.
             has_ended = not cluster.is_running()
+            failure = None if has_ended or order.conditions.failing_flush else load.failure()
             if not has_ended:
                 disk.settle()
         finally:
@@ -181,6 +182,9 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             )
         if status.void:
             raise DiskError("the run is void: " + "; ".join(status.void))
+        if failure is not None:
+            # That nothing was lost would be said of a load that never ran.
+            raise failure
         # With fsync=off nothing is flushed, and nobody expects it.
         is_flushed = order.settings.get("fsync") != "off"
         unflushed = disk.unflushed(load.covered_sequence) if is_flushed else ()

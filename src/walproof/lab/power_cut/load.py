@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 
 from walproof.disk.simulated import SimulatedDisk
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, WorkloadError
 from walproof.facts import Workload
 from walproof.lab.pgbench_target import target_of
 from walproof.postgres.cluster import Cluster
@@ -19,6 +20,8 @@ from walproof.workload.pgbench import PgbenchRun
 SESSIONS = 4
 _THINK_S = 0.015
 _CHECKPOINT_PAUSE_S = 0.05
+_LONGER_S = 600.0
+"""Seconds of pgbench's load, which is there until the cut however short its windows are."""
 
 
 class CutLoad:
@@ -57,10 +60,15 @@ class CutLoad:
         # A checkpoint flushes the WAL, so a trickle that is to lose much goes without.
         self._checkpointer = None if is_trickle else threading.Thread(target=self._checkpoint, daemon=True)
         if workload is not None and not is_trickle:
-            self._pgbench = PgbenchRun(pgbench, workload, target_of(cluster), cluster.folder, seed % 2**31)
+            endless = replace(workload, duration_s=_LONGER_S, transactions=None)
+            self._pgbench = PgbenchRun(pgbench, endless, target_of(cluster), cluster.folder, seed % 2**31)
         self.ledger.start()
         if self._checkpointer is not None:
             self._checkpointer.start()
+
+    def failure(self) -> WorkloadError | None:
+        """The reason why pgbench is not at work; None while it is, and where there is none."""
+        return None if self._pgbench is None else self._pgbench.failure()
 
     def end(self) -> None:
         """Take what clients were told, after the server is gone."""
