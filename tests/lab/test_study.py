@@ -232,6 +232,7 @@ def test_contradictions_are_refused(embedded: Install) -> None:
         _plan(embedded, {"variant": [{"name": "b", "settings": settings}]})
 
 
+_NAMES = {"synchronous_standby_names": "s1"}
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"variant": []}, "neither variants nor factors"),
     ({"factors": {"fsync": ["on", "off"]}}, "both variants and factors"),
@@ -250,6 +251,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"design": {"probes": ["waits", "weather"]}}, 'probe "weather" does not exist'),
     ({"variant": [], "factors": {"fsync": ["on", "off"]}, "design": {"fraction": "tenth"}}, "tenth"),
+    ({"base": _NAMES}, "commits would wait for a standby that does not exist"),
+    ({"variant": [{"name": "a", "settings": _NAMES}]}, 'It is set in variant "a".'),
+    ({"base": _NAMES, "power_cut": {"only": True}}, "wait for a standby that does not exist"),
+    (
+        {"base": _NAMES, "workload": [{"name": "w", "statement": [{"name": "s", "sql": "SELECT 1"}]}]},
+        "wait for a standby that does not exist",
+    ),
 ]
 
 
