@@ -1,0 +1,67 @@
+"""What power cuts start from, as their plan asks for it; no server is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.facts.plans import INSTALL, plan
+from tests.lab.silence import Silence
+from walproof.facts import CutConditions, Install, Plan, PowerCuts, Variant, Workload
+from walproof.lab.power_cut.cut import CutLab
+from walproof.lab.power_cut.trials import PowerCutTrials, prepare_cuts
+from walproof.lab.trial import Bench
+from walproof.postgres.workspace import Workspace
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The options of initdb of each template."""
+    options: list[tuple[str, ...]] = []
+
+    def make(
+        workspace: Workspace, install: Install, given: Sequence[str], pgbench: Path, workload: Workload | None
+    ) -> Path:
+        options.append(tuple(given))
+        return Path("/templates", *given)
+
+    monkeypatch.setattr("walproof.lab.power_cut.trials.prepare_cut_template", make)
+    return options
+
+
+def _prepared(asked: Plan) -> PowerCutTrials:
+    installs = {install.label: install for install in asked.installs}
+    nowhere = cast("Workspace", None)
+    return prepare_cuts(Bench(asked, nowhere, installs, Path("/pgbench"), {}, Silence()))
+
+
+def test_the_self_test_has_checksums_where_no_variant_has_them(
+    monkeypatch: pytest.MonkeyPatch, made: list[tuple[str, ...]]
+) -> None:
+    tested: list[CutLab] = []
+
+    def pass_it(lab: CutLab) -> str:
+        tested.append(lab)
+        return "passed"
+
+    monkeypatch.setattr("walproof.lab.power_cut.trials.run_self_test", pass_it)
+    bare = Variant("no checksums", {}, conditions=CutConditions(checksums=False))
+    workload = plan().workloads[0]
+    asked = replace(
+        plan(),
+        kind=PowerCuts(2),
+        variants=(bare,),
+        baseline=bare.name,
+        workloads=(workload, replace(workload, name="other")),
+    )
+    trials = _prepared(asked)
+    assert trials.test_itself() == {"self_test": "passed"}
+    assert [lab.template for lab in tested] == [Path("/templates/--wal-segsize=4")], "18 has them by itself"
+    assert len(made) == 3, "one more for the self-test"
+    assert set(trials.labs) == {
+        (INSTALL.label, "w", False), (INSTALL.label, "w", True), (INSTALL.label, "other", False),
+    }  # fmt: skip
