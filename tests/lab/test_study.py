@@ -90,6 +90,10 @@ def test_statements_are_a_workload_of_their_own(embedded: Install) -> None:
     longer = {**statement, "name": "x" * (NAME_MOST + 1)}
     with pytest.raises(StudyError, match="a name of 121 characters, expected 120 at most"):
         _plan(embedded, {"workload": [{"name": "w", "statement": [longer]}]})
+    parted = {**statement, "name": "UPDATE a || b"}
+    with pytest.raises(StudyError) as caught:
+        _plan(embedded, {"workload": [{"name": "w", "statement": [parted]}]})
+    assert 'statement[1].name: a statement\'s name cannot have "|"' in str(caught.value.detail)
     both = {"workload": [{"name": "w", "builtin": "tpcb-like", "statement": [statement]}]}
     with pytest.raises(StudyError, match="both a builtin and statements"):
         _plan(embedded, both)
