@@ -198,6 +198,14 @@ def test_a_duration_replaces_transactions(embedded: Install) -> None:
     assert _plan(embedded, counted, duration_s=3.0).workloads[0].transactions is None
 
 
+def test_what_is_predicted_for_the_same_transactions_has_no_duration(embedded: Install) -> None:
+    counted = {"workload": [{"name": "w", "transactions": 10}], "crash": {"predict": True}}
+    assert _plan(embedded, counted).workloads[0].transactions == 10
+    with pytest.raises(StudyError, match="predict needs workloads of a fixed number") as caught:
+        _plan(embedded, counted, duration_s=3.0)
+    assert caught.value.hint == "Leave out --duration."
+
+
 def test_factors_become_variants(embedded: Install) -> None:
     changes = {"variant": [], "factors": {"fsync": ["on", "off"], "wal_level": ["replica", "minimal"]}}
     plan = _plan(embedded, changes)
