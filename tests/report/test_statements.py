@@ -8,6 +8,7 @@ import pytest
 
 from tests.report.facts import NONE, make_facts
 from walproof.facts import (
+    Cell,
     LeftOut,
     Reference,
     Run,
@@ -18,9 +19,13 @@ from walproof.facts import (
     Variant,
     Workload,
 )
+from walproof.report.blocks import Table
+from walproof.report.cells import Cells
 from walproof.report.html import to_html
 from walproof.report.json import to_json
+from walproof.report.kinds.throughput.flushes import flush_blocks
 from walproof.report.markdown import to_markdown
+from walproof.report.numbers import number as shown
 from walproof.report.view import build_view
 
 LEVELS = ("minimal", "replica", "logical")
@@ -166,3 +171,18 @@ def test_flush_rates_beside_throughput(setting: str) -> None:
     assert "no direct I/O" not in text
     assert "open\\_sync were measured with direct I/O" in text
     assert "| open\\_sync | 500 | 2000 | 469 |" in text
+
+
+def test_a_flush_stands_beside_the_variant_that_differs_in_nothing_else() -> None:
+    """Of all variants with the default method the last counted, whatever else it had."""
+    facts = make_facts()
+    plan = facts.run.plan
+    environment = replace(facts.run.environment, flush_rates={"fdatasync": 1000.0})
+    cells = Cells(plan, facts.trials)
+    table = flush_blocks(replace(facts.run, environment=environment), cells)[0]
+    assert isinstance(table, Table)
+    (row,) = table.rows
+    tps = cells.median(Cell(plan.installs[0].label, "scale 1", "default"), "tps")
+    assert [cell.text for cell in row][:4] == ["fdatasync", shown(1000.0), shown(1000.0), shown(tps)]
+    assert table.note is not None
+    assert "Variants that differ from default in more than wal_sync_method are left out." in table.note
