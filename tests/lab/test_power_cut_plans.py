@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,24 @@ import pytest
 
 from tests.facts.plans import INSTALL, plan
 from tests.lab.silence import Silence
-from walproof.facts import CutConditions, Install, Plan, PowerCuts, Variant, Workload
+from walproof.facts import (
+    CheckedImage,
+    CutConditions,
+    CutFacts,
+    ImageState,
+    Install,
+    Plan,
+    PowerCuts,
+    Variant,
+    Workload,
+)
+from walproof.facts.codec import from_json, to_json
 from walproof.lab.power_cut.cut import CutLab
+from walproof.lab.power_cut.kept_image import KeptCase
 from walproof.lab.power_cut.trials import PowerCutTrials, prepare_cuts
 from walproof.lab.trial import Bench
 from walproof.postgres.workspace import Workspace
+from walproof.workload.ledger import SETTINGS, with_settings
 
 
 @pytest.fixture
@@ -65,3 +79,24 @@ def test_the_self_test_has_checksums_where_no_variant_has_them(
     assert set(trials.labs) == {
         (INSTALL.label, "w", False), (INSTALL.label, "w", True), (INSTALL.label, "other", False),
     }  # fmt: skip
+
+
+def test_a_server_that_allows_no_prepared_transactions_allows_the_ledgers() -> None:
+    """Patroni writes the line; each session of the ledger failed at its fifth transaction."""
+    asked = {"max_prepared_transactions": "0", "fsync": "off"}
+    assert with_settings(asked) == {"max_prepared_transactions": "16", "fsync": "off"}
+    assert with_settings({"max_prepared_transactions": "100"}) == {"max_prepared_transactions": "100"}
+    assert with_settings({}) == SETTINGS
+
+
+def test_a_case_of_before_is_judged_as_it_was() -> None:
+    image = CheckedImage(1, 2, "nothing of 512 B", ImageState.CLEAN, None, 0, 0, None, 0.1)
+    cut = CutFacts(1, "wal flush 1", "busy", 0, 1.0, 0, 0, (), (image,))
+    case = KeptCase(
+        INSTALL, {}, CutConditions(), cut, image, 0, {}, (), has_pgbench_sums=False, has_own_schema=True
+    )
+    kept = json.loads(to_json(case))
+    assert from_json(KeptCase, json.dumps(kept)) == case
+    del kept["has_pgbench_sums"], kept["has_own_schema"]
+    before = from_json(KeptCase, json.dumps(kept))
+    assert (before.has_pgbench_sums, before.has_own_schema) == (True, False)

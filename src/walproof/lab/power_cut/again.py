@@ -26,6 +26,7 @@ from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.environment import terminal_environment
 from walproof.privilege.user import running_as, server_user
+from walproof.workload.ledger import SCHEMA
 
 
 class ReopenedImage:
@@ -62,6 +63,7 @@ class ReopenedImage:
                 has_checksums=case.conditions.checksums,
                 has_amcheck=has_extension(self._install, "amcheck"),
                 has_pgbench_sums=case.has_pgbench_sums,
+                schema=SCHEMA if case.has_own_schema else "public",
             )
 
     def run_psql(self, cluster: Cluster) -> None:

@@ -139,7 +139,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
     moment = order.moment or _draw_moment(order, rng)
     longest_s = _LONGEST_S if order.moment is None else _GIVEN_LONGEST_S
     with _on_simulated_disk(lab, order) as (cluster, disk):
-        cluster.start({**ledger.SETTINGS, **order.settings})
+        cluster.start(ledger.with_settings(order.settings))
         disk.check_attached()
         _make_tables(cluster, disk, order.conditions)
         began_s = time.monotonic()
@@ -363,7 +363,7 @@ def _check_image(
     survivals = order.survivals or survivals_of(order.conditions)
     survival = survivals[(number - 1) % len(survivals)]
     cut_ns = disk.status().cut_monotonic_ns
-    settings = {**ledger.SETTINGS, **order.settings}
+    settings = ledger.with_settings(order.settings)
 
     def look() -> ImageVerdict:
         folder = lab.workspace.make_folder(f"image-{order.seed:x}-{number}")
@@ -406,7 +406,8 @@ def _check_image(
             cut_ns,
             sizes,
             record,
-            lab.has_pgbench_sums,
+            has_pgbench_sums=lab.has_pgbench_sums,
+            has_own_schema=True,
         )
         checked = keep_image(order.keep, disk, survival, case, lab.workspace)
     if again is not found and _is_expected(order, again.state):
