@@ -244,6 +244,29 @@ def test_contradictions_are_refused(embedded: Install) -> None:
         _plan(embedded, {"variant": [{"name": "b", "settings": settings}]})
 
 
+@pytest.mark.parametrize(
+    ("tables", "max_wal_size", "refusal"),
+    [
+        ({"initdb": ["--wal-segsize=64"]}, "100MB", "less than two WAL segments of 64 MB"),
+        ({"initdb": ["--wal-segsize", "1"]}, "8MB", None),
+        ({"initdb": ["--wal-segsize=64", "--wal-segsize=1"]}, "8MB", None),
+        ({}, "16MB", "less than two WAL segments of 16 MB"),
+        ({"power_cut": {"only": True}}, "16MB", None),
+        ({"power_cut": {"only": True}}, "4MB", "less than two WAL segments of 4 MB"),
+        ({"power_cut": {}, "initdb": ["--wal-segsize=1"]}, "4MB", "less than two WAL segments of 4 MB"),
+    ],
+)
+def test_settings_are_judged_by_the_segments_of_the_study(
+    embedded: Install, tables: dict[str, Any], max_wal_size: str, refusal: str | None
+) -> None:
+    changes = {**tables, "variant": [{"name": "b", "settings": {"max_wal_size": max_wal_size}}]}
+    if refusal is None:
+        assert _plan(embedded, changes).variants
+        return
+    with pytest.raises(SettingError, match=refusal):
+        _plan(embedded, changes)
+
+
 _NAMES = {"synchronous_standby_names": "s1"}
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"variant": []}, "neither variants nor factors"),

@@ -98,7 +98,7 @@ def resolve(
     typed, aliases = typed_variants(asked, kind, half)
     optional = {table.name for table in study.variant if table.optional}
     kept, left_out = available(base, typed, optional, chosen, half)
-    check_settings(base, kept, chosen)
+    check_settings(base, kept, chosen, half.segment_mb(kind, study.initdb))
     variants = tuple(resolved(base, variant, chosen, workloads, half) for variant in kept)
     require_unique("variant", [variant.name for variant in variants])
     baseline = study.baseline or variants[0].name

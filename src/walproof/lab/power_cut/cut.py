@@ -39,6 +39,8 @@ _LONGEST_S = 3.0
 _GIVEN_LONGEST_S = 30.0
 """The same for a moment that was not drawn but asked for."""
 _PANIC_PATIENCE_S = 2.0
+SEGMENT_MB = 4
+"""WAL segments of clusters whose power is cut: small, so that a copy is quick."""
 _TABLESPACE = "ledger_space"
 
 # How many events of a kind a busy load makes in a second or so (2 cores): the moment is drawn from these.
@@ -100,14 +102,14 @@ class CutOrder:
 
 
 def cut_initdb_options(install: Install, conditions: CutConditions) -> tuple[str, ...]:
-    """Options of initdb: small segments, so that a copy is quick, and data checksums or none."""
+    """Options of initdb: small segments, and data checksums or none."""
     # Since 18 checksums are the default.
     is_default = install.version_num >= 180000
     if conditions.checksums:
         checksums = () if is_default else ("--data-checksums",)
     else:
         checksums = ("--no-data-checksums",) if is_default else ()
-    return ("--wal-segsize=4", *checksums)
+    return (f"--wal-segsize={SEGMENT_MB}", *checksums)
 
 
 def prepare_cut_template(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,6 +10,7 @@ from walproof.facts import CutConditions, Plan, PowerCuts, Variant
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind, Length
 from walproof.lab.kinds.power_cuts.study import CutTable, PowerCutTable, conditions_of
+from walproof.lab.power_cut.cut import SEGMENT_MB
 from walproof.lab.power_cut.trials import CUT_S, IMAGE_S, PowerCutTrials, prepare_cuts
 from walproof.lab.studyfile import StudyFile, VariantTable
 from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
@@ -45,6 +46,10 @@ class PowerCutsLab(LabKind[PowerCuts]):
         """Unlogged tables are emptied after a crash."""
         is_unlogged = variant.conditions_as(CutConditions).unlogged
         return DurabilityClass.TABLE if is_unlogged else DurabilityClass.NONE
+
+    def segment_mb(self, kind: PowerCuts, initdb_options: Sequence[str]) -> int:
+        """That of the clusters whose power is cut."""
+        return SEGMENT_MB
 
     def length(self, plan: Plan, length: Length) -> Length:
         """There is no window, only a cut and its images."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -11,6 +11,7 @@ from walproof.disk.simulated import SimulatedDisk
 from walproof.errors import StudyError
 from walproof.facts import Crash, CutConditions, Design, Plan, Throughput, Variant
 from walproof.lab.asked import Asked
+from walproof.lab.initdb_options import segment_mb_of
 from walproof.lab.kind import LabKind, Length
 from walproof.lab.kinds.power_cuts.study import CutTable, PowerCutTable, conditions_of
 from walproof.lab.kinds.throughput.copies import Copies
@@ -19,6 +20,7 @@ from walproof.lab.kinds.throughput.study import CrashTable, added_to
 from walproof.lab.kinds.throughput.toggled import toggle
 from walproof.lab.kinds.throughput.window import measure_window
 from walproof.lab.pgbench_tables import open_server, prepare_tables
+from walproof.lab.power_cut.cut import SEGMENT_MB
 from walproof.lab.power_cut.trials import CUT_S, IMAGE_S, PowerCutTrials, prepare_cuts
 from walproof.lab.recovery.trial import crash_and_recover, predict_variants
 from walproof.lab.studyfile import StudyFile, VariantTable
@@ -71,6 +73,11 @@ class ThroughputLab(LabKind[Throughput]):
         """WAL of the server that is measured, or of another one after it."""
         crash = plan.kind.added_crash
         return plan.kind.cut_images > 0 or (crash is not None and crash.power_cut)
+
+    def segment_mb(self, kind: Throughput, initdb_options: Sequence[str]) -> int:
+        """The larger of those of windows and of power cuts."""
+        own = segment_mb_of(initdb_options)
+        return max(own, SEGMENT_MB) if kind.cut_images else own
 
     def length(self, plan: Plan, length: Length) -> Length:
         """Windows, and power cuts after them."""
