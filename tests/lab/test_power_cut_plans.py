@@ -12,6 +12,7 @@ import pytest
 
 from tests.facts.plans import INSTALL, plan
 from tests.lab.silence import Silence
+from walproof.disk.simulated import DiskModel
 from walproof.facts import (
     CheckedImage,
     CutConditions,
@@ -24,6 +25,7 @@ from walproof.facts import (
     Workload,
 )
 from walproof.facts.codec import from_json, to_json
+from walproof.lab.kinds.power_cuts.study import CutTable, conditions_of
 from walproof.lab.power_cut.cut import CutLab
 from walproof.lab.power_cut.kept_image import KeptCase
 from walproof.lab.power_cut.trials import PowerCutTrials, prepare_cuts
@@ -100,3 +102,11 @@ def test_a_case_of_before_is_judged_as_it_was() -> None:
     del kept["has_pgbench_sums"], kept["has_own_schema"]
     before = from_json(KeptCase, json.dumps(kept))
     assert (before.has_pgbench_sums, before.has_own_schema) == (True, False)
+
+
+def test_what_is_written_back_at_once_is_not_what_never_is() -> None:
+    assert conditions_of(CutTable(writeback=0.0)).writeback_s == 0.0
+    assert DiskModel(writeback_s=0.0).writeback_ns == 1000
+    assert DiskModel(writeback_s=0.5).writeback_ns == 500_000_000
+    assert conditions_of(CutTable(writeback="never")).writeback_s is None
+    assert DiskModel(writeback_s=None).writeback_ns == 0
