@@ -110,3 +110,9 @@ def test_what_is_written_back_at_once_is_not_what_never_is() -> None:
     assert DiskModel(writeback_s=0.5).writeback_ns == 500_000_000
     assert conditions_of(CutTable(writeback="never")).writeback_s is None
     assert DiskModel(writeback_s=None).writeback_ns == 0
+
+
+def test_clusters_have_the_studys_options_of_initdb(made: list[tuple[str, ...]]) -> None:
+    options = ("--locale=C", "--wal-segsize", "64", "-k", "--encoding", "UTF8", "--wal-segsize=1")
+    _prepared(replace(plan(), kind=PowerCuts(2), initdb_options=options))
+    assert made == [("--locale=C", "--encoding", "UTF8", "--wal-segsize=4")]

@@ -286,6 +286,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"design": {"probes": ["waits", "weather"]}}, 'probe "weather" does not exist'),
     ({"variant": [], "factors": {"fsync": ["on", "off"]}, "design": {"fraction": "tenth"}}, "tenth"),
+    ({"power_cut": {}, "initdb": ["-c", "fsync=off"]}, "initdb has -c in a study of power cuts"),
+    ({"power_cut": {"only": True}, "initdb": ["--set=fsync=off"]}, "initdb has --set=fsync=off in a study"),
     ({"base": _NAMES}, "commits would wait for a standby that does not exist"),
     ({"variant": [{"name": "a", "settings": _NAMES}]}, 'It is set in variant "a".'),
     ({"base": _NAMES, "power_cut": {"only": True}}, "wait for a standby that does not exist"),

@@ -115,7 +115,7 @@ def cut_again(
     install = reachable_install(resolve(plan.install(trial.install), pg), user)
     pgbench = reachable_pgbench([install], user)
     with Workspace(work, user) as workspace:
-        options = cut_initdb_options(install, conditions)
+        options = cut_initdb_options(install, conditions, plan.initdb_options)
         template = prepare_cut_template(workspace, install, options, pgbench, workload)
         cut = cut_power(
             CutLab(

@@ -22,6 +22,7 @@ from walproof.disk.image import Survival, build_image, durable_sizes
 from walproof.disk.simulated import STATE_FOLDER, CutEvent, DiskModel, SimulatedDisk
 from walproof.errors import ClusterError, DiskError, WorkloadError
 from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, UnitBytes, Workload
+from walproof.lab.initdb_options import without_own
 from walproof.lab.pgbench_target import target_of
 from walproof.lab.power_cut.kept_image import KeptCase, keep_image
 from walproof.lab.power_cut.load import CutLoad
@@ -101,15 +102,18 @@ class CutOrder:
     """Folder in which failing images are kept; None: they are not."""
 
 
-def cut_initdb_options(install: Install, conditions: CutConditions) -> tuple[str, ...]:
-    """Options of initdb: small segments, and data checksums or none."""
+def cut_initdb_options(
+    install: Install, conditions: CutConditions, asked: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Options of initdb: those that the study asks for, but small segments, and data checksums or none as the
+    variant has them."""
     # Since 18 checksums are the default.
     is_default = install.version_num >= 180000
     if conditions.checksums:
         checksums = () if is_default else ("--data-checksums",)
     else:
         checksums = ("--no-data-checksums",) if is_default else ()
-    return (f"--wal-segsize={SEGMENT_MB}", *checksums)
+    return (*without_own(asked), f"--wal-segsize={SEGMENT_MB}", *checksums)
 
 
 def prepare_cut_template(

@@ -71,7 +71,7 @@ def prepare_cuts(bench: Bench) -> PowerCutTrials:
                 needed.setdefault(True, CutConditions())
             for conditions in needed.values():
                 bench.progress.preparing(f"clusters for power cuts on PostgreSQL {label}")
-                options = cut_initdb_options(install, conditions)
+                options = cut_initdb_options(install, conditions, bench.plan.initdb_options)
                 template = prepare_cut_template(bench.workspace, install, options, bench.pgbench, workload)
                 labs[(label, workload.name, conditions.checksums)] = CutLab(
                     bench.workspace, install, bench.pgbench, template, has_amcheck, workload.is_pgbenchs_own

@@ -9,7 +9,12 @@ from typing import ClassVar
 from walproof.facts import CutConditions, Plan, PowerCuts, Variant
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind, Length
-from walproof.lab.kinds.power_cuts.study import CutTable, PowerCutTable, conditions_of
+from walproof.lab.kinds.power_cuts.study import (
+    CutTable,
+    PowerCutTable,
+    conditions_of,
+    refuse_initdb_settings,
+)
 from walproof.lab.power_cut.cut import SEGMENT_MB
 from walproof.lab.power_cut.trials import CUT_S, IMAGE_S, PowerCutTrials, prepare_cuts
 from walproof.lab.studyfile import StudyFile, VariantTable
@@ -34,6 +39,7 @@ class PowerCutsLab(LabKind[PowerCuts]):
 
     def resolve(self, asked: Asked) -> PowerCuts:
         """The number of images is that of the command line, or else of the file."""
+        refuse_initdb_settings(asked)
         table = asked.study.find(PowerCutTable) or PowerCutTable()
         return PowerCuts(asked.overrides.power_cut_images or table.images)
 

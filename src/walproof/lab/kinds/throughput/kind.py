@@ -13,7 +13,12 @@ from walproof.facts import Crash, CutConditions, Design, Plan, Throughput, Varia
 from walproof.lab.asked import Asked
 from walproof.lab.initdb_options import segment_mb_of
 from walproof.lab.kind import LabKind, Length
-from walproof.lab.kinds.power_cuts.study import CutTable, PowerCutTable, conditions_of
+from walproof.lab.kinds.power_cuts.study import (
+    CutTable,
+    PowerCutTable,
+    conditions_of,
+    refuse_initdb_settings,
+)
 from walproof.lab.kinds.throughput.copies import Copies
 from walproof.lab.kinds.throughput.sliced import take_turns
 from walproof.lab.kinds.throughput.study import CrashTable, added_to
@@ -48,13 +53,15 @@ class ThroughputLab(LabKind[Throughput]):
     def resolve(self, asked: Asked) -> Throughput:
         """The kind, with the crash or the power cut that is asked for."""
         kind = Throughput(added_to(asked))
-        if not kind.cut_images:
-            for variant in asked.study.variant:
-                if variant.find(CutTable) is not None:
-                    raise StudyError(
-                        f'variant "{variant.name}" has [variant.cut], but the study has no power cuts',
-                        hint="Add [power_cut] to the study, or --power-cut N to the command.",
-                    )
+        if kind.cut_images:
+            refuse_initdb_settings(asked)
+            return kind
+        for variant in asked.study.variant:
+            if variant.find(CutTable) is not None:
+                raise StudyError(
+                    f'variant "{variant.name}" has [variant.cut], but the study has no power cuts',
+                    hint="Add [power_cut] to the study, or --power-cut N to the command.",
+                )
         return kind
 
     def variant(self, variant: Variant, kind: Throughput, table: VariantTable | None) -> Variant:
