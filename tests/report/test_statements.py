@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from tests.report.facts import NONE, make_facts
 from walproof.facts import (
     Cell,
     LeftOut,
+    Plan,
     Reference,
     Run,
     Statement,
@@ -19,10 +21,11 @@ from walproof.facts import (
     Variant,
     Workload,
 )
-from walproof.report.blocks import Table
+from walproof.report.blocks import Paragraph, Table
 from walproof.report.cells import Cells
 from walproof.report.html import to_html
 from walproof.report.json import to_json
+from walproof.report.kinds.statements.tables import _missing
 from walproof.report.kinds.throughput.flushes import flush_blocks
 from walproof.report.markdown import to_markdown
 from walproof.report.numbers import number as shown
@@ -104,9 +107,33 @@ def test_a_study_of_statements_is_about_bytes() -> None:
     assert "throughput" not in page
     assert "accounted for to the byte in 12 of 12 measurements" in page
     assert "is named, to the byte, in 12 of 12" in page
-    assert "pg_stat_wal came with PostgreSQL 14" in page, "what was not measured is named"
+    assert "came with PostgreSQL" not in page, "18 has every method"
     assert page.count("<svg") == 1
     assert '"metric": "wal_bytes_decoded"' in to_json(view)
+
+
+def test_what_a_server_could_not_count_is_said_of_that_server() -> None:
+    """Of one without a finished trial it was said that it lacks everything."""
+    run, trials = statement_run()
+    (install,) = run.plan.installs
+    old = replace(run.plan, installs=(replace(install, version="13.7", version_num=130007),))
+
+    def said(plan: Plan, of: Sequence[Trial]) -> list[str]:
+        return [block.text for block in _missing(Cells(plan, of)) if isinstance(block, Paragraph)]
+
+    assert said(run.plan, trials) == []
+    assert said(old, trials) == [
+        "PostgreSQL 18.3: pg_stat_wal came with PostgreSQL 14. "
+        "PostgreSQL 18.3: pg_stat_get_backend_wal came with PostgreSQL 18."
+    ]
+    bare = [
+        replace(trial, metrics={n: v for n, v in trial.metrics.items() if n != "wal_bytes_statements"})
+        for trial in trials
+    ]
+    assert said(run.plan, bare) == [
+        "PostgreSQL 18.3: pg_stat_statements is not installed, or the server did not load it."
+    ]
+    assert said(run.plan, [replace(trial, state=TrialState.FAILED) for trial in trials]) == []
 
 
 @pytest.mark.parametrize("setting", ["wal_compression", "WAL_Compression"])
