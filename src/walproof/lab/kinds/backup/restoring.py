@@ -27,7 +27,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
 from walproof.workload.books import check_books
-from walproof.workload.ledger import SETTINGS, Record, acknowledged, prepared_identifiers
+from walproof.workload.ledger import Record, acknowledged, prepared_identifiers, with_settings
 
 _PATIENCE_S = 3600.0
 _POLL_S = 0.01
@@ -52,8 +52,7 @@ def restore(
         measured.warnings.append(f"backup: not compared with its manifest: {reason}")
     settings = {
         "log_checkpoints": "on",
-        **SETTINGS,
-        **bench.settings(order),
+        **with_settings(bench.settings(order)),
         **archive.restoring,
         "recovery_target_time": taken.moment.at,
         "recovery_target_action": "promote",
