@@ -168,7 +168,7 @@ def test_asynchronous_commits_lose_the_last_and_nothing_else(
 
 
 def test_unlogged_tables_are_empty_and_nothing_worse(embedded: Install, memory: Workspace) -> None:
-    """Beside a load of one's own, whose sums are not those of pgbench."""
+    """Beside a load whose sums are not those of pgbench."""
     order = CutOrder(8, {}, CutConditions(unlogged=True), images=2, moment=SOON, workload=OWN)
     cut = _cut(_lab(embedded, memory, workload=OWN), order)
     assert {image.state for image in cut.images} == {ImageState.LOST}, _told(cut)
