@@ -84,7 +84,7 @@ def test_under_posix_alone_a_new_relation_is_lost_with_its_name(
         cluster.start(SETTINGS)
         load = Load(cluster)
         with cluster.connect() as connection:
-            (row,) = connection.execute("SELECT pg_relation_filepath('ledger')")
+            (row,) = connection.execute("SELECT pg_relation_filepath('walproof_ledger.ledger')")
             place = str(row[0])
             connection.execute("CHECKPOINT")
         disk.arm(CutEvent.RENAME, 4)

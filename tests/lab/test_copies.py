@@ -12,7 +12,7 @@ import pytest
 
 from tests.facts.server import store_server
 from walproof.facts import Install, Script, Workload
-from walproof.lab.kinds.throughput.copies import Copies, is_reusable, tidy
+from walproof.lab.kinds.throughput.copies import Copies, tidy
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
@@ -78,4 +78,4 @@ def test_what_a_load_left_is_gone(work: Path, embedded: Install) -> None:
     ],
 )
 def test_what_another_load_leaves_is_not_used_again(changes: dict[str, Any], *, expected: bool) -> None:
-    assert is_reusable(replace(TPC_B, **changes)) == expected
+    assert replace(TPC_B, **changes).is_pgbenchs_own == expected

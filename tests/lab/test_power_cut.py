@@ -14,7 +14,7 @@ import pytest
 from walproof.disk.image import Survival
 from walproof.disk.simulated import CutEvent, DiskModel, SimulatedDisk
 from walproof.errors import DiskError, WorkloadError
-from walproof.facts import CutConditions, CutFacts, ImageState, Install, NameRule, Workload
+from walproof.facts import CutConditions, CutFacts, ImageState, Install, NameRule, Script, Workload
 from walproof.lab.power_cut import cut as power_cut
 from walproof.lab.power_cut import self_test
 from walproof.lab.power_cut.again import ReopenedImage, find_image
@@ -40,6 +40,20 @@ pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 SETTINGS = {"shared_buffers": "8MB", "bgwriter_delay": "10ms", "max_wal_size": "64MB", "min_wal_size": "32MB"}
 PGBENCH = Workload("tpcb", "tpcb-like", (), 1, 2, 1, 60.0, None, None, "simple", 0.0)
+OWN = replace(
+    PGBENCH,
+    builtin=None,
+    scripts=(
+        Script(
+            "no tellers",
+            "\\set aid random(1, 100000)\n\\set delta random(1, 5000)\nBEGIN;\n"
+            "UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n"
+            "UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = 1;\n"
+            "INSERT INTO pgbench_history (tid, bid, aid, delta) VALUES (1, 1, :aid, :delta);\nEND;\n",
+        ),
+    ),
+)
+"""pgbench's tables, and sums that differ from table to table."""
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +73,23 @@ def memory(memory_work: Path) -> Iterator[Workspace]:
         yield opened
 
 
-def _lab(install: Install, workspace: Workspace, conditions: CutConditions | None = None) -> CutLab:
+def _lab(
+    install: Install,
+    workspace: Workspace,
+    conditions: CutConditions | None = None,
+    workload: Workload = PGBENCH,
+) -> CutLab:
     options = cut_initdb_options(install, conditions or CutConditions())
     pgbench = reachable_pgbench([install, find("embedded")], workspace.user)
-    template = prepare_cut_template(workspace, install, options, pgbench, PGBENCH)
-    return CutLab(workspace, install, pgbench, template, has_extension(install, "amcheck"))
+    template = prepare_cut_template(workspace, install, options, pgbench, workload)
+    has_amcheck = has_extension(install, "amcheck")
+    return CutLab(workspace, install, pgbench, template, has_amcheck, workload.is_pgbenchs_own)
 
 
 def _cut(lab: CutLab, order: CutOrder) -> CutFacts:
     """A moment soon after the load began, so that a slow machine meets it too."""
     settings = {**SETTINGS, **order.settings}
-    return cut_power(lab, replace(order, settings=settings, workload=PGBENCH))
+    return cut_power(lab, replace(order, settings=settings, workload=order.workload or PGBENCH))
 
 
 def _told(*cuts: CutFacts) -> str:
@@ -148,10 +168,18 @@ def test_asynchronous_commits_lose_the_last_and_nothing_else(
 
 
 def test_unlogged_tables_are_empty_and_nothing_worse(embedded: Install, memory: Workspace) -> None:
-    order = CutOrder(8, {}, CutConditions(unlogged=True), images=2, moment=SOON)
-    cut = _cut(_lab(embedded, memory), order)
+    """Beside a load whose sums are not those of pgbench."""
+    order = CutOrder(8, {}, CutConditions(unlogged=True), images=2, moment=SOON, workload=OWN)
+    cut = _cut(_lab(embedded, memory, workload=OWN), order)
     assert {image.state for image in cut.images} == {ImageState.LOST}, _told(cut)
     assert {image.lost_commits for image in cut.images} == {cut.acknowledged}
+
+
+def test_a_load_that_fails_at_once_is_no_verdict(embedded: Install, memory: Workspace) -> None:
+    absent = replace(OWN, scripts=(Script("typo", "INSERT INTO event VALUES (1);\n"),))
+    order = CutOrder(14, {}, CutConditions(), images=1, moment=SOON, workload=absent)
+    with pytest.raises(WorkloadError, match='relation "event" does not exist'):
+        _cut(_lab(embedded, memory, workload=absent), order)
 
 
 def test_a_swallowed_flush_of_the_commit_status_is_caught(embedded: Install, memory: Workspace) -> None:

@@ -64,6 +64,8 @@ def test_checksums_are_an_option_of_initdb(install: Install) -> None:
         ({"factors": {"wal_level": ["minimal", "replica"]}}, "cannot be made with wal_level=minimal"),
         ({"base": {"wal_level": "MINIMAL"}}, "cannot be made with wal_level=MINIMAL"),
         ({"base": {"recovery_min_apply_delay": "1h"}}, "does not replay all WAL at once with"),
+        ({"base": {"synchronous_standby_names": "*"}}, "wait for a standby that does not exist"),
+        ({"initdb": ["--data-checksums"]}, "initdb has --data-checksums, but data checksums are a condition"),
         (
             {"base": {"recovery_target": "immediate"}},
             "does not replay all WAL with recovery_target=immediate",

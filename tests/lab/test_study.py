@@ -90,6 +90,10 @@ def test_statements_are_a_workload_of_their_own(embedded: Install) -> None:
     longer = {**statement, "name": "x" * (NAME_MOST + 1)}
     with pytest.raises(StudyError, match="a name of 121 characters, expected 120 at most"):
         _plan(embedded, {"workload": [{"name": "w", "statement": [longer]}]})
+    parted = {**statement, "name": "UPDATE a || b"}
+    with pytest.raises(StudyError) as caught:
+        _plan(embedded, {"workload": [{"name": "w", "statement": [parted]}]})
+    assert 'statement[1].name: a statement\'s name cannot have "|"' in str(caught.value.detail)
     both = {"workload": [{"name": "w", "builtin": "tpcb-like", "statement": [statement]}]}
     with pytest.raises(StudyError, match="both a builtin and statements"):
         _plan(embedded, both)
@@ -194,6 +198,14 @@ def test_a_duration_replaces_transactions(embedded: Install) -> None:
     assert _plan(embedded, counted, duration_s=3.0).workloads[0].transactions is None
 
 
+def test_what_is_predicted_for_the_same_transactions_has_no_duration(embedded: Install) -> None:
+    counted = {"workload": [{"name": "w", "transactions": 10}], "crash": {"predict": True}}
+    assert _plan(embedded, counted).workloads[0].transactions == 10
+    with pytest.raises(StudyError, match="predict needs workloads of a fixed number") as caught:
+        _plan(embedded, counted, duration_s=3.0)
+    assert caught.value.hint == "Leave out --duration."
+
+
 def test_factors_become_variants(embedded: Install) -> None:
     changes = {"variant": [], "factors": {"fsync": ["on", "off"], "wal_level": ["replica", "minimal"]}}
     plan = _plan(embedded, changes)
@@ -232,6 +244,30 @@ def test_contradictions_are_refused(embedded: Install) -> None:
         _plan(embedded, {"variant": [{"name": "b", "settings": settings}]})
 
 
+@pytest.mark.parametrize(
+    ("tables", "max_wal_size", "refusal"),
+    [
+        ({"initdb": ["--wal-segsize=64"]}, "100MB", "less than two WAL segments of 64 MB"),
+        ({"initdb": ["--wal-segsize", "1"]}, "8MB", None),
+        ({"initdb": ["--wal-segsize=64", "--wal-segsize=1"]}, "8MB", None),
+        ({}, "16MB", "less than two WAL segments of 16 MB"),
+        ({"power_cut": {"only": True}}, "16MB", None),
+        ({"power_cut": {"only": True}}, "4MB", "less than two WAL segments of 4 MB"),
+        ({"power_cut": {}, "initdb": ["--wal-segsize=1"]}, "4MB", "less than two WAL segments of 4 MB"),
+    ],
+)
+def test_settings_are_judged_by_the_segments_of_the_study(
+    embedded: Install, tables: dict[str, Any], max_wal_size: str, refusal: str | None
+) -> None:
+    changes = {**tables, "variant": [{"name": "b", "settings": {"max_wal_size": max_wal_size}}]}
+    if refusal is None:
+        assert _plan(embedded, changes).variants
+        return
+    with pytest.raises(SettingError, match=refusal):
+        _plan(embedded, changes)
+
+
+_NAMES = {"synchronous_standby_names": "s1"}
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"variant": []}, "neither variants nor factors"),
     ({"factors": {"fsync": ["on", "off"]}}, "both variants and factors"),
@@ -250,6 +286,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"design": {"probes": ["waits", "weather"]}}, 'probe "weather" does not exist'),
     ({"variant": [], "factors": {"fsync": ["on", "off"]}, "design": {"fraction": "tenth"}}, "tenth"),
+    ({"power_cut": {}, "initdb": ["-c", "fsync=off"]}, "initdb has -c in a study of power cuts"),
+    ({"power_cut": {"only": True}, "initdb": ["--set=fsync=off"]}, "initdb has --set=fsync=off in a study"),
+    ({"base": _NAMES}, "commits would wait for a standby that does not exist"),
+    ({"variant": [{"name": "a", "settings": _NAMES}]}, 'It is set in variant "a".'),
+    ({"base": _NAMES, "power_cut": {"only": True}}, "wait for a standby that does not exist"),
+    (
+        {"base": _NAMES, "workload": [{"name": "w", "statement": [{"name": "s", "sql": "SELECT 1"}]}]},
+        "wait for a standby that does not exist",
+    ),
 ]
 
 

@@ -181,6 +181,37 @@ def test_mistakes_of_every_sort_are_told_at_once(embedded: Install, tmp_path: Pa
     ]
 
 
+FIGURES = """\
+[reference]
+source = "a page"
+[[reference.figure]]
+variant = "defualt"
+tps = 1.0
+[[reference.figure]]
+variant = "async"
+workload = "smal"
+[[reference.figure]]
+variant = "default"
+workload = "small"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [(f"{GOOD}\n{FIGURES}", 30), (GOOD.replace("[[workload]]", f"{FIGURES}\n[[workload]]", 1), 11)],
+)
+def test_published_figures_name_what_the_study_has(tmp_path: Path, text: str, first: int) -> None:
+    """Those of a misspelt variant were gone without a word."""
+    said = _read(tmp_path, text)
+    assert "has 2 mistakes" in said
+    variants, workloads = "default, async", "small, scripts"
+    for line, key, wrong, names in (
+        (first + 3, "[1].variant", 'variant is called "defualt"', variants),
+        (first + 7, "[2].workload", 'workload is called "smal"', workloads),
+    ):
+        assert f"study.toml:{line}: reference.figure{key}: no {wrong}; there are {names}\n" in said
+
+
 def test_settings_are_looked_at_for_the_installs_that_were_typed(embedded: Install, tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -44,9 +45,9 @@ def _judge(image: Cluster) -> ImageVerdict:
 
 
 def _before_the_books(monkeypatch: pytest.MonkeyPatch, act: Callable[[Connection], object]) -> None:
-    def check(connection: Connection, record: Record, *, has_amcheck: bool) -> Books:
+    def check(connection: Connection, record: Record, **named: Any) -> Books:
         act(connection)
-        return check_books(connection, record, has_amcheck=has_amcheck)
+        return check_books(connection, record, **named)
 
     monkeypatch.setattr("walproof.lab.power_cut.verdict.check_books", check)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests.report.facts import NONE, make_facts
 from walproof.facts import (
+    Cell,
     LeftOut,
+    Plan,
     Reference,
     Run,
     Statement,
@@ -18,9 +21,14 @@ from walproof.facts import (
     Variant,
     Workload,
 )
+from walproof.report.blocks import Paragraph, Table
+from walproof.report.cells import Cells
 from walproof.report.html import to_html
 from walproof.report.json import to_json
+from walproof.report.kinds.statements.tables import _missing
+from walproof.report.kinds.throughput.flushes import flush_blocks
 from walproof.report.markdown import to_markdown
+from walproof.report.numbers import number as shown
 from walproof.report.view import build_view
 
 LEVELS = ("minimal", "replica", "logical")
@@ -99,9 +107,33 @@ def test_a_study_of_statements_is_about_bytes() -> None:
     assert "throughput" not in page
     assert "accounted for to the byte in 12 of 12 measurements" in page
     assert "is named, to the byte, in 12 of 12" in page
-    assert "pg_stat_wal came with PostgreSQL 14" in page, "what was not measured is named"
+    assert "came with PostgreSQL" not in page, "18 has every method"
     assert page.count("<svg") == 1
     assert '"metric": "wal_bytes_decoded"' in to_json(view)
+
+
+def test_what_a_server_could_not_count_is_said_of_that_server() -> None:
+    """Of one without a finished trial it was said that it lacks everything."""
+    run, trials = statement_run()
+    (install,) = run.plan.installs
+    old = replace(run.plan, installs=(replace(install, version="13.7", version_num=130007),))
+
+    def said(plan: Plan, of: Sequence[Trial]) -> list[str]:
+        return [block.text for block in _missing(Cells(plan, of)) if isinstance(block, Paragraph)]
+
+    assert said(run.plan, trials) == []
+    assert said(old, trials) == [
+        "PostgreSQL 18.3: pg_stat_wal came with PostgreSQL 14. "
+        "PostgreSQL 18.3: pg_stat_get_backend_wal came with PostgreSQL 18."
+    ]
+    bare = [
+        replace(trial, metrics={n: v for n, v in trial.metrics.items() if n != "wal_bytes_statements"})
+        for trial in trials
+    ]
+    assert said(run.plan, bare) == [
+        "PostgreSQL 18.3: pg_stat_statements is not installed, or the server did not load it."
+    ]
+    assert said(run.plan, [replace(trial, state=TrialState.FAILED) for trial in trials]) == []
 
 
 @pytest.mark.parametrize("setting", ["wal_compression", "WAL_Compression"])
@@ -166,3 +198,18 @@ def test_flush_rates_beside_throughput(setting: str) -> None:
     assert "no direct I/O" not in text
     assert "open\\_sync were measured with direct I/O" in text
     assert "| open\\_sync | 500 | 2000 | 469 |" in text
+
+
+def test_a_flush_stands_beside_the_variant_that_differs_in_nothing_else() -> None:
+    """Of all variants with the default method the last counted, whatever else it had."""
+    facts = make_facts()
+    plan = facts.run.plan
+    environment = replace(facts.run.environment, flush_rates={"fdatasync": 1000.0})
+    cells = Cells(plan, facts.trials)
+    table = flush_blocks(replace(facts.run, environment=environment), cells)[0]
+    assert isinstance(table, Table)
+    (row,) = table.rows
+    tps = cells.median(Cell(plan.installs[0].label, "scale 1", "default"), "tps")
+    assert [cell.text for cell in row][:4] == ["fdatasync", shown(1000.0), shown(1000.0), shown(tps)]
+    assert table.note is not None
+    assert "Variants that differ from default in more than wal_sync_method are left out." in table.note

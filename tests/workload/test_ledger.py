@@ -24,6 +24,17 @@ _SESSIONS = (0, 1, ledger.LIGHT_SESSION)
 _SOUND = Books(0, None, None, None, None)
 
 
+_OF_A_LOAD = "CREATE TABLE account (); CREATE TABLE ledger (i int); CREATE TABLE made_2_9 ()"
+"""Tables that a load beside the ledger may have as well."""
+
+
+def _open(cluster: Cluster) -> psycopg.Connection[tuple[object, ...]]:
+    """A session that finds the ledger's tables."""
+    connection = cluster.connect()
+    connection.execute(ledger.search_path().encode())
+    return connection
+
+
 @contextmanager
 def _worked(install: Install, workspace: Workspace, least: int = 150) -> Iterator[tuple[Cluster, Record]]:
     """A server whose ledger holds some hundred commits of several sessions, all of them known."""
@@ -33,11 +44,12 @@ def _worked(install: Install, workspace: Workspace, least: int = 150) -> Iterato
     cluster.start({**ledger.SETTINGS, "fsync": "off"})
     try:
         with cluster.connect() as connection:
+            connection.execute(_OF_A_LOAD.encode())
             for statement in ledger.table_statements():
                 connection.execute(statement.encode())
         load = LedgerLoad(cluster.conninfo, _SESSIONS)
         load.start()
-        with cluster.connect() as connection:
+        with _open(cluster) as connection:
             deadline = time.monotonic() + 60
             while _count(connection, "SELECT min(number) FROM balance WHERE session IN (0, 1, 7)") < least:
                 assert time.monotonic() < deadline
@@ -104,24 +116,29 @@ def _count(connection: psycopg.Connection[tuple[object, ...]], query: str) -> in
 
 @pytest.mark.pg(ends=True)
 def test_honest_books_are_sound(install: Install, workspace: Workspace) -> None:
-    with _worked(install, workspace) as (cluster, record), cluster.connect() as connection:
+    with _worked(install, workspace) as (cluster, record), _open(cluster) as connection:
         assert ledger.acknowledged(record) == sum(len(session) for session in record) > 450
         has_amcheck = has_extension(install, "amcheck")
         assert check_books(connection, record, has_amcheck=has_amcheck) == _SOUND
         # Two-phase commits, rolled back savepoints, TOAST and DDL are really among them.
         assert _count(connection, "SELECT count(*) FROM pg_prepared_xacts") == 0
         assert _count(connection, "SELECT max(length(payload)) FROM ledger") == 3840
-        assert (
-            _count(connection, "SELECT count(*) FROM pg_class WHERE relname LIKE 'made%' AND relkind = 'r'")
-            == 2
+        made = (
+            "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'made%' AND schemaname = 'walproof_ledger'"
         )
+        assert _count(connection, made) == 2
         assert _count(connection, "SELECT sum(balance) FROM account WHERE balance > 0") > 0
+        # As in images that were kept before the ledger had a schema.
+        connection.execute(
+            "ALTER SCHEMA public RENAME TO load; ALTER SCHEMA walproof_ledger RENAME TO public"
+        )
+        assert check_books(connection, record, has_amcheck=has_amcheck, schema="public") == _SOUND
 
 
 @pytest.mark.pg(">= 15", ends=True)
 def test_each_index_answers_its_question(install: Install, workspace: Workspace) -> None:
     """A comparison of a table with itself would find nothing."""
-    with _worked(install, workspace) as (cluster, _), cluster.connect() as connection:
+    with _worked(install, workspace) as (cluster, _), _open(cluster) as connection:
         connection.execute("SET enable_seqscan = off")
         for index, table, condition in PROBES:
             plan = connection.execute(f"EXPLAIN SELECT * FROM {table} WHERE {condition}".encode()).fetchall()
@@ -160,7 +177,7 @@ _DAMAGES = {
 def test_every_damage_is_found(embedded: Install, workspace: Workspace) -> None:
     with _worked(embedded, workspace) as (cluster, record):
         for what, (damage, expected) in _DAMAGES.items():
-            with cluster.connect() as connection:
+            with _open(cluster) as connection:
                 connection.autocommit = False
                 connection.execute(damage.encode())
                 # The check begins transactions of its own: savepoints within this one.
@@ -169,12 +186,12 @@ def test_every_damage_is_found(embedded: Install, workspace: Workspace) -> None:
             assert getattr(books, expected), f"{what}: {books}"
             grave = {"lost": (), "hole": ("wrong",), "unbalanced": ("hole", "wrong"), "wrong": ()}[expected]
             assert not any(getattr(books, kind) for kind in grave), f"{what}: {books}"
-        with cluster.connect() as connection:
+        with _open(cluster) as connection:
             assert check_books(connection, record, has_amcheck=False) == _SOUND
 
 
 def test_a_ledger_that_is_gone_has_lost_everything(embedded: Install, workspace: Workspace) -> None:
-    with _worked(embedded, workspace, 10) as (cluster, record), cluster.connect() as connection:
+    with _worked(embedded, workspace, 10) as (cluster, record), _open(cluster) as connection:
         connection.execute("DROP TABLE ledger")
         books = check_books(connection, record, has_amcheck=False)
     ended = [commit.ended_ns for session in record for commit in session if commit.ended_ns is not None]

@@ -292,8 +292,38 @@ def test_a_client_that_gives_up_is_known_while_the_others_go_on(
         while load.aborted() is None and time.monotonic() < deadline:
             time.sleep(0.01)
         assert load.aborted() == said.replace("script 0", 'script "half"')
+        assert str(load.failure()) == f"pgbench failed: {load.aborted()}"
         with pytest.raises(WorkloadError, match="division by zero"):
             wait_until_connected(cast("Connection", _NoSessions()), load, 4)
+    finally:
+        load.kill()
+
+
+_WHOLE = "number of transactions actually processed: 9\ntps = 1.0 (without initial connection time)"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("echo 'pgbench: error: no such table' >&2; exit 1", "pgbench failed: pgbench: error: no such table"),
+        ("echo 'tps = 1.0 (without initial connection time)'; exit 0", "pgbench printed no result"),
+        (f"echo '{_WHOLE}'; exit 0", "pgbench ended before it was to"),
+    ],
+)
+def test_one_that_has_ended_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, says: str
+) -> None:
+    monkeypatch.setattr("walproof.workload.pgbench.server_user", lambda: None)
+    fake = tmp_path / "pgbench"
+    fake.write_text(f"#!/bin/sh\nread -r line < {tmp_path / 'end'}\n{words}\n")
+    fake.chmod(0o755)
+    os.mkfifo(tmp_path / "end")
+    load = _fake_load(fake, tmp_path)
+    try:
+        assert load.failure() is None, "it is at work"
+        (tmp_path / "end").write_text("now\n")
+        load.wait_until(time.time() + 60)
+        assert str(load.failure()) == says
     finally:
         load.kill()
 

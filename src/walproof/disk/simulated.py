@@ -31,6 +31,7 @@ STATE_VARIABLE = "WALPROOF_DISK_STATE"
 _OVERHEAD_BYTES = 64 * 1024**2
 """A generous estimate of the tables and bitmaps that are touched."""
 _SETTLE_PATIENCE_S = 5.0
+_WRITEBACK_LEAST_NS = 1000
 
 
 class CutEvent(StrEnum):
@@ -65,6 +66,11 @@ class DiskModel:
     swallowed: str = ""
     """Files whose path begins like this (``pg_xact/``) are never made durable, although their flush says so:
     a step that is broken on purpose, to see that it is caught."""
+
+    @property
+    def writeback_ns(self) -> int:
+        """That age for the library, where 0 is never, and names are made durable at a sixth of it."""
+        return 0 if self.writeback_s is None else max(_WRITEBACK_LEAST_NS, round(self.writeback_s * 1e9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +297,7 @@ class SimulatedDisk:
             tracking=model.tracking,
             real_flush=model.real_flush,
             strict=model.names == "strict",
-            writeback_ns=0 if model.writeback_s is None else round(model.writeback_s * 1e9),
+            writeback_ns=model.writeback_ns,
             flush_ns=0 if device is None else round(device.flush_s * 1e9),
             write_bytes_per_s=0 if device is None else device.write_bytes_per_s or 0,
             seed=self.seed,

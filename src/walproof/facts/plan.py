@@ -115,6 +115,11 @@ class Workload:
     """SQL that makes the workload's own tables, run after pgbench's initialisation."""
     statements: tuple[Statement, ...] = ()
 
+    @property
+    def is_pgbenchs_own(self) -> bool:
+        """Whether its tables are pgbench's, changed by pgbench's own transactions alone."""
+        return self.builtin is not None and self.setup_sql is None
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from walproof.facts import Install, Kind, Plan, Variant, Workload
 from walproof.lab.asked import Asked
+from walproof.lab.initdb_options import segment_mb_of
 from walproof.lab.studyfile import StudyFile, StudyTable, VariantTable
 from walproof.lab.trial import Bench, Trials
 from walproof.settings.durability import DurabilityClass
@@ -96,6 +97,10 @@ class LabKind(ABC, Generic[K]):
         """Whether a server runs on a simulated disk."""
         has_device = plan.device is not None or any(variant.device is not None for variant in plan.variants)
         return has_device or self.loses_power(plan)
+
+    def segment_mb(self, kind: K, initdb_options: Sequence[str]) -> int:
+        """The size in MB of the largest WAL segments that its clusters have, with the study's options."""
+        return segment_mb_of(initdb_options)
 
     def wal_bytes(self, plan: Plan, wal_bytes: int) -> int:
         """The most WAL that a trial keeps, if max_wal_size allows ``wal_bytes``."""

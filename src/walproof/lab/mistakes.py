@@ -42,6 +42,13 @@ def _of_names(data: Mapping[str, Any]) -> Iterator[Mistake]:
     if variants and "factors" not in data:
         yield from _unknown(data, "baseline", "variant", variants)
     yield from _unknown(data, "against", "workload", workloads)
+    reference = data.get("reference")
+    figures = _tables(reference, "figure") if isinstance(reference, Mapping) else []
+    for at, figure in figures:
+        place = ("reference", "figure", at)
+        if variants and "factors" not in data:
+            yield from _unknown(figure, "variant", "variant", variants, place)
+        yield from _unknown(figure, "workload", "workload", workloads, place)
 
 
 def _twice(place: Place, noun: str, tables: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Mistake]:
@@ -56,12 +63,16 @@ def _twice(place: Place, noun: str, tables: Sequence[tuple[int, Mapping[str, Any
 
 
 def _unknown(
-    data: Mapping[str, Any], key: str, noun: str, tables: Sequence[tuple[int, Mapping[str, Any]]]
+    data: Mapping[str, Any],
+    key: str,
+    noun: str,
+    tables: Sequence[tuple[int, Mapping[str, Any]]],
+    place: Place = (),
 ) -> Iterator[Mistake]:
     name = data.get(key)
     names = dict.fromkeys(str(table["name"]) for _, table in tables if "name" in table)
     if isinstance(name, str) and name not in names:
-        yield (key,), f'no {noun} is called "{name}"; there are {", ".join(names)}'
+        yield (*place, key), f'no {noun} is called "{name}"; there are {", ".join(names)}'
 
 
 def _of_files(data: Mapping[str, Any], folder: Path) -> Iterator[Mistake]:

@@ -56,12 +56,19 @@ def watching_settings(plan: Plan, version_num: int) -> dict[str, str]:
 
 
 def open_server(
-    bench: Bench, order: TrialOrder, cluster: Cluster, observing: Mapping[str, str], measured: Measured
+    bench: Bench,
+    order: TrialOrder,
+    cluster: Cluster,
+    observing: Mapping[str, str],
+    measured: Measured,
+    *,
+    needed: Mapping[str, str] | None = None,
 ) -> None:
-    """Start the trial's server, with settings that only observe, and bring it to where windows begin."""
+    """Start the trial's server, with settings that only observe, and bring it to where windows begin. A
+    study's settings take precedence over all but those that are ``needed``."""
     plan = bench.plan
     watching = watching_settings(plan, cluster.install.version_num)
-    cluster.start({**watching, **observing, **bench.settings(order)})
+    cluster.start({**watching, **observing, **bench.settings(order), **(needed or {})})
     settings, _ = server_facts(cluster.conninfo)
     measured.settings.update(settings)
     with cluster.connect() as connection:

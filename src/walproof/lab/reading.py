@@ -112,12 +112,13 @@ def line_of(text: str, loc: Place) -> int | None:
         header = re.compile(rf"\s*\[\[?\s*(?:{re.escape(path)}|{re.escape(part)})\s*\]\]?")
         key = re.compile(rf'(?:.*[{{,])?\s*"?{re.escape(part)}"?\s*=')
         headers = [n for n in range(start, len(lines)) if header.match(lines[n])]
-        if len(headers) > count:
+        keys = [n for n in range(start, len(lines)) if key.match(lines[n])]
+        # The last part may be a key that is called like a table further down.
+        is_key = position + 1 == len(loc) and bool(keys)
+        if len(headers) > count and not (is_key and keys[0] < headers[count]):
             start = found = headers[count]
-        else:
-            keys = [n for n in range(start, len(lines)) if key.match(lines[n])]
-            if keys:
-                start = found = keys[0]
+        elif keys:
+            start = found = keys[0]
     return None if found is None else found + 1
 
 

@@ -1,4 +1,5 @@
-"""Settings with which the standbys of a study cannot be made, followed or compared."""
+"""Settings with which the standbys of a study cannot be made, followed or compared, or are waited for where
+there are none."""
 
 from __future__ import annotations
 
@@ -35,6 +36,15 @@ OF_STREAMS = (
     Refused(r"max_(wal_senders|replication_slots)", "0", "a standby cannot stream", "Leave it out."),
 )
 """For kinds whose standbys are up beside their primary."""
+WITHOUT_STANDBYS = (
+    Refused(
+        "synchronous_standby_names",
+        None,
+        "commits would wait for a standby that does not exist",
+        "Leave it out. Studies that have [failover] have standbys that commits wait for.",
+    ),
+)
+"""For kinds that have none beside the server that is loaded."""
 
 
 def refuse_settings(asked: Asked, refused: Sequence[Refused]) -> None:

@@ -22,6 +22,7 @@ from walproof.lab.gate import gate_of, require_known
 from walproof.lab.kinds.registry import kind_of
 from walproof.lab.placing import placed
 from walproof.lab.reading import check_study, read_study_file
+from walproof.lab.standby_settings import WITHOUT_STANDBYS, refuse_settings
 from walproof.lab.studyfile import ScriptTable, StudyFile
 from walproof.lab.variants import available, check_settings, crowded, resolved, typed_variants, with_room
 from walproof.lab.workloads import require_unique, workload_of
@@ -86,6 +87,8 @@ def resolve(
     asked = Asked(study, overrides, scripts, driver)
     workloads = tuple(workload_of(table, asked) for table in study.workload)
     kind = half.resolve(asked)
+    if not half.has_standbys:
+        refuse_settings(asked, WITHOUT_STANDBYS)
     require_known(overrides.fail_if, kind, half)
     workloads = tuple(half.workload(workload, kind, asked) for workload in workloads)
     workloads = placed(asked, half, workloads)
@@ -95,7 +98,7 @@ def resolve(
     typed, aliases = typed_variants(asked, kind, half)
     optional = {table.name for table in study.variant if table.optional}
     kept, left_out = available(base, typed, optional, chosen, half)
-    check_settings(base, kept, chosen)
+    check_settings(base, kept, chosen, half.segment_mb(kind, study.initdb))
     variants = tuple(resolved(base, variant, chosen, workloads, half) for variant in kept)
     require_unique("variant", [variant.name for variant in variants])
     baseline = study.baseline or variants[0].name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from walproof.errors import UnitError
 from walproof.units import parse_duration_s
@@ -70,10 +70,16 @@ class ScriptTable(StudyTable):
     weight: Count = 1
 
 
+def _statement_name(name: str) -> str:
+    if "|" in name:
+        raise ValueError('a statement\'s name cannot have "|", which parts the names of its metrics')
+    return name
+
+
 class StatementTable(StudyTable):
     """``[[workload.statement]]``: measured by itself, on a quiet server."""
 
-    name: str
+    name: Annotated[str, AfterValidator(_statement_name)]
     sql: str
     setup: tuple[str, ...] = ()
     explain: bool = False

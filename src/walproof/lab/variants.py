@@ -144,8 +144,11 @@ def _lack(
     return None
 
 
-def check_settings(base: Mapping[str, str], cells: Sequence[Variant], chosen: Sequence[Install]) -> None:
-    """Refuse what no server would accept, all at once. Raises SettingError."""
+def check_settings(
+    base: Mapping[str, str], cells: Sequence[Variant], chosen: Sequence[Install], segment_mb: int
+) -> None:
+    """Refuse what no server would accept, all at once. ``segment_mb`` is the size of a WAL segment. Raises
+    SettingError."""
     problems: dict[str, SettingError] = {}
     for install in chosen:
         catalogue = Catalogue.for_version(install.version_num)
@@ -159,7 +162,8 @@ def check_settings(base: Mapping[str, str], cells: Sequence[Variant], chosen: Se
                     problems.setdefault(f"{name}={value} on PostgreSQL {install.version}", error)
             if problems:
                 continue  # rules between settings read values that are known to be good
-            for complaint in contradictions(complete, install.version_num):
+            segment_bytes = segment_mb << 20
+            for complaint in contradictions(complete, install.version_num, wal_segment_bytes=segment_bytes):
                 problems[f"{cell.name}: {complaint}"] = SettingError(f"{cell.name}: {complaint}")
     if len(problems) == 1:
         raise next(iter(problems.values()))

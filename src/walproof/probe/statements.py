@@ -58,6 +58,8 @@ class StatementCounter:
         self._wal = wal_folder
         self._worker = connect(conninfo)
         self._observer = connect(conninfo)
+        # Whatever the study sets: its commit has to flush what is read then.
+        self._observer.execute("SET synchronous_commit = local")
         # A statement that psycopg prepares at its sixth repetition is no longer seen by pg_stat_statements.
         self._worker.prepare_threshold = None
         self._version = self._worker.info.server_version

@@ -31,13 +31,13 @@ OWNED: dict[str, str] = {
 }
 
 FIXED: dict[str, str] = {
-    "data_checksums": 'It is chosen at initdb: initdb_options = ["--data-checksums"], '
+    "data_checksums": 'It is chosen at initdb: initdb = ["--data-checksums"], '
     'or from PostgreSQL 18, where it is the default, ["--no-data-checksums"].',
-    "wal_segment_size": 'It is chosen at initdb: initdb_options = ["--wal-segsize=64"].',
-    "data_directory_mode": 'It is chosen at initdb: initdb_options = ["--allow-group-access"].',
-    "server_encoding": 'It is chosen at initdb: initdb_options = ["--encoding=UTF8"].',
-    "lc_collate": 'It is chosen at initdb: initdb_options = ["--lc-collate=C"].',
-    "lc_ctype": 'It is chosen at initdb: initdb_options = ["--lc-ctype=C"].',
+    "wal_segment_size": 'It is chosen at initdb: initdb = ["--wal-segsize=64"].',
+    "data_directory_mode": 'It is chosen at initdb: initdb = ["--allow-group-access"].',
+    "server_encoding": 'It is chosen at initdb: initdb = ["--encoding=UTF8"].',
+    "lc_collate": 'It is chosen at initdb: initdb = ["--lc-collate=C"].',
+    "lc_ctype": 'It is chosen at initdb: initdb = ["--lc-ctype=C"].',
     "block_size": "It is chosen when PostgreSQL is built (--with-blocksize).",
     "wal_block_size": "It is chosen when PostgreSQL is built (--with-wal-blocksize).",
     "segment_size": "It is chosen when PostgreSQL is built (--with-segsize).",

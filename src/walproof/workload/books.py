@@ -15,10 +15,12 @@ import psycopg
 from walproof.workload.ledger import (
     ACCOUNTS,
     QUEUE_LENGTH,
+    SCHEMA,
     SESSIONS_MOST,
     Record,
     amount_of,
     made_table,
+    search_path,
 )
 
 _Connection = psycopg.Connection[tuple[object, ...]]
@@ -40,12 +42,21 @@ class Books:
     """What cannot be read, is not what was written, or is found by one way of reading and not by another."""
 
 
-def check_books(connection: _Connection, record: Record, *, has_amcheck: bool) -> Books:
-    """Compare. ``connection`` is a superuser's, in autocommit mode. Never raises; whatever fails is
-    ``wrong``."""
+def check_books(
+    connection: _Connection,
+    record: Record,
+    *,
+    has_amcheck: bool,
+    has_pgbench_sums: bool = True,
+    schema: str = SCHEMA,
+) -> Books:
+    """Compare. ``connection`` is a superuser's, in autocommit mode. ``has_pgbench_sums``: nothing but
+    pgbench's own transactions changes its tables, if it has any. ``schema`` has the ledger's tables. Never
+    raises; whatever fails is ``wrong``."""
     try:
+        connection.execute(search_path(schema).encode())
         _finish_prepared(connection)
-        if not _integers(connection, "SELECT count(*) FROM pg_class WHERE relname = 'ledger'")[0]:
+        if not _has_ledger(connection, schema):
             # The server is as before the ledger was made: nothing of it is left, so nothing of it is wrong.
             return _all_lost(record)
         present = _present(connection)
@@ -60,11 +71,22 @@ def check_books(connection: _Connection, record: Record, *, has_amcheck: bool) -
     hole = _hole(record, present, lost)
     unbalanced = wrong = None
     try:
-        unbalanced = next(_sums(connection, present), None)
+        unbalanced = next(_sums(connection, present, schema, has_pgbench_sums), None)
         wrong = next(_complaints(connection, record, present, has_amcheck), None)
     except psycopg.Error as error:
         wrong = _one_line(error)
     return Books(len(lost), min((entry[0] for entry in lost), default=None), hole, unbalanced, wrong)
+
+
+def _has_ledger(connection: _Connection, schema: str) -> bool:
+    """Whether anything is left of it: its table, or that without the schema."""
+    (found,) = _integers(
+        connection,
+        "SELECT count(*) FROM pg_class c WHERE relname = 'ledger'"
+        f" AND (relnamespace = to_regnamespace('{schema}')"
+        " OR NOT EXISTS (SELECT FROM pg_namespace n WHERE n.oid = c.relnamespace))",
+    )
+    return bool(found)
 
 
 def _all_lost(record: Record) -> Books:
@@ -135,7 +157,9 @@ def _rows(connection: _Connection, record: Record, present: Sequence[set[int]]) 
         yield f"{payloads + amounts} rows of the ledger have other contents than were written"
 
 
-def _sums(connection: _Connection, present: Sequence[set[int]]) -> Iterator[str]:
+def _sums(
+    connection: _Connection, present: Sequence[set[int]], schema: str, has_pgbench_sums: bool
+) -> Iterator[str]:
     rows = connection.execute("SELECT session, number, total FROM balance").fetchall()
     balances = {int(str(session)): (int(str(number)), int(str(total))) for session, number, total in rows}
     if len(rows) not in (0, SESSIONS_MOST):
@@ -158,8 +182,9 @@ def _sums(connection: _Connection, present: Sequence[set[int]]) -> Iterator[str]
         tables = [
             str(row[0])
             for row in connection.execute(
-                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE %s",
-                [f"made\\_{session}\\_%"],
+                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE %s"
+                " AND relnamespace = to_regnamespace(%s)",
+                [f"made\\_{session}\\_%", schema],
             )
         ]
         if any(present) and tables != ([made] if made else []):
@@ -171,7 +196,8 @@ def _sums(connection: _Connection, present: Sequence[set[int]]) -> Iterator[str]
     accounts, money = _integers(connection, "SELECT count(*), coalesce(sum(balance), 0) FROM account")
     if accounts not in (0, ACCOUNTS) or money != 0:
         yield f"{accounts} accounts hold {money} together, expected {ACCOUNTS} and 0"
-    yield from _pgbench(connection)
+    if has_pgbench_sums:
+        yield from _pgbench(connection)
 
 
 PROBES = (

@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 import psycopg
 
 from walproof.errors import WorkloadError
+from walproof.settings.catalogue import normalise
 
 SESSIONS_MOST = 8
 LIGHT_SESSION = SESSIONS_MOST - 1
@@ -27,7 +28,9 @@ ACCOUNTS = 64
 QUEUE_LENGTH = 10
 """A transaction puts its number into the queue, and takes out the number that came so many before it."""
 SETTINGS = {"max_prepared_transactions": str(2 * SESSIONS_MOST)}
-"""Settings that the server needs for the ledger."""
+"""Settings that the server needs for the ledger, at least."""
+SCHEMA = "walproof_ledger"
+"""The schema of the ledger's tables: a load beside it may have some of the same names."""
 _PREPARED = "walproof-{session}-{number}"
 _END_PATIENCE_S = 30.0
 
@@ -47,11 +50,29 @@ Record = tuple[tuple[Commit, ...], ...]
 """The commits of each session, in order."""
 
 
+def with_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """``settings`` of a server, and what it needs for the ledger. Somebody's own may allow no prepared
+    transactions, as Patroni's do. Raises SettingError."""
+    found = {**SETTINGS, **settings}
+    for name, least in SETTINGS.items():
+        if int(normalise(name, found[name])) < int(least):
+            found[name] = least
+    return found
+
+
+def search_path(schema: str = SCHEMA) -> str:
+    """SQL after which a session finds the ledger's tables in ``schema``, and pgbench's."""
+    return f"SET search_path = {schema}, public"
+
+
 def table_statements(*, unlogged: bool = False, tablespace: str | None = None) -> tuple[str, ...]:
-    """SQL that makes the ledger's tables, with the balances in ``tablespace`` if there is one."""
+    """SQL for one session that makes the ledger's tables, which it finds afterwards, with the balances in
+    ``tablespace`` if there is one."""
     table = "UNLOGGED TABLE" if unlogged else "TABLE"
     there = f" TABLESPACE {tablespace}" if tablespace else ""
     return (
+        f"CREATE SCHEMA {SCHEMA}",
+        search_path(),
         f"CREATE {table} ledger (session int, number int, amount int, tags int[], place point,"
         " payload text, digest text, PRIMARY KEY (session, number))",
         "ALTER TABLE ledger ALTER payload SET STORAGE EXTERNAL",
@@ -157,6 +178,10 @@ def acknowledged(record: Record) -> int:
     return sum(commit.ended_ns is not None for session in record for commit in session)
 
 
+def _connect(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(conninfo, autocommit=True, options=f"-c search_path={SCHEMA}")
+
+
 class LedgerLoad:
     """Sessions that commit until the server is gone. Always end them with :meth:`record`, after the server is
     gone.
@@ -177,8 +202,7 @@ class LedgerLoad:
         with ExitStack() as opened:
             try:
                 connections = {
-                    number: opened.enter_context(closing(psycopg.connect(conninfo, autocommit=True)))
-                    for number in sessions
+                    number: opened.enter_context(closing(_connect(conninfo))) for number in sessions
                 }
             except psycopg.Error as error:
                 raise WorkloadError(f"the ledger could not connect: {str(error).strip()}") from error

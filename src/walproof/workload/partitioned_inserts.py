@@ -52,21 +52,23 @@ def make_tables(session: psycopg.Connection[TupleRow], rows: int) -> None:
 
 
 def insert_rows(session: psycopg.Connection[TupleRow], rows: int, *, rows_per_commit: int, seed: int) -> None:
-    """Insert ``rows`` rows into the tables in turn, ``rows_per_commit`` in each transaction.
+    """Insert ``rows`` rows into the tables in turn, ``rows_per_commit`` (1 or more) in each transaction.
 
     Raises WorkloadError.
     """
     chance = random.Random(seed)
     seconds = _DAYS * 86400
-    each = max(1, rows_per_commit // TABLES)
-    done = 0
+    each, rest = divmod(rows_per_commit, TABLES)
+    done = first = 0
     try:
         while done < rows:
             with session.transaction(), session.cursor() as cursor:
-                for table in range(1, TABLES + 1):
-                    portion = min(each, rows - done)
+                for place in range(TABLES):
+                    # What cannot be divided goes to the next tables in turn.
+                    portion = min(each + (place < rest), rows - done)
                     if portion == 0:
                         break
+                    table = (first + place) % TABLES + 1
                     cursor.executemany(
                         f"INSERT INTO test{table} (key, value, ts) VALUES (%s, %s, %s)".encode(),
                         [
@@ -79,6 +81,7 @@ def insert_rows(session: psycopg.Connection[TupleRow], rows: int, *, rows_per_co
                         ],
                     )
                     done += portion
+            first = (first + rest) % TABLES
     except psycopg.Error as error:
         raise WorkloadError(f"could not insert the rows: {str(error).strip()}") from error
 

@@ -173,6 +173,18 @@ class PgbenchRun:
         """What it said of the first client that gave up after an error; None while all are at work."""
         return next((line for line in self._complaints() if " aborted " in line), None)
 
+    def failure(self) -> WorkloadError | None:
+        """The reason why it is not at work, or not with all its clients; None while it is."""
+        if (said := self.aborted()) is not None:
+            return WorkloadError(f"pgbench failed: {said}")
+        if not self.poll():
+            return None
+        try:
+            self.finish(0)
+        except WorkloadError as error:
+            return error
+        return WorkloadError("pgbench ended before it was to")
+
     def _complaints(self) -> list[str]:
         with acting_as(self._user):
             complaints = self._errors.read_text(errors="replace")

@@ -26,6 +26,7 @@ from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.environment import terminal_environment
 from walproof.privilege.user import running_as, server_user
+from walproof.workload.ledger import SCHEMA
 
 
 class ReopenedImage:
@@ -61,6 +62,8 @@ class ReopenedImage:
                 sizes=case.sizes,
                 has_checksums=case.conditions.checksums,
                 has_amcheck=has_extension(self._install, "amcheck"),
+                has_pgbench_sums=case.has_pgbench_sums,
+                schema=SCHEMA if case.has_own_schema else "public",
             )
 
     def run_psql(self, cluster: Cluster) -> None:
@@ -112,10 +115,17 @@ def cut_again(
     install = reachable_install(resolve(plan.install(trial.install), pg), user)
     pgbench = reachable_pgbench([install], user)
     with Workspace(work, user) as workspace:
-        options = cut_initdb_options(install, conditions)
+        options = cut_initdb_options(install, conditions, plan.initdb_options)
         template = prepare_cut_template(workspace, install, options, pgbench, workload)
         cut = cut_power(
-            CutLab(workspace, install, pgbench, template, has_extension(install, "amcheck")),
+            CutLab(
+                workspace,
+                install,
+                pgbench,
+                template,
+                has_extension(install, "amcheck"),
+                workload.is_pgbenchs_own,
+            ),
             CutOrder(
                 seed=trial.cut.seed,
                 settings=plan.settings_of(variant),

@@ -10,7 +10,6 @@ is cut, and everything about the images; a kept image is repeated byte for byte.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,8 +22,10 @@ from walproof.disk.image import Survival, build_image, durable_sizes
 from walproof.disk.simulated import STATE_FOLDER, CutEvent, DiskModel, SimulatedDisk
 from walproof.errors import ClusterError, DiskError, WorkloadError
 from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, UnitBytes, Workload
+from walproof.lab.initdb_options import without_own
 from walproof.lab.pgbench_target import target_of
 from walproof.lab.power_cut.kept_image import KeptCase, keep_image
+from walproof.lab.power_cut.load import CutLoad
 from walproof.lab.power_cut.verdict import FOLDERS, ImageVerdict, judge
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -32,16 +33,15 @@ from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.sqltext import literal
 from walproof.workload import ledger
-from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
+from walproof.workload.pgbench import initialise, setup_description
 
-SESSIONS = 4
-_THINK_S = 0.015
 _LONGEST_S = 3.0
 """After this time power is cut, even if the moment that was drawn has not come."""
 _GIVEN_LONGEST_S = 30.0
 """The same for a moment that was not drawn but asked for."""
 _PANIC_PATIENCE_S = 2.0
-_CHECKPOINT_PAUSE_S = 0.05
+SEGMENT_MB = 4
+"""WAL segments of clusters whose power is cut: small, so that a copy is quick."""
 _TABLESPACE = "ledger_space"
 
 # How many events of a kind a busy load makes in a second or so (2 cores): the moment is drawn from these.
@@ -78,6 +78,8 @@ class CutLab:
     pgbench: Path
     template: Path
     has_amcheck: bool
+    has_pgbench_sums: bool = True
+    """Whether the load beside the ledger leaves what pgbench's own does: sums that are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +102,18 @@ class CutOrder:
     """Folder in which failing images are kept; None: they are not."""
 
 
-def cut_initdb_options(install: Install, conditions: CutConditions) -> tuple[str, ...]:
-    """Options of initdb: small segments, so that a copy is quick, and data checksums or none."""
+def cut_initdb_options(
+    install: Install, conditions: CutConditions, asked: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Options of initdb: those that the study asks for, but small segments, and data checksums or none as the
+    variant has them."""
     # Since 18 checksums are the default.
     is_default = install.version_num >= 180000
     if conditions.checksums:
         checksums = () if is_default else ("--data-checksums",)
     else:
         checksums = ("--no-data-checksums",) if is_default else ()
-    return ("--wal-segsize=4", *checksums)
+    return (*without_own(asked), f"--wal-segsize={SEGMENT_MB}", *checksums)
 
 
 def prepare_cut_template(
@@ -140,11 +145,19 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
     moment = order.moment or _draw_moment(order, rng)
     longest_s = _LONGEST_S if order.moment is None else _GIVEN_LONGEST_S
     with _on_simulated_disk(lab, order) as (cluster, disk):
-        cluster.start({**ledger.SETTINGS, **order.settings})
+        cluster.start(ledger.with_settings(order.settings))
         disk.check_attached()
         _make_tables(cluster, disk, order.conditions)
         began_s = time.monotonic()
-        load = _Load(lab, cluster, disk, order, is_trickle)
+        load = CutLoad(
+            cluster,
+            disk,
+            lab.pgbench,
+            order.workload,
+            order.seed,
+            is_trickle=is_trickle,
+            may_fail=order.conditions.failing_flush,
+        )
         try:
             if is_trickle:
                 after_s = rng.uniform(0.4, 1.6)
@@ -158,6 +171,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             # A PANIC ends processes wherever they are, also within a write. When all are gone, nothing moves
             # any more, and what a cut would undo was kept before each write.
             has_ended = not cluster.is_running()
+            failure = None if has_ended or order.conditions.failing_flush else load.failure()
             if not has_ended:
                 disk.settle()
         finally:
@@ -174,6 +188,9 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             )
         if status.void:
             raise DiskError("the run is void: " + "; ".join(status.void))
+        if failure is not None:
+            # That nothing was lost would be said of a load that never ran.
+            raise failure
         # With fsync=off nothing is flushed, and nobody expects it.
         is_flushed = order.settings.get("fsync") != "off"
         unflushed = disk.unflushed(load.covered_sequence) if is_flushed else ()
@@ -293,57 +310,6 @@ def _make_tables(cluster: Cluster, disk: SimulatedDisk, conditions: CutCondition
         raise WorkloadError(f"could not make the ledger's tables: {str(error).strip()}") from error
 
 
-class _Load:
-    """Run everything that uses the server until it is gone."""
-
-    def __init__(
-        self, lab: CutLab, cluster: Cluster, disk: SimulatedDisk, order: CutOrder, is_trickle: bool
-    ) -> None:
-        self.checkpoints = 0
-        self.covered_sequence = 0
-        """Changes up to this number happened before the last two checkpoints began that have ended; 0, which
-        no change has, while there are not two.
-
-        After one, a file may lack a flush that nobody misses: who extends it, drops it or builds an index
-        asks for flush or removal after the write (mdextend and mdunlink in md.c, smgr_bulk_finish in
-        bulk_write.c), and may be kept from running in between. Recovery does not rest on that write.
-        """
-        self._cluster = cluster
-        self._disk = disk
-        self._pgbench: PgbenchRun | None = None
-        sessions, think_s = ((ledger.LIGHT_SESSION,), _THINK_S) if is_trickle else (range(SESSIONS), 0.0)
-        may_fail = order.conditions.failing_flush
-        self.ledger = ledger.LedgerLoad(cluster.conninfo, sessions, think_s=think_s, may_fail=may_fail)
-        # A checkpoint flushes the WAL, so a trickle that is to lose much goes without.
-        self._checkpointer = None if is_trickle else threading.Thread(target=self._checkpoint, daemon=True)
-        if order.workload is not None and not is_trickle:
-            seed = order.seed % 2**31
-            self._pgbench = PgbenchRun(lab.pgbench, order.workload, target_of(cluster), cluster.folder, seed)
-        self.ledger.start()
-        if self._checkpointer is not None:
-            self._checkpointer.start()
-
-    def end(self) -> None:
-        """Take what clients were told, after the server is gone."""
-        if self._pgbench is not None:
-            self._pgbench.kill()
-        if self._checkpointer is not None:
-            self._checkpointer.join(30)
-
-    def _checkpoint(self) -> None:
-        try:
-            with self._cluster.connect() as connection:
-                before_last = 0
-                while True:
-                    sequence = self._disk.status().sequence
-                    connection.execute("CHECKPOINT")
-                    self.covered_sequence, before_last = before_last, sequence
-                    self.checkpoints += 1
-                    time.sleep(_CHECKPOINT_PAUSE_S)
-        except (psycopg.Error, ClusterError):
-            pass  # the server is gone
-
-
 def _cut_at(disk: SimulatedDisk, event: CutEvent, count: int, longest_s: float) -> str:
     disk.arm(event, count)
     if disk.wait_for_cut(longest_s):
@@ -403,7 +369,7 @@ def _check_image(
     survivals = order.survivals or survivals_of(order.conditions)
     survival = survivals[(number - 1) % len(survivals)]
     cut_ns = disk.status().cut_monotonic_ns
-    settings = {**ledger.SETTINGS, **order.settings}
+    settings = ledger.with_settings(order.settings)
 
     def look() -> ImageVerdict:
         folder = lab.workspace.make_folder(f"image-{order.seed:x}-{number}")
@@ -417,6 +383,7 @@ def _check_image(
                 sizes=sizes,
                 has_checksums=order.conditions.checksums,
                 has_amcheck=lab.has_amcheck,
+                has_pgbench_sums=lab.has_pgbench_sums,
             )
         finally:
             lab.workspace.remove_folder(folder)
@@ -436,7 +403,18 @@ def _check_image(
         check_s=time.monotonic() - began_s,
     )
     if order.keep is not None and not _is_expected(order, found.state):
-        case = KeptCase(lab.install, settings, order.conditions, facts, checked, cut_ns, sizes, record)
+        case = KeptCase(
+            lab.install,
+            settings,
+            order.conditions,
+            facts,
+            checked,
+            cut_ns,
+            sizes,
+            record,
+            has_pgbench_sums=lab.has_pgbench_sums,
+            has_own_schema=True,
+        )
         checked = keep_image(order.keep, disk, survival, case, lab.workspace)
     if again is not found and _is_expected(order, again.state):
         raise DiskError(

@@ -42,6 +42,10 @@ class KeptCase:
     sizes: dict[str, int]
     """See :func:`walproof.disk.image.durable_sizes`."""
     record: Record
+    has_pgbench_sums: bool = True
+    """See :func:`walproof.workload.books.check_books`."""
+    has_own_schema: bool = False
+    """Whether the ledger's tables are in a schema of their own; an older image has them in ``public``."""
 
 
 def keep_image(

@@ -65,11 +65,15 @@ def prepare_cuts(bench: Bench) -> PowerCutTrials:
     for label, install in bench.installs.items():
         has_amcheck = has_extension(install, "amcheck")
         for workload in bench.plan.workloads:
-            for conditions in {cut.checksums: cut for cut in every}.values():
+            needed = {cut.checksums: cut for cut in every}
+            if not labs:
+                # The self-test tells torn pages by their checksums.
+                needed.setdefault(True, CutConditions())
+            for conditions in needed.values():
                 bench.progress.preparing(f"clusters for power cuts on PostgreSQL {label}")
-                options = cut_initdb_options(install, conditions)
+                options = cut_initdb_options(install, conditions, bench.plan.initdb_options)
                 template = prepare_cut_template(bench.workspace, install, options, bench.pgbench, workload)
                 labs[(label, workload.name, conditions.checksums)] = CutLab(
-                    bench.workspace, install, bench.pgbench, template, has_amcheck
+                    bench.workspace, install, bench.pgbench, template, has_amcheck, workload.is_pgbenchs_own
                 )
     return PowerCutTrials(bench, labs)

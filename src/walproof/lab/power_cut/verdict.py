@@ -14,7 +14,7 @@ from walproof.errors import ClusterError, DiskError, DisturbedError
 from walproof.facts import ImageState
 from walproof.postgres.cluster import Cluster
 from walproof.workload.books import Books, check_books
-from walproof.workload.ledger import Record
+from walproof.workload.ledger import SCHEMA, Record
 
 FOLDERS = ("data", "wal", "space")
 """The roots of the simulated disk under a cluster: data directory, WAL, a tablespace."""
@@ -44,11 +44,13 @@ def judge(
     sizes: Mapping[str, int],
     has_checksums: bool,
     has_amcheck: bool,
+    has_pgbench_sums: bool = True,
+    schema: str = SCHEMA,
 ) -> ImageVerdict:
     """The verdict on the image in ``cluster``'s folder, whose server is not running before nor after.
 
     ``settings`` are those of the server whose power was cut at ``cut_ns`` (time.monotonic_ns); ``sizes`` as
-    :func:`walproof.disk.image.durable_sizes`.
+    :func:`walproof.disk.image.durable_sizes`, ``has_pgbench_sums`` and ``schema`` as :func:`check_books`.
 
     Raises DiskError if there is no verdict, because something other than the image ended or hindered the
     server."""
@@ -61,7 +63,13 @@ def judge(
         # What is looked at now need not outlive the look.
         cluster.start({**settings, "fsync": "off"})
         with cluster.connect() as connection:
-            books = check_books(connection, record, has_amcheck=has_amcheck)
+            books = check_books(
+                connection,
+                record,
+                has_amcheck=has_amcheck,
+                has_pgbench_sums=has_pgbench_sums,
+                schema=schema,
+            )
             is_cut_off = connection.broken
             if books.wrong is None:
                 own_files = _files(connection)

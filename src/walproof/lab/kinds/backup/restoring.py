@@ -15,6 +15,7 @@ import psycopg
 
 from walproof.disk.checksums import damaged_pages
 from walproof.errors import ClusterError, WalproofError, WorkloadError
+from walproof.facts import Workload
 from walproof.facts.kinds import BackupConditions
 from walproof.lab.kinds.backup.archive import ArchiveFolder
 from walproof.lab.kinds.backup.programs import combine, lack_of_program, run_program, verify
@@ -26,7 +27,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
 from walproof.workload.books import check_books
-from walproof.workload.ledger import SETTINGS, Record, acknowledged, prepared_identifiers
+from walproof.workload.ledger import Record, acknowledged, prepared_identifiers, with_settings
 
 _PATIENCE_S = 3600.0
 _POLL_S = 0.01
@@ -51,8 +52,7 @@ def restore(
         measured.warnings.append(f"backup: not compared with its manifest: {reason}")
     settings = {
         "log_checkpoints": "on",
-        **SETTINGS,
-        **bench.settings(order),
+        **with_settings(bench.settings(order)),
         **archive.restoring,
         "recovery_target_time": taken.moment.at,
         "recovery_target_action": "promote",
@@ -62,7 +62,7 @@ def restore(
         metrics["replayed_wal_bytes"] = float(taken.moment.lsn - taken.start)
         metrics["back_s"] = metrics["restore_s"] + metrics.get("combine_s", 0.0) + metrics["recover_s"]
         with sql_as_failure():
-            measured.warnings += _check(cluster, taken.moment)
+            measured.warnings += _check(cluster, taken.moment, bench.workload(order))
         metrics["restored_commits"] = float(acknowledged(taken.moment.known))
     except WalproofError:
         measured.log = cluster.log_tail()
@@ -144,7 +144,7 @@ def _accepts_writes(cluster: Cluster) -> bool:
         return False
 
 
-def _check(cluster: Cluster, moment: RestoreMoment) -> list[str]:
+def _check(cluster: Cluster, moment: RestoreMoment, workload: Workload) -> list[str]:
     """Look at everything that can be looked at, then stop the server; return what is odd but does no harm, in
     words.
 
@@ -155,7 +155,9 @@ def _check(cluster: Cluster, moment: RestoreMoment) -> list[str]:
     has_amcheck = has_extension(cluster.install, "amcheck")
     with cluster.connect() as session:
         roll_back_unknown(session, moment.known)
-        books = check_books(session, moment.known, has_amcheck=has_amcheck)
+        books = check_books(
+            session, moment.known, has_amcheck=has_amcheck, has_pgbench_sums=workload.is_pgbenchs_own
+        )
         rows = {way: _accounts(session, way) for way in ("indexonlyscan", "seqscan")}
         row = session.execute("SHOW data_checksums").fetchone()
         has_checksums = row == ("on",)

@@ -28,7 +28,14 @@ from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
 from walproof.probe.throughput import read_pgbench_logs
 from walproof.units import Lsn
-from walproof.workload.ledger import SETTINGS, Record, acknowledged, known_before, table_statements
+from walproof.workload.ledger import (
+    SETTINGS,
+    Record,
+    acknowledged,
+    known_before,
+    table_statements,
+    with_settings,
+)
 
 MANIFEST = "backup_manifest"
 _SUMMARIES = {"summarize_wal": "on"}
@@ -83,8 +90,10 @@ def take(
     workload = bench.workload(order)
     assert workload.duration_s is not None, "the study was checked"
     is_incremental = conditions.mode == "incremental"
-    observing = {**SETTINGS, **archive.archiving}
-    open_server(bench, order, cluster, {**observing, **_SUMMARIES} if is_incremental else observing, measured)
+    observing = {**archive.archiving, **_SUMMARIES} if is_incremental else archive.archiving
+    of_ledger = with_settings(bench.settings(order))
+    needed = {name: of_ledger[name] for name in SETTINGS}
+    open_server(bench, order, cluster, observing, measured, needed=needed)
     with cluster.connect() as session:
         for statement in table_statements():
             session.execute(statement.encode())

@@ -30,17 +30,15 @@ from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
 from walproof.workload.ledger import (
     LIGHT_SESSION,
-    SETTINGS,
     LedgerLoad,
     Record,
     acknowledged,
     known_before,
     table_statements,
+    with_settings,
 )
 
 STANDBY = "standby"
-# On the primary these would make a commit wait for something other than what is compared.
-_SETTINGS = {"autovacuum": "off", **SETTINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,8 @@ def fail_over(
     where another host is lost.
     """
     folder = workspace.make_folder(f"primary-{number}")
-    complete = {**_SETTINGS, **settings}
+    # On the primary autovacuum would make a commit wait for something other than what is compared.
+    complete = with_settings({"autovacuum": "off", **settings})
     primary = Cluster(install, workspace, folder)
     disks = ExitStack()
     way = way or JoinedHere(workspace, conditions.distance_s, conditions.bytes_per_s, delay_at_once=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from walproof.facts import CutConditions, Plan, PowerCuts, Variant
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind, Length
-from walproof.lab.kinds.power_cuts.study import CutTable, PowerCutTable, conditions_of
+from walproof.lab.kinds.power_cuts.study import (
+    CutTable,
+    PowerCutTable,
+    conditions_of,
+    refuse_initdb_settings,
+)
+from walproof.lab.power_cut.cut import SEGMENT_MB
 from walproof.lab.power_cut.trials import CUT_S, IMAGE_S, PowerCutTrials, prepare_cuts
 from walproof.lab.studyfile import StudyFile, VariantTable
 from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
@@ -33,6 +39,7 @@ class PowerCutsLab(LabKind[PowerCuts]):
 
     def resolve(self, asked: Asked) -> PowerCuts:
         """The number of images is that of the command line, or else of the file."""
+        refuse_initdb_settings(asked)
         table = asked.study.find(PowerCutTable) or PowerCutTable()
         return PowerCuts(asked.overrides.power_cut_images or table.images)
 
@@ -45,6 +52,10 @@ class PowerCutsLab(LabKind[PowerCuts]):
         """Unlogged tables are emptied after a crash."""
         is_unlogged = variant.conditions_as(CutConditions).unlogged
         return DurabilityClass.TABLE if is_unlogged else DurabilityClass.NONE
+
+    def segment_mb(self, kind: PowerCuts, initdb_options: Sequence[str]) -> int:
+        """That of the clusters whose power is cut."""
+        return SEGMENT_MB
 
     def length(self, plan: Plan, length: Length) -> Length:
         """There is no window, only a cut and its images."""

@@ -7,6 +7,8 @@ from typing import Literal
 
 from walproof.errors import StudyError
 from walproof.facts import CutConditions, CutEvent, NameRule, UnitBytes
+from walproof.lab.asked import Asked
+from walproof.lab.initdb_options import settings_in
 from walproof.lab.studyfile import Count, Duration, StudyTable
 
 
@@ -53,3 +55,14 @@ def conditions_of(table: CutTable) -> CutConditions:
         unlogged=table.unlogged,
         event=table.event,
     )
+
+
+def refuse_initdb_settings(asked: Asked) -> None:
+    """Refuse settings among the options of initdb: nobody would know which of them gave something up, and the
+    self-test of full durability would have them, too. Raises StudyError."""
+    if found := settings_in(asked.study.initdb):
+        raise StudyError(
+            f"initdb has {found[0]} in a study of power cuts",
+            detail="What a cut may lose is judged by the settings of a variant.",
+            hint="Put the setting under [base].",
+        )

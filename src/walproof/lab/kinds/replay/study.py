@@ -14,6 +14,7 @@ from typing import cast, get_args
 from walproof.errors import StudyError
 from walproof.facts import KernelAuditLevel, Replay, ReplayConditions, Variant, Workload
 from walproof.lab.asked import Asked
+from walproof.lab.initdb_options import checksum_choices
 from walproof.lab.standby_settings import OF_STANDBYS, Refused, refuse_settings
 from walproof.lab.studyfile import Count, StudyTable
 
@@ -48,6 +49,16 @@ _DELAY = Refused(
 )
 
 
+def refuse_checksum_options(asked: Asked) -> None:
+    """Refuse data checksums among the options of initdb, where they are a condition. Raises StudyError."""
+    if found := checksum_choices(asked.study.initdb):
+        raise StudyError(
+            f"initdb has {found[0]}, but data checksums are a condition of variants",
+            detail="Every variant would have the same, whatever its data_checksums says.",
+            hint=f"Leave it out of initdb; {CHECKSUMS} is on or off among the settings, or a factor.",
+        )
+
+
 def check_replay(asked: Asked) -> None:
     """Refuse what has no meaning in a study of replay. Raises StudyError."""
     study = asked.study
@@ -56,6 +67,7 @@ def check_replay(asked: Asked) -> None:
             "a study of replay has one workload, without scripts",
             detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
         )
+    refuse_checksum_options(asked)
     refuse_settings(asked, (*OF_STANDBYS, _DELAY))
 
 

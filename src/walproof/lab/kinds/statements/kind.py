@@ -19,6 +19,14 @@ from walproof.postgres.cluster import Cluster
 from walproof.probe.statements import StatementCounter
 
 _STATEMENTS = "pg_stat_statements"
+_LIBRARIES = "shared_preload_libraries"
+
+
+def with_library(listed: str, name: str) -> str:
+    """A list of libraries, with that one among them."""
+    if name in [each.strip().strip('"') for each in listed.split(",")]:
+        return listed
+    return f"{listed}, {name}" if listed.strip() else name
 
 
 class StatementsLab(LabKind[Statements]):
@@ -56,8 +64,9 @@ class _Trials(Trials):
         template = self.tables[(order.install, order.workload)]
         with self.bench.cluster(order, f"trial-{order.number}", template, measured) as (cluster, _):
             counts = has_library(cluster.install, _STATEMENTS)
-            observing = {"shared_preload_libraries": _STATEMENTS} if counts else {}
-            open_server(self.bench, order, cluster, observing, measured)
+            own = self.bench.settings(order).get(_LIBRARIES, "")
+            needed = {_LIBRARIES: with_library(own, _STATEMENTS)} if counts else {}
+            open_server(self.bench, order, cluster, {}, measured, needed=needed)
             self._count(order, cluster, measured)
 
     def _count(self, order: TrialOrder, cluster: Cluster, measured: Measured) -> None:

@@ -49,6 +49,7 @@ def check_streaming(asked: Asked) -> None:
                 f'workload "{workload.name}" of a study of a live stream has no fixed length',
                 detail="Its trials have a duration, and no warm-up, so that every standby begins alike.",
             )
+    replay.refuse_checksum_options(asked)
     refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS))
     if driver.version_num < _PIPELINES_SINCE:
         raise StudyError(

@@ -14,7 +14,6 @@ from pathlib import Path
 import psycopg
 
 from walproof.errors import DiskError, WorkloadError
-from walproof.facts import Workload
 from walproof.postgres import template as templates
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
@@ -58,11 +57,6 @@ class Copies:
                 (source / "data").rename(target / "data")
         except OSError as error:
             raise DiskError(f'could not move "{source / "data"}": {error.strerror}') from error
-
-
-def is_reusable(workload: Workload) -> bool:
-    """Whether the load's tables are pgbench's, changed by pgbench's own transactions alone."""
-    return workload.builtin is not None and workload.setup_sql is None
 
 
 def tidy(connection: psycopg.Connection[tuple[object, ...]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -11,14 +11,21 @@ from walproof.disk.simulated import SimulatedDisk
 from walproof.errors import StudyError
 from walproof.facts import Crash, CutConditions, Design, Plan, Throughput, Variant
 from walproof.lab.asked import Asked
+from walproof.lab.initdb_options import segment_mb_of
 from walproof.lab.kind import LabKind, Length
-from walproof.lab.kinds.power_cuts.study import CutTable, PowerCutTable, conditions_of
+from walproof.lab.kinds.power_cuts.study import (
+    CutTable,
+    PowerCutTable,
+    conditions_of,
+    refuse_initdb_settings,
+)
 from walproof.lab.kinds.throughput.copies import Copies
 from walproof.lab.kinds.throughput.sliced import take_turns
 from walproof.lab.kinds.throughput.study import CrashTable, added_to
 from walproof.lab.kinds.throughput.toggled import toggle
 from walproof.lab.kinds.throughput.window import measure_window
 from walproof.lab.pgbench_tables import open_server, prepare_tables
+from walproof.lab.power_cut.cut import SEGMENT_MB
 from walproof.lab.power_cut.trials import CUT_S, IMAGE_S, PowerCutTrials, prepare_cuts
 from walproof.lab.recovery.trial import crash_and_recover, predict_variants
 from walproof.lab.studyfile import StudyFile, VariantTable
@@ -46,13 +53,15 @@ class ThroughputLab(LabKind[Throughput]):
     def resolve(self, asked: Asked) -> Throughput:
         """The kind, with the crash or the power cut that is asked for."""
         kind = Throughput(added_to(asked))
-        if not kind.cut_images:
-            for variant in asked.study.variant:
-                if variant.find(CutTable) is not None:
-                    raise StudyError(
-                        f'variant "{variant.name}" has [variant.cut], but the study has no power cuts',
-                        hint="Add [power_cut] to the study, or --power-cut N to the command.",
-                    )
+        if kind.cut_images:
+            refuse_initdb_settings(asked)
+            return kind
+        for variant in asked.study.variant:
+            if variant.find(CutTable) is not None:
+                raise StudyError(
+                    f'variant "{variant.name}" has [variant.cut], but the study has no power cuts',
+                    hint="Add [power_cut] to the study, or --power-cut N to the command.",
+                )
         return kind
 
     def variant(self, variant: Variant, kind: Throughput, table: VariantTable | None) -> Variant:
@@ -71,6 +80,11 @@ class ThroughputLab(LabKind[Throughput]):
         """WAL of the server that is measured, or of another one after it."""
         crash = plan.kind.added_crash
         return plan.kind.cut_images > 0 or (crash is not None and crash.power_cut)
+
+    def segment_mb(self, kind: Throughput, initdb_options: Sequence[str]) -> int:
+        """The larger of those of windows and of power cuts."""
+        own = segment_mb_of(initdb_options)
+        return max(own, SEGMENT_MB) if kind.cut_images else own
 
     def length(self, plan: Plan, length: Length) -> Length:
         """Windows, and power cuts after them."""

@@ -22,7 +22,7 @@ import psycopg
 
 from walproof.errors import WalproofError, WorkloadError
 from walproof.facts import Cell, Slice
-from walproof.lab.kinds.throughput.copies import Copies, is_reusable, tidy
+from walproof.lab.kinds.throughput.copies import Copies, tidy
 from walproof.lab.kinds.throughput.seen import SliceSeen, stored
 from walproof.lab.kinds.throughput.toggled import wait_until_connected
 from walproof.lab.pgbench_tables import open_server
@@ -146,7 +146,7 @@ def take_turns(
         for name, cell in plan.shared_cells(Cell(order.install, order.workload, order.variant)).items()
     }
     loads = [bench.workload(own) for own in of_server.values()]
-    reused = copies if all(map(is_reusable, loads)) else None
+    reused = copies if all(load.is_pgbenchs_own for load in loads) else None
     orders = slice_orders(plan.turns, slicing.passes, f"{plan.seed}/{order.round}")
     with ExitStack() as stack:
         servers: dict[str, _Server] = {}

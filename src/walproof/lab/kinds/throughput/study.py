@@ -39,9 +39,11 @@ def _crash(table: CrashTable, asked: Asked) -> Crash:
             detail="An emulated disk delays writes and flushes.",
             hint="Run the study without --device.",
         )
-    if table.predict and any(workload.transactions is None for workload in asked.study.workload):
+    has_duration = asked.overrides.duration_s is not None
+    if table.predict and (has_duration or any(load.transactions is None for load in asked.study.workload)):
         raise StudyError(
             "[crash] predict needs workloads of a fixed number of transactions",
             detail="What another variant writes is predicted for the same transactions.",
+            hint="Leave out --duration." if has_duration else None,
         )
     return Crash(table.cold, table.predict, table.iops, table.power_cut)

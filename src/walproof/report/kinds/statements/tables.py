@@ -32,11 +32,10 @@ _COUNTS = {
     "backend": "pg_stat_get_backend_wal",
     "stat": "pg_stat_wal",
 }
-_NEEDS = {
-    "statements": "pg_stat_statements is not installed with this PostgreSQL",
-    "stat": "pg_stat_wal came with PostgreSQL 14",
-    "backend": "pg_stat_get_backend_wal came with PostgreSQL 18",
-}
+_SINCE = (
+    (140000, "pg_stat_wal came with PostgreSQL 14"),
+    (180000, "pg_stat_get_backend_wal came with PostgreSQL 18"),
+)
 
 
 def statement_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
@@ -166,15 +165,13 @@ def _methods(cells: Cells) -> list[Block]:
 def _missing(cells: Cells) -> list[Block]:
     sentences = []
     for install in cells.plan.installs:
-        for method, reason in _NEEDS.items():
-            seen = any(
-                cells.median(Cell(install.label, workload.name, variant.name), f"wal_bytes_{method}")
-                is not None
-                for workload in cells.plan.workloads
-                for variant in cells.variants()
-            )
-            if not seen:
-                sentences.append(f"PostgreSQL {install.label}: {reason}.")
+        of_install = [cell for cell in cells.plan.cells if cell.install == install.label]
+        if not any(cells.finished(cell) for cell in of_install):
+            continue  # nothing was counted at all
+        reasons = [reason for since, reason in _SINCE if install.version_num < since]
+        if all(cells.median(cell, "wal_bytes_statements") is None for cell in of_install):
+            reasons.insert(0, "pg_stat_statements is not installed, or the server did not load it")
+        sentences += [f"PostgreSQL {install.label}: {reason}." for reason in reasons]
     return [Paragraph(" ".join(sentences), terminal=True)] if sentences else []
 
 

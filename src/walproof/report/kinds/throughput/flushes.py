@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walproof.facts import Cell, Run
+from walproof.facts import Cell, Plan, Run, Variant
 from walproof.report.blocks import Block, Column, Paragraph, Table, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, number
@@ -27,13 +27,12 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
     if not rates:
         return []
     plan = run.plan
-    by_method = {plan.settings_of(v).get(_SETTING, _ON_LINUX): v for v in plan.variants}
+    by_method = _variants_by_method(plan)
     published = {
-        plan.settings_of(by).get(_SETTING, _ON_LINUX): r.metrics["flushes_per_s"]
-        for r in plan.references
-        if "flushes_per_s" in r.metrics
-        for by in plan.variants
-        if by.name == r.variant
+        method: reference.metrics["flushes_per_s"]
+        for method, variant in by_method.items()
+        for reference in plan.references
+        if reference.variant == variant.name and "flushes_per_s" in reference.metrics
     }
     groups = cells.groups()
     rows = []
@@ -70,6 +69,8 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
     )
     if any(method in _DIRECT for method in rates):
         note += _DIRECT_NOTE
+    if len(by_method) < len(plan.variants):
+        note += f" Variants that differ from {plan.baseline} in more than {_SETTING} are left out."
     if plan.device is not None:
         note += " They are the real disk's; throughput is on the emulated one."
     return [
@@ -84,6 +85,20 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
             "flush times are missing there."
         ),
     ]
+
+
+def _variants_by_method(plan: Plan) -> dict[str, Variant]:
+    """The baseline, and the variants that differ from it in the method alone: what another setting does to
+    the throughput says nothing about a flush."""
+    baseline = plan.variant(plan.baseline)
+    found: dict[str, Variant] = {}
+    for variant in (baseline, *plan.variants):
+        settings, same = plan.settings_of(variant), plan.settings_of(baseline)
+        method = settings.pop(_SETTING, _ON_LINUX)
+        same.pop(_SETTING, None)
+        if settings == same:
+            found.setdefault(method, variant)
+    return found
 
 
 def _absent(method: str) -> str:
