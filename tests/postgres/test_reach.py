@@ -148,11 +148,13 @@ def test_a_private_cache_does_not_help(open_place: Path, monkeypatch: pytest.Mon
     assert "WALPROOF_CACHE" in (caught.value.hint or "")
 
 
-def test_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("umask", [0o077, 0o022, 0o002, 0o000])
+def test_cache_folder(umask: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WALPROOF_CACHE", str(tmp_path / "given"))
-    old = os.umask(0o077)
+    old = os.umask(umask)
     try:
         folder = cache_folder("installs", "x")
+        assert cache_folder("work").parent == tmp_path / "given", "what was made is taken"
     finally:
         os.umask(old)
     assert folder == tmp_path / "given/installs/x"

@@ -12,6 +12,7 @@ from walproof.errors import DiskError
 from walproof.privilege.folders import check_own
 
 ROOT_CACHE = Path("/var/cache/walproof")
+_PRIVATE, _READABLE = 0o700, 0o755
 
 
 def cache_path() -> Path:
@@ -34,17 +35,19 @@ def cache_path() -> Path:
 def cache_folder(*parts: str) -> Path:
     """The cache folder, or a folder in it (``cache_folder("installs")``), made if missing.
 
+    It is its owner's alone (0700) whatever the umask: where a group may write to it, it would be refused.
     What root makes is readable by everyone (0755), because servers run as somebody else.
     Raises DiskError when it cannot be made or written, or when somebody else may change it: what is in it is
     run.
     """
     folder = cache_path().joinpath(*parts)
+    is_root = os.geteuid() == 0
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            for path in missing:
-                path.chmod(0o755)
+        for path in reversed(missing):
+            path.mkdir(mode=_READABLE if is_root else _PRIVATE, exist_ok=True)
+            if is_root:
+                path.chmod(_READABLE)  # a umask of 077 takes it off
         check_own(cache_path())
         check_own(folder)
     except OSError as error:
