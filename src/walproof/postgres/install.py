@@ -217,7 +217,7 @@ def major(install: Install) -> int:
 
 
 def prefix(install: Install) -> Path:
-    """The folder above the binary directory: what has to be copied for a copy to run."""
+    """The folder above the binary directory: what an install has besides lies in it."""
     return Path(install.bindir).parent
 
 
