@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,20 @@ def test_a_folder_that_cannot_be_used(bare: Path) -> None:
     mute = put_install(bare / "mute", "15.1")
     (mute / "postgres").write_text("not a program")
     assert "could not run" in refusal(str(mute)).message
+
+
+def test_a_folder_that_may_not_be_looked_into(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = put_install(bare / "closed", "15.1")
+    look = Path.stat
+
+    def refuse(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.parent == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert refusal(f"{bare}/closed").message == f'no PostgreSQL server in "{closed}": Permission denied'
+    assert "there is no such home" in refusal("~nobody-here/pg").message
 
 
 def test_a_pg_config_that_fails_is_passed_over(bare: Path) -> None:

@@ -199,3 +199,6 @@ def test_a_cache_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(DiskError, match="could not use the cache folder") as caught:
         cache_folder()
     assert "WALPROOF_CACHE" in (caught.value.hint or "")
+    monkeypatch.setenv("WALPROOF_CACHE", "~nobody-here/cache")
+    with pytest.raises(DiskError, match="could not find the home folder"):
+        cache_folder()

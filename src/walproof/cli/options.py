@@ -100,11 +100,13 @@ def open_store(out: Path, url: str | None) -> Store:
 
 
 def open_existing_store(out: Path, url: str | None) -> Store:
-    """The same for commands that make none. Raises StoreError when there is nothing yet."""
+    """The same for commands that make none. Raises StoreError when there is nothing yet, DiskError when that
+    may not be looked at."""
     from walproof.errors import StoreError
     from walproof.facts.store import Store
+    from walproof.files import is_there
 
-    if url is None and not (out / "walproof.sqlite").exists():
+    if url is None and not is_there(out / "walproof.sqlite"):
         raise StoreError(
             f'folder "{out}" holds no results',
             hint='"walproof run durability --quick" makes some; --out names another folder.',
@@ -217,19 +219,21 @@ _SHARED_MEMORY = Path("/dev/shm")
 
 
 def work_folder(on: Path | None, *, of_hosts: bool = False) -> Path:
-    """Where clusters live: in ``--on``, or in the cache. Raises DiskError for a folder that does not exist.
+    """Where clusters live: in ``--on``, or in the cache. Raises DiskError for a folder that does not exist
+    or may not be looked at.
 
     It is not made: a mistyped path, or a disk that is not mounted, would measure another disk. ``of_hosts``:
     it is a folder of other machines, and those look for it.
     """
     from walproof.errors import DiskError
+    from walproof.files import is_folder, is_there
     from walproof.postgres.cache import cache_folder
 
     if on is None:
         return cache_folder() / "work"
-    if not of_hosts and not on.is_dir():
+    if not of_hosts and not is_folder(on):
         raise DiskError(
-            f'--on "{on}" is not a folder' if on.exists() else f'folder "{on}" of --on does not exist',
+            f'--on "{on}" is not a folder' if is_there(on) else f'folder "{on}" of --on does not exist',
             hint="Name a folder on the disk that is to be measured: walproof makes none there but its own.",
         )
     return on.absolute() / "walproof-work"

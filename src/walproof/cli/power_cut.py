@@ -90,12 +90,13 @@ def replay(
     status 1 when the verdict differs from the one before. With --json there is no psql.
     """
     from walproof.errors import DiskError
+    from walproof.files import is_folder
     from walproof.lab.power_cut.again import ReopenedImage
 
     say_server_user()
     work = options.memory_folder(on)
     folder: Path | _Again = Path(case)
-    if not Path(case).is_dir():
+    if not is_folder(Path(case)):
         if not re.fullmatch(r"\d+/\d+", case):
             raise DiskError(
                 f'case "{case}" does not exist',

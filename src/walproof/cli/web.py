@@ -38,9 +38,10 @@ def web(
     """
     from walproof.cli.web_serve import Site, shelf_of
     from walproof.facts.watch_history import open_history
+    from walproof.files import is_folder
 
     found = out if recordings is None else recordings
-    if recordings is not None and not recordings.is_dir():
+    if recordings is not None and not is_folder(recordings):
         raise SettingError(f'--recordings is "{recordings}": there is no such folder')
     if history is not None:
         open_history(history).close()

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
 from walproof.errors import ConninfoError, StoreAwayError, StoreError, StoreMissingError
-from walproof.files import existing_above, make_private, private_folder
+from walproof.files import existing_above, is_there, make_private, private_folder
 from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown, shown_parts
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
@@ -85,8 +85,9 @@ def make_file(place: StorePlace) -> None:
 
 
 def require_there(place: StorePlace) -> None:
-    """Refuse an SQLite file that does not exist; a server is not asked. Raises StoreMissingError."""
-    if place.path is not None and not place.path.exists():
+    """Refuse an SQLite file that does not exist; a server is not asked. Raises StoreMissingError, or
+    DiskError where the file may not be looked at."""
+    if place.path is not None and not is_there(place.path):
         raise StoreMissingError(
             f'there is no store "{place.path}"',
             hint='"walproof run durability --quick" makes some results; --store names another place.',

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from walproof.errors import DiskError
+from walproof.files import expanded
 from walproof.privilege.folders import check_own
 
 ROOT_CACHE = Path("/var/cache/walproof")
@@ -19,16 +20,16 @@ def cache_path() -> Path:
     """Where the cache is, whether or not it exists.
 
     ``WALPROOF_CACHE``; else ``/var/cache/walproof`` for root, whose home an unprivileged server cannot
-    reach; else ``walproof`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+    reach; else ``walproof`` in ``XDG_CACHE_HOME`` or ``~/.cache``. Raises DiskError where there is no home.
     """
     given = os.environ.get("WALPROOF_CACHE")
     if given:
-        return Path(given).expanduser().absolute()
+        return expanded(Path(given)).absolute()
     if os.geteuid() == 0:
         return ROOT_CACHE
     xdg = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG base directory specification: a relative path is invalid and is to be ignored.
-    base = Path(xdg) if Path(xdg).is_absolute() else Path.home() / ".cache"
+    base = Path(xdg) if Path(xdg).is_absolute() else expanded(Path("~")) / ".cache"
     return base / "walproof"
 
 
@@ -42,8 +43,8 @@ def cache_folder(*parts: str) -> Path:
     """
     folder = cache_path().joinpath(*parts)
     is_root = os.geteuid() == 0
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
         for path in reversed(missing):
             path.mkdir(mode=_READABLE if is_root else _PRIVATE, exist_ok=True)
             if is_root:

@@ -65,7 +65,7 @@ def survey() -> Survey:
         here: list[Install] = []
         for folder in folders:
             real = folder.resolve()
-            if real in seen or not (folder / "postgres").exists():
+            if real in seen or not _is_there(folder / "postgres"):
                 continue
             seen.add(real)
             try:
@@ -284,8 +284,19 @@ def _is_path(spec: str) -> bool:
 
 
 def _bindir_of(spec: str) -> Path:
-    folder = Path(spec).expanduser().absolute()
-    return folder / "bin" if (folder / "bin" / "postgres").exists() else folder
+    try:
+        folder = Path(spec).expanduser().absolute()
+    except RuntimeError as error:
+        raise InstallError(
+            f'"{spec}" does not name a PostgreSQL install: there is no such home',
+            hint="Name the folder without ~.",
+        ) from error
+    return folder / "bin" if _is_there(folder / "bin" / "postgres") else folder
+
+
+def _is_there(program: Path) -> bool:
+    # Path.exists may raise PermissionError; who looks at the program next says why it cannot be used.
+    return os.access(program, os.F_OK)
 
 
 def _refuse_old(version: str, bindir: Path | None = None) -> None:
