@@ -139,7 +139,8 @@ def result_console() -> Console:
 def parse_sets(texts: Sequence[str]) -> list[dict[str, str]]:
     """``["a=1,b=2", "c=3"]`` -> ``[{a: 1, b: 2}, {c: 3}]``. Raises SettingError.
 
-    A comma separates settings only where a name and "=" follow: values may hold commas.
+    A comma separates settings only where a name and "=" follow: values may hold commas. Quotes around a whole
+    value are taken off.
     """
     return [_parse_set(text) for text in texts]
 
@@ -154,8 +155,14 @@ def _parse_set(text: str) -> dict[str, str]:
             )
         if name.strip() in settings:
             raise SettingError(f'setting "{name.strip()}" is given twice in "{text}"')
-        settings[name.strip()] = value.strip().strip("'\"")
+        settings[name.strip()] = _unquoted(value.strip())
     return settings
+
+
+def _unquoted(value: str) -> str:
+    """Without one pair of quotes around the whole: others, as of two names in a list, belong to the value."""
+    is_whole = len(value) >= 2 and value[0] in "'\"" and value[0] == value[-1] and value[0] not in value[1:-1]
+    return value[1:-1] if is_whole else value
 
 
 def duration_s(text: str | None) -> float | None:
