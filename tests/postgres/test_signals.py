@@ -14,7 +14,7 @@ import pytest
 
 from walproof.errors import ClusterError
 from walproof.postgres import signals
-from walproof.postgres.signals import Descendants, is_halted, parent, send
+from walproof.postgres.signals import Descendants, is_halted, lack_of_handles, parent, send
 
 FAMILY = """
 import os, subprocess, sys, time
@@ -94,6 +94,18 @@ def test_processes_that_cannot_be_held_are_an_error(
     finally:
         _forget(sleeper)
         _forget(other)
+
+
+def test_where_no_process_can_be_held_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lack_of_handles() is None
+
+    def refuse(_pid: int) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    assert lack_of_handles() == "Function not implemented"
+    monkeypatch.delattr(os, "pidfd_open")
+    assert lack_of_handles() == "this Python was built without it"
 
 
 def test_a_child_that_ended_meanwhile_is_no_error(

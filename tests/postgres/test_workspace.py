@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from walproof.errors import DiskError
+from walproof.errors import ClusterError, DiskError
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.shared_memory import shared_memory_of
 from walproof.postgres.workspace import Workspace, sweep
@@ -251,3 +252,16 @@ def test_a_socket_path_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("x" * 100)))
     with pytest.raises(DiskError, match="too long for a unix socket"), Workspace(tmp_path, None):
         pass
+
+
+def test_where_no_process_can_be_held_nothing_begins(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old kernel or a container's filter: servers would not be stopped, and outlive a kill -9."""
+
+    def refuse(_pid: int) -> int:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    begun = Workspace(work, server_user())
+    with pytest.raises(ClusterError, match="pidfd_open: Operation not permitted"):
+        begun.__enter__()
+    assert not (work / "running" / begun.token).exists()

@@ -57,6 +57,25 @@ def _lack(error: OSError) -> ClusterError:
     )
 
 
+def lack_of_handles() -> str | None:
+    """Why no process can be held here, in the system's words; None where one can be.
+
+    pidfd_open(2) came with Linux 5.3, some containers forbid it, and a Python that was built for an older
+    kernel does not have it.
+    """
+    try:
+        handle = os.pidfd_open(os.getpid())
+        try:
+            signal.pidfd_send_signal(handle, 0)
+        finally:
+            os.close(handle)
+    except AttributeError:
+        return "this Python was built without it"
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
 def _stat(pid: int) -> list[str] | None:
     """Fields of /proc/PID/stat from the state on; the name before it may hold anything. None: it is gone."""
     try:
