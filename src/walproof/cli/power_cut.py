@@ -15,6 +15,7 @@ import typer
 from walproof.cli import options
 from walproof.cli.server_user import say_server_user
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import reader_may_leave
 
 if TYPE_CHECKING:
     from walproof.facts import CheckedImage, CutFacts
@@ -105,22 +106,21 @@ def replay(
             )
         folder = _cut_again(case, run, work, out, store, pg)
     if isinstance(folder, _Again):
-        sys.stdout.write(folder.to_json() if json else _passed_text(folder))
+        with reader_may_leave():
+            sys.stdout.write(folder.to_json() if json else _passed_text(folder))
         if not folder.is_same:
             raise typer.Exit(ExitStatus.CHECK_FAILED)
         return
     with ReopenedImage(folder, work, pg) as replayed:
         kept = replayed.case
         if not json:
-            sys.stdout.write(_case_text(replayed))
-            sys.stdout.flush()
+            with reader_may_leave():
+                sys.stdout.write(_case_text(replayed))
         found = _Again(kept.install.label, kept.settings, kept.cut, kept.image, replayed.judge())
-        if json:
-            sys.stdout.write(found.to_json())
-        else:
-            sys.stdout.write(_line("verdict now", _verdict(found.now)))
-            if psql and sys.stdin.isatty():
-                _look_around(replayed)
+        with reader_may_leave():
+            sys.stdout.write(found.to_json() if json else _line("verdict now", _verdict(found.now)))
+        if psql and not json and sys.stdin.isatty():
+            _look_around(replayed)
     if not found.is_same:
         raise typer.Exit(ExitStatus.CHECK_FAILED)
 
