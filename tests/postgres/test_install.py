@@ -59,6 +59,22 @@ def test_order_of_preference(bare: Path) -> None:
     assert found[0].version_num == 140002
 
 
+def test_a_server_on_path_is_found_without_pg_config(bare: Path) -> None:
+    """As on Fedora, where pg_config comes with another package; or by a link."""
+    real = put_install(bare / "real", "14.4")
+    (bare / "path").mkdir()
+    (bare / "path/postgres").symlink_to(real / "postgres")
+    assert install.find("14") == Install("14.4", "14.4", 140004, str(real), "system")
+    assert [i.version for i in install.discover() if i.origin == "system"] == ["14.4"]
+
+
+@pytest.mark.parametrize(
+    "folder", ["/usr/lib/postgresql/16/bin", "/usr/pgsql-16/bin", "/usr/lib/postgresql16/bin"]
+)
+def test_folders_of_distributions_are_known(folder: str) -> None:
+    assert any(Path(folder).match(pattern) for pattern in install._SYSTEM_FOLDERS)
+
+
 def test_one_folder_is_named_once(bare: Path) -> None:
     system = put_install(bare / "system/15", "15.18")
     (bare / "system/also").mkdir()

@@ -29,6 +29,7 @@ OLDEST_MAJOR = 13
 _SYSTEM_FOLDERS = (
     "/usr/lib/postgresql/*/bin",  # Debian, Ubuntu, PGDG's apt
     "/usr/pgsql-*/bin",  # RHEL, PGDG's yum
+    "/usr/lib/postgresql[0-9]*/bin",  # SUSE
     "/usr/local/pgsql/bin",  # built from source
     "/opt/homebrew/opt/postgresql@*/bin",
     "/usr/local/opt/postgresql@*/bin",
@@ -50,8 +51,9 @@ class Survey:
 def discover() -> list[Install]:
     """Every usable install, in order of preference.
 
-    The order is: ``pg_config`` on PATH, the usual system folders, what ``walproof pg install`` fetched, the
-    embedded wheel; within each of these the newest first. The same folder is named once.
+    The order is: ``pg_config`` on PATH, the usual system folders and ``postgres`` on PATH, what ``walproof pg
+    install`` fetched, the embedded wheel; within each of these the newest first. The same folder is named
+    once.
     """
     return list(survey().installs)
 
@@ -223,8 +225,8 @@ def prefix(install: Install) -> Path:
 
 def _places() -> Iterator[tuple[str, list[Path]]]:
     yield "pg_config", _from_pg_config()
-    system = (Path("/").glob(pattern.lstrip("/")) for pattern in _SYSTEM_FOLDERS)
-    yield "system", sorted(path for paths in system for path in paths)
+    system = [path for pattern in _SYSTEM_FOLDERS for path in Path("/").glob(pattern.lstrip("/"))]
+    yield "system", sorted([*system, *_from_path()])
     yield "installed", sorted(path for path in (cache_path() / "installs").glob("*[0-9]/bin"))
     yield "embedded", _embedded()
 
@@ -241,6 +243,13 @@ def _from_pg_config() -> list[Path]:
     except (OSError, subprocess.SubprocessError):
         return []
     return [Path(done.stdout.strip())]
+
+
+def _from_path() -> list[Path]:
+    """Where ``postgres`` on PATH is in truth: Fedora and RHEL have it in /usr/bin, and pg_config in another
+    package; elsewhere it is a link."""
+    program = shutil.which("postgres")
+    return [] if program is None else [Path(program).resolve().parent]
 
 
 def _embedded() -> list[Path]:
@@ -312,7 +321,7 @@ def _refuse_old(version: str, bindir: Path | None = None) -> None:
 def _not_found(spec: str | None, seen: Survey) -> InstallError:
     there = ", ".join(f"{install.label} in {install.bindir}" for install in seen.installs) or "none"
     detail = (
-        "looked in pg_config on PATH, the system's folders, "
+        "looked in pg_config and postgres on PATH, the system's folders, "
         f"{cache_path() / 'installs'} and the embedded wheel; found: {there}"
     )
     if seen.rejected:
