@@ -69,8 +69,16 @@ def wal_moved(data: Path, workspace: Workspace | None) -> Iterator[None]:
                 shutil.move(data / "pg_wal", folder / "pg_wal")
                 (data / "pg_wal").symlink_to(folder / "pg_wal")
         except OSError as error:
-            raise DiskError(f'could not move WAL into "{folder}": {error.strerror}') from error
+            raise DiskError(f'could not move WAL into "{folder}": {_reason(error)}') from error
         sync(folder)
         yield
     finally:
         workspace.remove_folder(folder)
+
+
+def _reason(error: OSError) -> str:
+    listed = error.args[0] if error.args else None
+    if isinstance(error, shutil.Error) and isinstance(listed, list) and listed:
+        # To another file system each file is copied: [(from, to, why), ...].
+        return str(listed[0][2])
+    return error.strerror or str(error)
