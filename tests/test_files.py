@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from walproof.cli.options import work_folder
+from walproof.disk.flush import measure_flush
+from walproof.errors import DiskError
 from walproof.files import (
     existing_above,
+    expanded,
     folder_bytes,
+    is_folder,
+    is_there,
     locked_file,
     make_private,
     private_folder,
     write_whole,
     written_whole,
 )
+from walproof.postgres.wal_folder import check_wal_folder
 
 
 def _mode(path: Path) -> int:
@@ -121,6 +129,47 @@ def test_where_a_folder_will_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert existing_above(tmp_path / "new" / "newer") == tmp_path
     monkeypatch.chdir(tmp_path)
     assert existing_above(Path("new")) == tmp_path
+
+
+LOOKS: dict[str, Callable[[Path], object]] = {
+    "is_there": is_there,
+    "is_folder": is_folder,
+    "--on": work_folder,
+    "--waldir": lambda path: check_wal_folder(path, path),
+    "disk": lambda path: measure_flush(Path("absent"), path),
+}
+
+
+@pytest.mark.parametrize("asked", LOOKS)
+def test_a_place_that_may_not_be_looked_at_is_an_error_that_says_so(
+    asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for everybody but its owner and root, to whom no place is closed: the kernel's answer is given."""
+    closed = tmp_path / "closed"
+    look = Path.stat
+
+    def refuse(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(DiskError, match=r"^could not look at \".*closed\": Permission denied$"):
+        LOOKS[asked](closed)
+
+
+def test_what_is_there_and_what_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("absent")
+    looked = {name: (is_there(tmp_path / name), is_folder(tmp_path / name)) for name in ("", "file", "link")}
+    assert looked == {"": (True, True), "file": (True, False), "link": (False, False)}
+    assert not is_there(tmp_path / "file" / "below")
+
+
+def test_a_home_that_nobody_has_is_an_error() -> None:
+    assert expanded(Path("~/x")) == Path.home() / "x"
+    with pytest.raises(DiskError, match="could not find the home folder"):
+        expanded(Path("~nobody-here/x"))
 
 
 def test_one_at_a_time_has_a_lock_and_nothing_is_left(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from walproof.errors import DiskError
+
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 
 
@@ -81,6 +83,45 @@ def locked_file(path: Path) -> Iterator[bool]:
                 path.unlink(missing_ok=True)
     finally:
         os.close(lock)
+
+
+def is_there(path: Path) -> bool:
+    """Whether something is there, links followed.
+
+    Raises DiskError where that may not be looked at. Path.exists and Path.is_dir answer there with an error
+    that nobody awaits, or, from Python 3.14 on, with a no that nobody can rely on.
+    """
+    return _mode(path) is not None
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there, links followed. Raises DiskError as `is_there`."""
+    mode = _mode(path)
+    return mode is not None and stat.S_ISDIR(mode)
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise DiskError(
+            f'could not look at "{path}": {error.strerror}',
+            hint="Run walproof as a user who may, or name another place."
+            if isinstance(error, PermissionError)
+            else None,
+        ) from error
+
+
+def expanded(path: Path) -> Path:
+    """The path with a home folder in the place of ``~`` or ``~user``. Raises DiskError if there is none."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise DiskError(
+            f'could not find the home folder in "{path}"', hint="Set HOME, or name a path without ~."
+        ) from error
 
 
 def existing_above(path: Path) -> Path:

@@ -26,6 +26,7 @@ from walproof.cli.declaration import (
 )
 from walproof.cli.gate import Undecided
 from walproof.cli.load_advice import LoadAdviceOptions
+from walproof.cli.options import parse_sets
 from walproof.cli.run import RunOptions, run
 from walproof.cli.study_options import HostExecution, check_hosts
 from walproof.cli.tune import TuneOptions
@@ -171,6 +172,24 @@ def test_what_options_change_in_a_study() -> None:
         overrides(RunOptions("durability", within="3"))
     with pytest.raises(SettingError, match="is not a setting"):
         overrides(CompareOptions(["a=1"], base=["b"]))
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        ("on", "on"),
+        ("'4GB'", "4GB"),
+        ('"4GB"', "4GB"),
+        ("''", ""),
+        ("'", "'"),
+        ('cp "%p" "/arch/%f"', 'cp "%p" "/arch/%f"'),
+        ('"a", "b"', '"a", "b"'),
+        ('"$user", public', '"$user", public'),
+        ('\'cp "%p" "/arch/%f"\'', 'cp "%p" "/arch/%f"'),
+    ],
+)
+def test_quotes_that_belong_to_a_value_stay(typed: str, value: str) -> None:
+    assert parse_sets([f"archive_mode=on,x={typed}"]) == [{"archive_mode": "on", "x": value}]
 
 
 def test_every_change_to_a_study_has_an_option() -> None:

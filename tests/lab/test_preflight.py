@@ -13,7 +13,7 @@ from walproof.lab.asked import Overrides
 from walproof.lab.kinds.replay.recording import recording_key
 from walproof.lab.preflight import check, estimate
 from walproof.lab.reading import check_study
-from walproof.lab.study import read_study, resolve
+from walproof.lab.study import ad_hoc, read_study, resolve
 
 
 def _plan(name: str, embedded: Install, folder: Path) -> Plan:
@@ -68,6 +68,19 @@ def test_a_limit_of_open_files_has_a_hint_of_its_own(
     assert "open files: needs about" in str(refused.value.detail)
     assert "the limit is 64" in str(refused.value.detail)
     assert refused.value.hint == "ulimit -n raises the limit for what this shell starts."
+
+
+def test_servers_that_wait_count_among_open_files(
+    embedded: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handle of each of their processes is open while they are stopped."""
+    study = ad_hoc([{"wal_buffers": "64MB"}], {"name": "w", "clients": 30, "duration": 10}, ())
+    plan = resolve(study, Overrides(design="sliced"), folder=tmp_path, given=(embedded,))
+    assert len(plan.turns) == 2
+    monkeypatch.setattr("walproof.lab.preflight.os.sysconf", lambda name: 150)
+    with pytest.raises(StudyError, match="cannot run here") as refused:
+        check(plan)
+    assert "open files: needs about 208, the limit is 150" in str(refused.value.detail)
 
 
 def test_a_method_that_cannot_be_had_is_refused_before_the_first_trial(

@@ -6,6 +6,7 @@ The failures run with a stand-in for the client on PATH: a script that prints wh
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import io
 import json
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres.installs import put_install
 from tests.postgres.package_client import Client
 from walproof.errors import InstallError
 from walproof.postgres import fetch
@@ -311,6 +313,32 @@ def test_remove_what_is_not_there(cache: Path) -> None:
         with pytest.raises(InstallError, match="was not fetched by walproof") as caught:
             fetch.remove(version)
         assert "none" in (caught.value.detail or "")
+
+
+def test_a_major_version_names_the_only_one_that_was_fetched(cache: Path) -> None:
+    """As pg install takes it."""
+    for version in ("17.9", "17.10", "16.2"):
+        put_install(cache / "installs" / version, version)
+    with pytest.raises(InstallError, match=r"several PostgreSQL 17 were fetched: 17\.9, 17\.10") as caught:
+        fetch.remove("17")
+    assert caught.value.hint == "Name one: walproof pg remove 17.10"
+    assert fetch.remove("16") == "16.2"
+    assert fetch.remove("17.9") == "17.9"
+    assert fetch.remove("17") == "17.10"
+    assert left(cache) == []
+
+
+def test_a_cache_that_cannot_be_written_is_an_error(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that root has filled."""
+    put_install(cache / "installs/17.10", "17.10")
+
+    def refuse(path: Path, target: Path) -> Path:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(InstallError, match=r"could not remove PostgreSQL 17\.10 .*: Permission denied"):
+        fetch.remove("17.10")
+    assert "17.10" in left(cache)
 
 
 def test_an_install_of_others_has_no_origin() -> None:

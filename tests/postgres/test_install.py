@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,22 @@ def test_order_of_preference(bare: Path) -> None:
     assert {i.origin for i in found[4:]} == {"embedded"}
     assert install.find(None) == found[0]
     assert found[0].version_num == 140002
+
+
+def test_a_server_on_path_is_found_without_pg_config(bare: Path) -> None:
+    """As on Fedora, where pg_config comes with another package; or by a link."""
+    real = put_install(bare / "real", "14.4")
+    (bare / "path").mkdir()
+    (bare / "path/postgres").symlink_to(real / "postgres")
+    assert install.find("14") == Install("14.4", "14.4", 140004, str(real), "system")
+    assert [i.version for i in install.discover() if i.origin == "system"] == ["14.4"]
+
+
+@pytest.mark.parametrize(
+    "folder", ["/usr/lib/postgresql/16/bin", "/usr/pgsql-16/bin", "/usr/lib/postgresql16/bin"]
+)
+def test_folders_of_distributions_are_known(folder: str) -> None:
+    assert any(Path(folder).match(pattern) for pattern in install._SYSTEM_FOLDERS)
 
 
 def test_one_folder_is_named_once(bare: Path) -> None:
@@ -158,6 +176,20 @@ def test_a_folder_that_cannot_be_used(bare: Path) -> None:
     mute = put_install(bare / "mute", "15.1")
     (mute / "postgres").write_text("not a program")
     assert "could not run" in refusal(str(mute)).message
+
+
+def test_a_folder_that_may_not_be_looked_into(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = put_install(bare / "closed", "15.1")
+    look = Path.stat
+
+    def refuse(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.parent == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert refusal(f"{bare}/closed").message == f'no PostgreSQL server in "{closed}": Permission denied'
+    assert "there is no such home" in refusal("~nobody-here/pg").message
 
 
 def test_a_pg_config_that_fails_is_passed_over(bare: Path) -> None:

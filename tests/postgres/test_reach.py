@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres.installs import put_install
 from walproof.errors import DiskError, InstallError
 from walproof.facts.plan import Install
 from walproof.postgres.cache import ROOT_CACHE, cache_folder, cache_path
 from walproof.postgres.install import find
-from walproof.postgres.reach import open_to_all, reachable, reachable_install
+from walproof.postgres.reach import copy_install, open_to_all, reachable, reachable_install
 from walproof.privilege.user import ServerUser, running_as, server_user
 
 IS_ROOT = os.geteuid() == 0
@@ -93,6 +94,8 @@ def test_private_binaries_are_copied_once_and_run(open_place: Path, monkeypatch:
     home.mkdir(mode=0o700)
     # As a umask of 077 would have installed it.
     prefix = put_wheel(home, 0o700)
+    (prefix / ".ssh").mkdir()
+    (prefix / ".ssh/key").write_text("secret")
     monkeypatch.setenv("WALPROOF_CACHE", str(open_place / "cache"))
     private = find(str(prefix))
     user = server_user()
@@ -105,12 +108,35 @@ def test_private_binaries_are_copied_once_and_run(open_place: Path, monkeypatch:
     assert copy.parent == open_place / "cache/relocated"
     assert (moved.label, moved.version_num, moved.origin) == (private.label, private.version_num, "given")
     assert [path.name for path in copy.parent.iterdir()] == [copy.name], "nothing else is left"
+    assert not list(copy.rglob("key")), "a prefix may be a home"
     made = copy.stat().st_ino
     assert reachable_install(private, user) == moved
     assert copy.stat().st_ino == made, "the second time it is there already"
     # An upgrade in place is another install.
     os.utime(prefix / "bin/postgres", ns=(1, 1))
     assert reachable_install(private, user).bindir != moved.bindir
+    assert not copy.exists(), "nobody starts it any more"
+
+
+def test_a_copy_has_nothing_but_postgresql(tmp_path: Path) -> None:
+    """What else lies in a home or in ~/.local would be everybody's to read."""
+    home = tmp_path / "home"
+    put_install(home, "18.4", "pg_dump")
+    own = {
+        "lib/libpq.so.5", "lib/postgresql/plpgsql.so", "lib64/libecpg.so", "lib64/bitcode/a/b.bc",
+        "share/postgresql/extension/plpgsql.control", "share/postgres.bki", "share/timezonesets/Default",
+    }  # fmt: skip
+    private = {
+        ".ssh/key", ".pgpass", "dump.sql", "bin/pg_backup.sh", "lib/python3/secret.py", "lib/notes",
+        "share/keyrings/login", "share/dump.sql",
+    }  # fmt: skip
+    for name in own | private:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("")
+    copy = tmp_path / "copy"
+    copy_install(home, "bin", copy)
+    copied = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
+    assert copied == own | {"bin/postgres", "bin/initdb", "bin/pg_dump"}
 
 
 def run_initdb(install: Install, data: Path, user: ServerUser | None) -> None:
@@ -148,11 +174,13 @@ def test_a_private_cache_does_not_help(open_place: Path, monkeypatch: pytest.Mon
     assert "WALPROOF_CACHE" in (caught.value.hint or "")
 
 
-def test_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("umask", [0o077, 0o022, 0o002, 0o000])
+def test_cache_folder(umask: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WALPROOF_CACHE", str(tmp_path / "given"))
-    old = os.umask(0o077)
+    old = os.umask(umask)
     try:
         folder = cache_folder("installs", "x")
+        assert cache_folder("work").parent == tmp_path / "given", "what was made is taken"
     finally:
         os.umask(old)
     assert folder == tmp_path / "given/installs/x"
@@ -171,3 +199,6 @@ def test_a_cache_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(DiskError, match="could not use the cache folder") as caught:
         cache_folder()
     assert "WALPROOF_CACHE" in (caught.value.hint or "")
+    monkeypatch.setenv("WALPROOF_CACHE", "~nobody-here/cache")
+    with pytest.raises(DiskError, match="could not find the home folder"):
+        cache_folder()

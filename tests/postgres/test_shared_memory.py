@@ -70,6 +70,12 @@ def test_a_segment_that_a_process_has_mapped_is_left_alone(segment: BinaryIO, wo
     assert not Path(segment.name).exists()
 
 
+def test_what_a_parallel_query_fills_is_not_read(segment: BinaryIO, workspace: Workspace) -> None:
+    segment.truncate(1 << 40)
+    free_unnamed_memory(workspace.user)
+    assert Path(segment.name).exists()
+
+
 def test_a_segment_of_another_user_is_left_alone(workspace: Workspace) -> None:
     if workspace.user is None:
         pytest.xfail("an unprivileged user makes no file of another one")

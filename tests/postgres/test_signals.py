@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from walproof.errors import ClusterError
 from walproof.postgres import signals
-from walproof.postgres.signals import Descendants, is_halted, parent, send
+from walproof.postgres.signals import Descendants, is_halted, lack_of_handles, parent, send
 
 FAMILY = """
 import os, subprocess, sys, time
@@ -67,6 +69,57 @@ def test_nothing_is_signalled_by_number() -> None:
         if word in path.read_text()
     }
     assert not found
+
+
+def test_processes_that_cannot_be_held_are_an_error(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would go on while the others are stopped; and nothing stays open."""
+    other = subprocess.Popen(["sleep", "600"])
+    opened: list[int] = []
+    real = os.pidfd_open
+
+    def scarce(pid: int) -> int:
+        if opened:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        opened.append(real(pid))
+        return opened[0]
+
+    monkeypatch.setattr(os, "pidfd_open", scarce)
+    try:
+        with pytest.raises(ClusterError, match="held: Too many open files"), Descendants(os.getpid()):
+            pass
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(opened[0])
+    finally:
+        _forget(sleeper)
+        _forget(other)
+
+
+def test_where_no_process_can_be_held_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lack_of_handles() is None
+
+    def refuse(_pid: int) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    assert lack_of_handles() == "Function not implemented"
+    monkeypatch.delattr(os, "pidfd_open")
+    assert lack_of_handles() == "this Python was built without it"
+
+
+def test_a_child_that_ended_meanwhile_is_no_error(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_pid: int) -> int:
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+
+    monkeypatch.setattr(os, "pidfd_open", gone)
+    try:
+        with Descendants(os.getpid()) as family:
+            assert not family._handles
+    finally:
+        _forget(sleeper)
 
 
 def test_a_family_is_signalled_as_a_whole() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from walproof.errors import DiskError
+from walproof.errors import ClusterError, DiskError
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.shared_memory import shared_memory_of
+from walproof.postgres.wal_folder import wal_moved
 from walproof.postgres.workspace import Workspace, sweep
 from walproof.privilege.user import server_user
 from walproof.probe.processes import children, is_running
@@ -251,3 +254,33 @@ def test_a_socket_path_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("x" * 100)))
     with pytest.raises(DiskError, match="too long for a unix socket"), Workspace(tmp_path, None):
         pass
+
+
+def test_where_no_process_can_be_held_nothing_begins(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old kernel or a container's filter: servers would not be stopped, and outlive a kill -9."""
+
+    def refuse(_pid: int) -> int:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    begun = Workspace(work, server_user())
+    with pytest.raises(ClusterError, match="pidfd_open: Operation not permitted"):
+        begun.__enter__()
+    assert not (work / "running" / begun.token).exists()
+
+
+def test_wal_that_does_not_fit_another_disk_says_so(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between file systems files are copied, and what went wrong is a list."""
+    why = "[Errno 28] No space left on device"
+
+    def fail(source: Path, target: Path) -> None:
+        raise shutil.Error([(str(source), str(target), why), ("a", "b", why)])
+
+    monkeypatch.setattr(shutil, "move", fail)
+    data = Path("/nowhere/trial/data")
+    says = r"could not move WAL into .*: \[Errno 28\] No space left on device$"
+    with pytest.raises(DiskError, match=says), wal_moved(data, workspace):
+        pass
+    assert not (workspace.folder / "wal-trial").exists()

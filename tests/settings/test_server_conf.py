@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -82,14 +83,16 @@ def test_a_data_directory_of_somebody_else(
     """As for everybody but its owner and root, to whom no file is closed: the kernel's answer is given."""
     elsewhere = tmp_path / "postgresql.conf"
     elsewhere.write_text(f"data_directory = '{data}'\n")
-    exists = Path.exists
+    look = Path.stat
 
-    def closed(path: Path) -> bool:
+    def closed(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
         if path.parent == data:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return exists(path)
+        return look(path, follow_symlinks=follow_symlinks)
 
-    monkeypatch.setattr(Path, "exists", closed)
+    monkeypatch.setattr(Path, "stat", closed)
+    with pytest.raises(SettingError, match="Permission denied"):
+        server_conf(data, ["postgres", "-c", f"config_file={elsewhere}"])
     found = files_of(elsewhere)
     assert found == ServerFiles({"data_directory": str(data)}, closed=data / "postgresql.auto.conf")
     assert found.missing == (

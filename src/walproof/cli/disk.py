@@ -29,6 +29,7 @@ def disk(
     """Measure how fast a folder's device flushes. For each wal_sync_method, with pg_test_fsync."""
     from walproof.disk.flush import DEFAULT_METHOD, DIRECT_METHODS, METHODS, PASSES, measure_flush
     from walproof.errors import DiskError, InstallError
+    from walproof.files import is_folder
     from walproof.postgres.cache import cache_folder
     from walproof.postgres.install import discover, find
     from walproof.probe.environment import observe_environment
@@ -44,7 +45,7 @@ def disk(
         )
     if folder is None:
         folder = cache_folder("work")
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise DiskError(f'folder "{folder}" does not exist')
     sys.stderr.write(f"pg_test_fsync in {folder}, about {PASSES * METHODS * seconds} s\n")
     rates = measure_flush(program, folder, seconds)

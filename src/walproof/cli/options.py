@@ -145,7 +145,8 @@ def result_console() -> Console:
 def parse_sets(texts: Sequence[str]) -> list[dict[str, str]]:
     """``["a=1,b=2", "c=3"]`` -> ``[{a: 1, b: 2}, {c: 3}]``. Raises SettingError.
 
-    A comma separates settings only where a name and "=" follow: values may hold commas.
+    A comma separates settings only where a name and "=" follow: values may hold commas. Quotes around a whole
+    value are taken off.
     """
     return [_parse_set(text) for text in texts]
 
@@ -160,8 +161,14 @@ def _parse_set(text: str) -> dict[str, str]:
             )
         if name.strip() in settings:
             raise SettingError(f'setting "{name.strip()}" is given twice in "{text}"')
-        settings[name.strip()] = value.strip().strip("'\"")
+        settings[name.strip()] = _unquoted(value.strip())
     return settings
+
+
+def _unquoted(value: str) -> str:
+    """Without one pair of quotes around the whole: others, as of two names in a list, belong to the value."""
+    is_whole = len(value) >= 2 and value[0] in "'\"" and value[0] == value[-1] and value[0] not in value[1:-1]
+    return value[1:-1] if is_whole else value
 
 
 def duration_s(text: str | None) -> float | None:
@@ -225,19 +232,21 @@ _SHARED_MEMORY = Path("/dev/shm")
 
 
 def work_folder(on: Path | None, *, of_hosts: bool = False) -> Path:
-    """Where clusters live: in ``--on``, or in the cache. Raises DiskError for a folder that does not exist.
+    """Where clusters live: in ``--on``, or in the cache. Raises DiskError for a folder that does not exist
+    or may not be looked at.
 
     It is not made: a mistyped path, or a disk that is not mounted, would measure another disk. ``of_hosts``:
     it is a folder of other machines, and those look for it.
     """
     from walproof.errors import DiskError
+    from walproof.files import is_folder, is_there
     from walproof.postgres.cache import cache_folder
 
     if on is None:
         return cache_folder() / "work"
-    if not of_hosts and not on.is_dir():
+    if not of_hosts and not is_folder(on):
         raise DiskError(
-            f'--on "{on}" is not a folder' if on.exists() else f'folder "{on}" of --on does not exist',
+            f'--on "{on}" is not a folder' if is_there(on) else f'folder "{on}" of --on does not exist',
             hint="Name a folder on the disk that is to be measured: walproof makes none there but its own.",
         )
     return on.absolute() / "walproof-work"

@@ -86,14 +86,16 @@ def install(
 
 @app.command("remove")
 def remove(
-    version: Annotated[str, typer.Argument(help="A version that was installed.")],
+    version: Annotated[
+        str, typer.Argument(help="A version (17.10), or a major version (17) of which one is there.")
+    ],
     json: options.Json = False,
 ) -> None:
     """Remove what "walproof pg install" fetched."""
     from walproof.postgres import fetch
 
-    fetch.remove(version)
-    sys.stdout.write(json_module.dumps({"removed": version}) + "\n" if json else f"removed {version}\n")
+    removed = fetch.remove(version)
+    sys.stdout.write(json_module.dumps({"removed": removed}) + "\n" if json else f"removed {removed}\n")
 
 
 def _missing(install: Install) -> tuple[str, ...]:

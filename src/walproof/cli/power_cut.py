@@ -15,6 +15,7 @@ import typer
 from walproof.cli import options
 from walproof.cli.server_user import say_server_user
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import reader_may_leave
 
 if TYPE_CHECKING:
     from walproof.facts import CheckedImage, CutFacts
@@ -90,12 +91,13 @@ def replay(
     status 1 when the verdict differs from the one before. With --json there is no psql.
     """
     from walproof.errors import DiskError
+    from walproof.files import is_folder
     from walproof.lab.power_cut.again import ReopenedImage
 
     say_server_user()
     work = options.memory_folder(on)
     folder: Path | _Again = Path(case)
-    if not Path(case).is_dir():
+    if not is_folder(Path(case)):
         if not re.fullmatch(r"\d+/\d+", case):
             raise DiskError(
                 f'case "{case}" does not exist',
@@ -104,22 +106,21 @@ def replay(
             )
         folder = _cut_again(case, run, work, out, store, pg)
     if isinstance(folder, _Again):
-        sys.stdout.write(folder.to_json() if json else _passed_text(folder))
+        with reader_may_leave():
+            sys.stdout.write(folder.to_json() if json else _passed_text(folder))
         if not folder.is_same:
             raise typer.Exit(ExitStatus.CHECK_FAILED)
         return
     with ReopenedImage(folder, work, pg) as replayed:
         kept = replayed.case
         if not json:
-            sys.stdout.write(_case_text(replayed))
-            sys.stdout.flush()
+            with reader_may_leave():
+                sys.stdout.write(_case_text(replayed))
         found = _Again(kept.install.label, kept.settings, kept.cut, kept.image, replayed.judge())
-        if json:
-            sys.stdout.write(found.to_json())
-        else:
-            sys.stdout.write(_line("verdict now", _verdict(found.now)))
-            if psql and sys.stdin.isatty():
-                _look_around(replayed)
+        with reader_may_leave():
+            sys.stdout.write(found.to_json() if json else _line("verdict now", _verdict(found.now)))
+        if psql and not json and sys.stdin.isatty():
+            _look_around(replayed)
     if not found.is_same:
         raise typer.Exit(ExitStatus.CHECK_FAILED)
 

@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +14,7 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import reader_may_leave
 from walproof.errors import ClusterError, SettingError, WalError
 from walproof.units import Lsn
 
@@ -76,7 +77,8 @@ def progress(
             is_known = check and sights[-1].phase.is_up
             _look_for(server, sights, 0.0 if is_known else every_s)
             found = recovery_progress(course, sights, syncing, _segment_size(data))
-            show(found, course)
+            with reader_may_leave() if check else nullcontext():
+                show(found, course)
             if check and not sights[-1].phase.is_up and found.stalled_s >= every_s - _LOOK_S:
                 raise typer.Exit(ExitStatus.CHECK_FAILED)
             if once or check or _is_over(sights[-1]):

@@ -25,9 +25,10 @@ def upgrade(
     """Bring a store of an earlier walproof to today's form. The old store is kept."""
     from walproof.errors import StoreError
     from walproof.facts.upgrade import upgrade_store
+    from walproof.files import is_there
 
     path = out / "walproof.sqlite"
-    if store is None and not path.exists():
+    if store is None and not is_there(path):
         raise StoreError(f'folder "{out}" holds no results', hint="--out names another folder.")
     done = upgrade_store(store if store is not None else path)
     if json:

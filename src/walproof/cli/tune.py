@@ -15,6 +15,7 @@ from walproof.cli import Interrupted, options, study_options
 from walproof.cli.advise import PLATFORM_NAMES
 from walproof.cli.declaration import Repeated, command_line, declared
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import reader_may_leave
 
 if TYPE_CHECKING:
     from walproof.cli.tuning import Tuning
@@ -214,10 +215,11 @@ def present(tuning: Tuning, given: TuneOptions) -> TuneView:
     write_file(folder / "tuning-answer.json", to_json(view))
     if view.pasted.lines is not None:
         write_file(folder / "walproof.conf", view.conf_text)
-    if given.json:
-        sys.stdout.write(to_json(view))
-    else:
-        print_tuning(view, options.result_console())
+    with reader_may_leave():
+        if given.json:
+            sys.stdout.write(to_json(view))
+        else:
+            print_tuning(view, options.result_console())
     sys.stderr.write(f"report: {page}\n")
     if given.export is not None:
         from walproof.analysis.tuning.export import export_study

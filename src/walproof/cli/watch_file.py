@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from walproof.errors import SettingError, UnitError, WalproofError
+from walproof.files import expanded
 from walproof.sentences import say_count
 from walproof.settings.conninfo import parse
 from walproof.units import parse_bytes, parse_duration_s
@@ -144,7 +145,7 @@ def read_watch_file(path: Path) -> WatchFile:
 
 def _at(found: WatchFile, folder: Path) -> WatchFile:
     def placed(path: Path | None) -> Path | None:
-        return None if path is None else folder / path.expanduser()
+        return None if path is None else folder / expanded(path)
 
     servers = tuple(
         table.model_copy(update={"calibration": placed(table.calibration)}) for table in found.server

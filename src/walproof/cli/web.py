@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from pathlib import Path
@@ -39,10 +38,10 @@ def web(
     """
     from walproof.cli.web_serve import Site, shelf_of
     from walproof.facts.watch_history import open_history
+    from walproof.files import is_folder
 
     found = out if recordings is None else recordings
-    # Path.is_dir raises OSError where nobody may look.
-    if recordings is not None and not os.path.isdir(recordings):  # noqa: PTH112
+    if recordings is not None and not is_folder(recordings):
         raise SettingError(f'--recordings is "{recordings}": there is no such folder')
     if history is not None:
         open_history(history).close()

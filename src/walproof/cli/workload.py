@@ -13,6 +13,7 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import reader_may_leave
 from walproof.errors import SettingError, StudyError
 from walproof.units import format_duration, parse_duration_s
 
@@ -85,12 +86,13 @@ def workload(
         load = try_again(Path(source))
     else:
         load = _draft(source, *_asked(to, for_, since_reset, size, statements), try_)
-    if json:
-        from walproof.facts.codec import to_data
+    with reader_may_leave():
+        if json:
+            from walproof.facts.codec import to_data
 
-        sys.stdout.write(json_text.dumps(to_data(load), indent=2) + "\n")
-    else:
-        say(load)
+            sys.stdout.write(json_text.dumps(to_data(load), indent=2) + "\n")
+        else:
+            say(load)
     keep(load)
     if any(script.error is not None for script in load.scripts):
         raise typer.Exit(ExitStatus.CHECK_FAILED)

@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from walproof.errors import DiskError
+from walproof.files import is_folder
 from walproof.privilege.environment import child_environment
 from walproof.units import format_bytes
 
@@ -72,7 +73,7 @@ def measure_flush(program: Path, folder: Path, seconds: int = 2) -> tuple[FlushR
     ``program`` is a pg_test_fsync, which runs its first five tests, ``seconds`` each, ``PASSES`` times, so
     that what a device does for a while does not fall on one method alone. Raises DiskError.
     """
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise DiskError(f'folder "{folder}" does not exist')
     try:
         _remove_left(folder)

@@ -18,7 +18,7 @@ from statistics import median
 
 from walproof.checked import checked, is_version, parsed
 from walproof.errors import StoreError
-from walproof.files import private_folder, write_whole
+from walproof.files import expanded, private_folder, write_whole
 
 _FORMAT = 10
 
@@ -172,14 +172,15 @@ def _pooled_sync(costs: Sequence[SyncCosts]) -> SyncCosts | None:
 
 
 def data_folder() -> Path:
-    """The folder for measurements that are kept for good; it may not exist yet."""
+    """The folder for measurements that are kept for good; it may not exist yet. Raises DiskError where
+    there is no home for it."""
     given = os.environ.get("WALPROOF_DATA")
     if given:
-        return Path(given).expanduser().absolute()
+        return expanded(Path(given)).absolute()
     if os.geteuid() == 0:
         return Path("/var/lib/walproof")
     xdg = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(xdg) if Path(xdg).is_absolute() else Path.home() / ".local" / "share"
+    base = Path(xdg) if Path(xdg).is_absolute() else expanded(Path("~")) / ".local" / "share"
     return base / "walproof"
 
 

@@ -27,6 +27,9 @@ from walproof.workload.pgbench import setup_description
 
 _SHM_BYTES = 16 << 20
 """Dynamic shared memory of a server without parallel queries takes about 1 MB; this leaves room for some."""
+_OPEN_FILES = 100
+_SERVER_PROCESSES = 24
+"""More than a server has besides its sessions, with what walproof opens to watch it."""
 _TRIAL_OVERHEAD_S = 1.0
 _COPY_BYTES_PER_S = 300e6
 _LOAD_BYTES_PER_S = 100e6
@@ -160,9 +163,13 @@ def _machine(plan: Plan) -> list[str]:
 
 def _open_files(plan: Plan) -> list[str]:
     descriptors = os.sysconf("SC_OPEN_MAX")
-    clients = max(workload.clients for workload in plan.workloads)
-    if 0 < descriptors < clients + 100:
-        return [f"open files: needs about {clients + 100}, the limit is {descriptors}"]
+    needed = max(workload.clients for workload in plan.workloads)
+    if plan.slicing is not None:
+        # Servers that wait are stopped, and a handle of each of their processes is held meanwhile.
+        needed = len(plan.turns) * (needed + _SERVER_PROCESSES)
+    needed += _OPEN_FILES
+    if 0 < descriptors < needed:
+        return [f"open files: needs about {needed}, the limit is {descriptors}"]
     return []
 
 

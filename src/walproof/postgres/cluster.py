@@ -219,18 +219,24 @@ class Cluster:
         return True
 
     def kill(self) -> None:
-        """End every process of the server by SIGKILL, as a power cut would, and free its shared memory."""
+        """End every process of the server by SIGKILL, as a power cut would, and free its shared memory.
+
+        Raises ClusterError where they were not all ended at one moment.
+        """
         if self._server is None:
             return
         deadline = time.monotonic() + _STOP_PATIENCE_S
-        self._halt(deadline)
-        if self._server.poll() is None:
-            with Descendants(self._server.pid) as children:
-                self._server.kill()
-                children.send(signal.SIGKILL)
-                children.wait_ended(deadline)
-        self._server.wait()
-        self._end()
+        try:
+            self._halt(deadline)
+            if self._server.poll() is None:
+                with Descendants(self._server.pid) as children:
+                    self._server.kill()
+                    children.send(signal.SIGKILL)
+                    children.wait_ended(deadline)
+        finally:
+            self._server.kill()  # also where its children could not be held
+            self._server.wait()
+            self._end()
 
     def _end(self) -> None:
         # A killed server, whoever killed it, leaves its memory, and for a while some of its children.
@@ -240,7 +246,10 @@ class Cluster:
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
-        """Stop every process of the server (SIGSTOP) for a while: its files are as after a crash."""
+        """Stop every process of the server (SIGSTOP) for a while: its files are as after a crash.
+
+        Raises ClusterError where some could not be stopped.
+        """
         assert self._server is not None, "the server runs"
         deadline = time.monotonic() + _STOP_PATIENCE_S
         try:

@@ -75,20 +75,35 @@ def install(version: str) -> Install:
     return examine(place / "bin", "installed")
 
 
-def remove(version: str) -> None:
-    """Remove what ``install`` fetched. Raises InstallError when there is no such install."""
-    place = cache_path() / "installs" / version
-    if not re.fullmatch(r"\d+\.\d+", version) or not place.is_dir():
-        there = ", ".join(sorted(path.parent.name for path in place.parent.glob("*/bin"))) or "none"
+def remove(version: str) -> str:
+    """Remove what ``install`` fetched, and return its version. ``version`` is exact, or the major version of
+    the only one of that series. Raises InstallError when there is no such install or it cannot be removed."""
+    folder = cache_path() / "installs"
+    fetched = (path.parent.name for path in folder.glob("*[0-9]/bin"))
+    there = sorted(fetched, key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
+    of_series = [name for name in there if name.partition(".")[0] == version]
+    chosen = of_series[0] if len(of_series) == 1 else version
+    if len(of_series) > 1:
+        raise InstallError(
+            f"several PostgreSQL {version} were fetched: {', '.join(of_series)}",
+            hint=f"Name one: walproof pg remove {of_series[-1]}",
+        )
+    if chosen not in there:
         raise InstallError(
             f"PostgreSQL {version} was not fetched by walproof",
-            detail=f'fetched into "{place.parent}": {there}',
+            detail=f'fetched into "{folder}": {", ".join(there) or "none"}',
         )
-    with _locked(place.parent):
-        # Out of sight first: a folder that is half removed must not look like an install.
-        work = Path(tempfile.mkdtemp(prefix=version + ".", suffix=".tmp", dir=place.parent))
-        place.rename(work / "tree")
-        shutil.rmtree(work)
+    try:
+        with _locked(folder):
+            # Out of sight first: a folder that is half removed must not look like an install.
+            work = Path(tempfile.mkdtemp(prefix=chosen + ".", suffix=".tmp", dir=folder))
+            (folder / chosen).rename(work / "tree")
+            shutil.rmtree(work)
+    except OSError as error:
+        raise InstallError(
+            f'could not remove PostgreSQL {chosen} from "{folder}": {error.strerror or error}'
+        ) from error
+    return chosen
 
 
 def read_origin(install: Install) -> Mapping[str, str]:

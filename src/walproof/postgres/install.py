@@ -29,6 +29,7 @@ OLDEST_MAJOR = 13
 _SYSTEM_FOLDERS = (
     "/usr/lib/postgresql/*/bin",  # Debian, Ubuntu, PGDG's apt
     "/usr/pgsql-*/bin",  # RHEL, PGDG's yum
+    "/usr/lib/postgresql[0-9]*/bin",  # SUSE
     "/usr/local/pgsql/bin",  # built from source
     "/opt/homebrew/opt/postgresql@*/bin",
     "/usr/local/opt/postgresql@*/bin",
@@ -50,8 +51,9 @@ class Survey:
 def discover() -> list[Install]:
     """Every usable install, in order of preference.
 
-    The order is: ``pg_config`` on PATH, the usual system folders, what ``walproof pg install`` fetched, the
-    embedded wheel; within each of these the newest first. The same folder is named once.
+    The order is: ``pg_config`` on PATH, the usual system folders and ``postgres`` on PATH, what ``walproof pg
+    install`` fetched, the embedded wheel; within each of these the newest first. The same folder is named
+    once.
     """
     return list(survey().installs)
 
@@ -65,7 +67,7 @@ def survey() -> Survey:
         here: list[Install] = []
         for folder in folders:
             real = folder.resolve()
-            if real in seen or not (folder / "postgres").exists():
+            if real in seen or not _is_there(folder / "postgres"):
                 continue
             seen.add(real)
             try:
@@ -248,14 +250,14 @@ def major(install: Install) -> int:
 
 
 def prefix(install: Install) -> Path:
-    """The folder above the binary directory: what has to be copied for a copy to run."""
+    """The folder above the binary directory: what an install has besides lies in it."""
     return Path(install.bindir).parent
 
 
 def _places() -> Iterator[tuple[str, list[Path]]]:
     yield "pg_config", _from_pg_config()
-    system = (Path("/").glob(pattern.lstrip("/")) for pattern in _SYSTEM_FOLDERS)
-    yield "system", sorted(path for paths in system for path in paths)
+    system = [path for pattern in _SYSTEM_FOLDERS for path in Path("/").glob(pattern.lstrip("/"))]
+    yield "system", sorted([*system, *_from_path()])
     yield "installed", sorted(path for path in (cache_path() / "installs").glob("*[0-9]/bin"))
     yield "embedded", _embedded()
 
@@ -272,6 +274,13 @@ def _from_pg_config() -> list[Path]:
     except (OSError, subprocess.SubprocessError):
         return []
     return [Path(done.stdout.strip())]
+
+
+def _from_path() -> list[Path]:
+    """Where ``postgres`` on PATH is in truth: Fedora and RHEL have it in /usr/bin, and pg_config in another
+    package; elsewhere it is a link."""
+    program = shutil.which("postgres")
+    return [] if program is None else [Path(program).resolve().parent]
 
 
 def _embedded() -> list[Path]:
@@ -315,8 +324,19 @@ def _is_path(spec: str) -> bool:
 
 
 def _bindir_of(spec: str) -> Path:
-    folder = Path(spec).expanduser().absolute()
-    return folder / "bin" if (folder / "bin" / "postgres").exists() else folder
+    try:
+        folder = Path(spec).expanduser().absolute()
+    except RuntimeError as error:
+        raise InstallError(
+            f'"{spec}" does not name a PostgreSQL install: there is no such home',
+            hint="Name the folder without ~.",
+        ) from error
+    return folder / "bin" if _is_there(folder / "bin" / "postgres") else folder
+
+
+def _is_there(program: Path) -> bool:
+    # Path.exists may raise PermissionError; who looks at the program next says why it cannot be used.
+    return os.access(program, os.F_OK)
 
 
 def _refuse_old(version: str, bindir: Path | None = None) -> None:
@@ -332,7 +352,7 @@ def _refuse_old(version: str, bindir: Path | None = None) -> None:
 def _not_found(spec: str | None, seen: Survey) -> InstallError:
     there = ", ".join(f"{install.label} in {install.bindir}" for install in seen.installs) or "none"
     detail = (
-        "looked in pg_config on PATH, the system's folders, "
+        "looked in pg_config and postgres on PATH, the system's folders, "
         f"{cache_path() / 'installs'} and the embedded wheel; found: {there}"
     )
     if seen.rejected:

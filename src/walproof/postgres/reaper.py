@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from walproof.errors import ClusterError
 from walproof.postgres.shared_memory import free_shared_memory, free_unnamed_memory
 from walproof.postgres.signals import Descendants, send
 from walproof.privilege.acting import acting_as
@@ -60,7 +61,8 @@ def _end_processes(workspace: Path, user: ServerUser | None) -> None:
     # A postmaster that is asked to quit ends its children and frees its memory, but not while they
     # are stopped, as for the copy of a crash. Children do not name the workspace.
     for pid in _processes(token):
-        with Descendants(pid) as children:
+        # Whoever cannot be held is ended below, or ends by itself once the postmaster is gone.
+        with contextlib.suppress(ClusterError), Descendants(pid) as children:
             # It is asked while its children are held: at that moment they were still its own.
             if _names(pid, token):
                 _signal(pid, signal.SIGQUIT, user, lambda pid: _names(pid, token))

@@ -151,11 +151,14 @@ def _read_header(segment: int, size: int) -> bytes:
 def _dynamic_memory(file: Path) -> Iterator[Path]:
     """The files in /dev/shm that the control segment names, and its own; none of any other file."""
     try:
-        content = file.read_bytes()
-        magic, items, items_most = _CONTROL_HEADER.unpack_from(content)
+        with file.open("rb") as segment:
+            content = segment.read(_CONTROL_HEADER.size)
+            magic, items, items_most = _CONTROL_HEADER.unpack(content)
+            # Another segment may be gigabytes of a parallel query, of a server beside ours.
+            if magic != _CONTROL_MAGIC:
+                return
+            content += segment.read()
     except (OSError, struct.error):
-        return
-    if magic != _CONTROL_MAGIC:
         return
     # Items have grown from version to version; the segment is as long as most of them need.
     item_size = (len(content) - _ITEMS_AT) // max(items_most, 1)

@@ -8,6 +8,7 @@ number until they are waited for, so subprocess may signal them. Standard librar
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -16,7 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from walproof.errors import ClusterError
+
 _LOOK_EVERY_S = 0.001
+_GONE = frozenset({errno.ESRCH, errno.EINVAL, errno.ENOENT})
+"""How pidfd_open says that a process has ended; in the last two cases a thread of another has its number."""
 _NOT_RUNNING = frozenset("TtZX")
 """States in /proc/PID/stat of a process that is stopped, also by a tracer, or has ended."""
 
@@ -33,29 +38,60 @@ def send(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> None
 
 
 def parent(pid: int) -> int | None:
-    """The parent of a process; None when there is no process with that number."""
+    """The parent of a process; None when there is no process with that number. Raises ClusterError where no
+    file can be opened any more."""
     fields = _stat(pid)
     return None if fields is None else int(fields[1])
 
 
 def is_halted(pid: int) -> bool:
-    """Whether it is stopped or has ended, so that it does nothing."""
+    """Whether it is stopped or has ended, so that it does nothing. Raises ClusterError as `parent`."""
     fields = _stat(pid)
     return fields is None or fields[0] in _NOT_RUNNING
 
 
+def _lack(error: OSError) -> ClusterError:
+    return ClusterError(
+        f"processes of a server cannot be held: {error.strerror}",
+        hint="ulimit -n raises the limit of open files." if error.errno == errno.EMFILE else None,
+    )
+
+
+def lack_of_handles() -> str | None:
+    """Why no process can be held here, in the system's words; None where one can be.
+
+    pidfd_open(2) came with Linux 5.3, some containers forbid it, and a Python that was built for an older
+    kernel does not have it.
+    """
+    try:
+        handle = os.pidfd_open(os.getpid())
+        try:
+            signal.pidfd_send_signal(handle, 0)
+        finally:
+            os.close(handle)
+    except AttributeError:
+        return "this Python was built without it"
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
 def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the state on; the name before it may hold anything."""
+    """Fields of /proc/PID/stat from the state on; the name before it may hold anything. None: it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            # It would be taken for one that has ended.
+            raise _lack(error) from error
         return None
 
 
 class Descendants:
     """Handles of the children of a process, and of theirs, while the block lasts; a context manager.
 
-    The process itself must be stopped, or it starts others meanwhile.
+    The process itself must be stopped, or it starts others meanwhile. Raises ClusterError where one of them
+    cannot be held: it would go on, or live on, while the others are stopped or ended.
     """
 
     def __init__(self, ancestor: int) -> None:
@@ -63,18 +99,29 @@ class Descendants:
         self._handles: dict[int, int] = {}
 
     def __enter__(self) -> Descendants:
+        try:
+            self._hold()
+        except BaseException as error:
+            self._release()
+            if isinstance(error, OSError):
+                raise _lack(error) from error
+            raise
+        return self
+
+    def _hold(self) -> None:
         held = -1
         # A child may start a process of its own between two looks, as an archiver does.
         while len(self._handles) > held:
             held = len(self._handles)
             for pid, above in self._new_ones():
-                with contextlib.suppress(OSError):
-                    handle = os.pidfd_open(pid)
-                    if parent(pid) == above:
-                        self._handles[pid] = handle
-                    else:
-                        os.close(handle)
-        return self
+                try:
+                    self._handles[pid] = os.pidfd_open(pid)
+                except OSError as error:
+                    if error.errno not in _GONE:
+                        raise
+                    continue
+                if parent(pid) != above:
+                    os.close(self._handles.pop(pid))
 
     def _new_ones(self) -> list[tuple[int, int]]:
         """(process, parent) of descendants that have no handle yet, parents first. Each process of the
@@ -92,6 +139,9 @@ class Descendants:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._release()
+
+    def _release(self) -> None:
         for handle in self._handles.values():
             os.close(handle)
         self._handles = {}

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from walproof.errors import DiskError
+from walproof.files import is_folder
 from walproof.postgres.template import sync
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
@@ -23,7 +24,7 @@ _WORK = "walproof-wal"
 def check_wal_folder(folder: Path, work: Path) -> None:
     """Raises DiskError for what is not a folder, or lies inside ``work``, where data directories are. Whether
     it can be written, and reached by the servers' user, is found out by its workspace."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise DiskError(
             f'the folder for WAL is not a folder: "{folder}"',
             hint="Make it, on the disk that WAL is to be on.",
@@ -68,8 +69,16 @@ def wal_moved(data: Path, workspace: Workspace | None) -> Iterator[None]:
                 shutil.move(data / "pg_wal", folder / "pg_wal")
                 (data / "pg_wal").symlink_to(folder / "pg_wal")
         except OSError as error:
-            raise DiskError(f'could not move WAL into "{folder}": {error.strerror}') from error
+            raise DiskError(f'could not move WAL into "{folder}": {_reason(error)}') from error
         sync(folder)
         yield
     finally:
         workspace.remove_folder(folder)
+
+
+def _reason(error: OSError) -> str:
+    listed = error.args[0] if error.args else None
+    if isinstance(error, shutil.Error) and isinstance(listed, list) and listed:
+        # To another file system each file is copied: [(from, to, why), ...].
+        return str(listed[0][2])
+    return error.strerror or str(error)

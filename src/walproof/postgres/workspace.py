@@ -27,9 +27,10 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from walproof.errors import DiskError
+from walproof.errors import ClusterError, DiskError
 from walproof.postgres import watchdog
 from walproof.postgres.reaper import reap
+from walproof.postgres.signals import lack_of_handles
 from walproof.privilege.acting import acting_as
 from walproof.privilege.environment import child_environment
 from walproof.privilege.folders import check_above, own_folder
@@ -51,7 +52,8 @@ _UNBORN_S = 3600.0
 class Workspace:
     """Context manager. ``work`` is the folder whose disk is measured; ``user`` runs the servers.
 
-    Raises DiskError when the folder cannot be written, or cannot be reached by ``user``.
+    Raises DiskError when the folder cannot be written, or cannot be reached by ``user``; ClusterError where a
+    server's processes could not be signalled for certain.
     """
 
     def __init__(self, work: Path, user: ServerUser | None) -> None:
@@ -64,6 +66,12 @@ class Workspace:
         self._helper: RootHelper | None = None
 
     def __enter__(self) -> Workspace:
+        if (lack := lack_of_handles()) is not None:
+            raise ClusterError(
+                f"processes of a server cannot be held: pidfd_open: {lack}",
+                detail="Servers could neither be stopped for a while nor be ended for certain.",
+                hint="That takes Linux 5.3 or newer; in a container, a runtime that permits it.",
+            )
         if len(os.fsencode(self.sockets)) + len("/.s.PGSQL.65535") > _SOCKET_PATH_BYTES_MAX:
             raise DiskError(
                 f'path of the temporary folder is too long for a unix socket: "{self.sockets}"',

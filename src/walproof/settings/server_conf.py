@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from walproof.errors import SettingError
 from walproof.settings.conf import read_conf
 
 _BY_SQL = "postgresql.auto.conf"
@@ -27,7 +28,11 @@ def server_conf(data: Path, command: Sequence[str]) -> dict[str, str]:
     # A relative name was seen from where the postmaster was started; then the data directory has the file.
     home = Path(folder) if folder is not None and Path(folder).is_absolute() else data
     main = home / given.get("config_file", "postgresql.conf")
-    return read_conf(main) | _by_sql(data) | given
+    try:
+        return read_conf(main) | _by_sql(data) | given
+    except PermissionError as error:
+        path = data / _BY_SQL
+        raise SettingError(f'could not read configuration file "{path}": {error.strerror}') from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,11 @@ def _by_sql(data: Path) -> dict[str, str]:
     """What ALTER SYSTEM has set; nothing where it never did. Raises SettingError, and PermissionError where
     the folder may not be looked into."""
     path = data / _BY_SQL
-    return read_conf(path) if path.exists() else {}
+    try:
+        path.stat()  # Path.exists says no, from Python 3.14 on, where it may not look
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return read_conf(path)
 
 
 def _given(command: Sequence[str]) -> Iterator[tuple[str, str]]:

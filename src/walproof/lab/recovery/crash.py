@@ -94,7 +94,7 @@ def crash_server(cluster: Cluster) -> CrashImage:
 
 
 def take_crash_image(cluster: Cluster, folder: Path) -> CrashImage:
-    """Copy the files of a running server as they are at one moment. Raises DiskError."""
+    """Copy the files of a running server as they are at one moment. Raises DiskError, ClusterError."""
     with cluster.suspended():
         _copy(cluster.data, to=folder)
     # The file belongs to the server that lives on: nobody is to take the copy for its own.
