@@ -66,6 +66,14 @@ SYNCHRONOUS = {"synchronous_standby_names": "*"}
             {"base": {"hot_standby": "no"}, "factors": {"standbys": ["one", "any 2 of 3"]}},
             "the standby that has most WAL cannot be found with hot_standby=no",
         ),
+        (
+            {"base": {"hot_standby": "off"}, "factors": {"standbys": ["one", "cascade"]}},
+            "no standby can follow a standby with hot_standby=off",
+        ),
+        (
+            {"base": {"max_wal_senders": "2"}, "factors": {"standbys": ["one", "any 2 of 3"]}},
+            "three standbys cannot stream with max_wal_senders=2",
+        ),
     ],
 )
 def test_what_no_trial_could_run_with_is_refused(
@@ -80,3 +88,8 @@ def test_what_no_trial_could_run_with_is_refused(
 def test_what_is_off_is_no_name_of_standbys(embedded: Install) -> None:
     base = {"synchronous_standby_names": "", "hot_standby": "off"}
     assert planned(embedded, {"base": base, "variant": [{"name": "a"}]}).variants
+
+
+def test_one_sender_is_enough_for_one_standby(embedded: Install) -> None:
+    few = {"max_wal_senders": "1", "max_replication_slots": "1"}
+    assert planned(embedded, {"base": few, "variant": [{"name": "a"}]}).variants

@@ -45,6 +45,21 @@ _OWN_NAMES = Refused(
 _SILENT = Refused(
     "hot_standby", "off", "the standby that has most WAL cannot be found", "Leave it out: each is asked."
 )
+_DEAF = Refused(
+    "hot_standby",
+    "off",
+    "no standby can follow a standby",
+    "Leave it out: the far one streams from the near one.",
+)
+_TOO_FEW = tuple(
+    Refused(
+        "max_(wal_senders|replication_slots)",
+        few,
+        "three standbys cannot stream",
+        "Leave it out, or set 3 or more.",
+    )
+    for few in ("1", "2")
+)
 
 
 def check_failover(asked: Asked) -> None:
@@ -56,8 +71,9 @@ def check_failover(asked: Asked) -> None:
             detail="Its load is the ledger, which knows each commit that was acknowledged.",
         )
     layouts = {*study.factors.get(STANDBYS, ()), *(v.settings.get(STANDBYS) for v in study.variant)}
-    of_choice = (_SILENT,) if "any 2 of 3" in layouts else ()
-    refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS, _OWN_NAMES, *of_choice))
+    of_choice = (_SILENT, *_TOO_FEW) if "any 2 of 3" in layouts else ()
+    of_chain = (_DEAF,) if "cascade" in layouts else ()
+    refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS, _OWN_NAMES, *of_choice, *of_chain))
 
 
 def conditions_of(settings: Mapping[str, str]) -> FailoverConditions:
