@@ -42,8 +42,10 @@ _CATCH_UP_PATIENCE_S = 300.0
 _CATCH_UP_LOADS = 10
 """Where rates stay as they are, catching up takes a multiple of the time of the load."""
 _POLL_S = 0.01
-# All WAL of the load is decoded at its end; a standby without sessions is known only by its messages.
-_OBSERVING = {"wal_keep_size": "1TB", "wal_receiver_status_interval": "1s"}
+# A standby without sessions is known only by its messages.
+_OBSERVING = {"wal_receiver_status_interval": "1s"}
+# All WAL of the load is decoded at its end, where it was made.
+_KEEPING = {"wal_keep_size": "1TB"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class StreamLab:
         primary = Cluster(self._install, self._workspace, folder)
         try:
             templates.clone(self._template, folder)
-            complete = {**settings, **way.settings_for(primary)}
+            complete = {**_KEEPING, **settings, **way.settings_for(primary)}
             primary.start(complete)
             with way.joined(primary, [StandbyPlan(STANDBY, settings=settings)], complete) as standbys:
                 if order.checkpoint_before:
