@@ -71,7 +71,7 @@ def load_script(
     lines = [sqltext.comment(line) for line in header]
     lines += ["", "\\set ON_ERROR_STOP on", "\\encoding UTF8", "SET standard_conforming_strings = on;", ""]
     lines += checks(recipe.table, recipe.steps, settings, is_filled=recipe.is_filled)
-    lines += _settings_lines(settings, advice)
+    lines += _settings_lines(settings, advice, recipe)
     if advice.variant.waldir is not None:
         lines += [
             "-- pg_wal on another disk: stop the server, move pg_wal there, link to it from its place,",
@@ -140,7 +140,7 @@ def _evidence(advice: LoadAdvice) -> list[str]:
     return lines
 
 
-def _settings_lines(settings: Sequence[tuple[str, str]], advice: LoadAdvice) -> list[str]:
+def _settings_lines(settings: Sequence[tuple[str, str]], advice: LoadAdvice, recipe: Recipe) -> list[str]:
     lines = []
     changed = _of_server(settings)
     if changed:
@@ -163,26 +163,34 @@ def _settings_lines(settings: Sequence[tuple[str, str]], advice: LoadAdvice) -> 
         lines.append("SELECT pg_reload_conf();")
     restart = [name for name, _ in settings if name in _NEEDS_RESTART]
     if restart:
-        lines += _restart_lines(restart)
+        lines += _restart_lines(restart, recipe)
     for name, value in settings:
         lines += _set_lines("SET", name, value) if name in _OF_SESSION else []
     return [*lines, ""] if lines else []
 
 
-def _restart_lines(names: Sequence[str]) -> list[str]:
-    """Wait until somebody has restarted the server, and do not believe it."""
+def _restart_lines(names: Sequence[str], recipe: Recipe) -> list[str]:
+    """Wait until somebody has restarted the server, and do not believe it.
+
+    The session that follows has the encoding and the search_path of its role, and others may have written.
+    """
     named = ", ".join(map(sqltext.literal, names))
     body = (
         f"BEGIN IF EXISTS (SELECT FROM pg_settings WHERE name IN ({named}) AND pending_restart) THEN\n"
         "  RAISE EXCEPTION 'the server was not restarted'; END IF; END"
     )
+    # Whoever runs a file sees no comments, but the question.
+    ends = "It ends standbys, and point-in-time recovery across the load. " if "wal_level" in names else ""
     return [
-        f"-- {', '.join(names)}: restart the server here and after the undo; it ends archiving,",
-        "-- standbys and point-in-time recovery across the load.",
-        "\\prompt 'Restart the server now, and press Enter when it is up: ' is_restarted",
+        f"-- {', '.join(names)}: restart the server here and after the undo.",
+        "SELECT current_setting('search_path') AS search_path_before \\gset",
+        f"\\prompt '{ends}Restart the server now, and press Enter when it is up: ' is_restarted",
         "\\c",
+        "\\encoding UTF8",
         "SET standard_conforming_strings = on;",
+        "SELECT set_config('search_path', :'search_path_before', false) AS search_path_before \\gset",
         f"DO {sqltext.dollar_quoted(body)};",
+        *checks(recipe.table, (), (), is_filled=recipe.is_filled),
     ]
 
 
