@@ -324,9 +324,10 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
     is_parquet = load.file is not None and load.file.endswith(SUFFIX)
     about = around(table, steps, load.replay, run.plan.installs[0].version_num)
     settings = tuple(advice.settings.items())
+    columns = table.columns_named(load.columns)
     recipe = Recipe(
         table=table.name,
-        columns=", ".join(table.columns_named(load.columns)),
+        columns=", ".join(columns),
         before=about.before,
         first=about.first,
         after=about.after,
@@ -338,6 +339,7 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
         is_unlogged=table.is_unlogged,
         replay=load.replay,
         made_of=load.file if is_parquet else None,
+        sequences=tuple(name for name in table.sequences if name in columns),
     )
     file = None if is_parquet else load.file
     if json:

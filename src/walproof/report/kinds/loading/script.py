@@ -47,6 +47,8 @@ class Recipe:
     """What does for the rows that are there what disabled triggers would have done."""
     made_of: str | None = None
     """A file that psql cannot read, whose rows have to be written as CSV first."""
+    sequences: tuple[str, ...] = ()
+    """Loaded columns whose next values a sequence makes."""
 
 
 def load_script(
@@ -95,6 +97,7 @@ def load_script(
         lines += [f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE;", empty_check(recipe.table)]
     lines += [*map(sqltext.statement, recipe.first), copy, "COMMIT;"]
     lines += map(sqltext.statement, recipe.after)
+    lines += _sequence_lines(recipe)
     lines += [sqltext.statement(f"VACUUM (ANALYZE) {names}")]
     lines += ["", "-- Undo of the settings:", *_undo_lines(settings)]
     halfway = "-- If the load is given up halfway, this restores the table:"
@@ -111,6 +114,22 @@ def load_script(
         lines.append("-- If the rows are there already, first what their triggers would have done:")
         lines.append(sqltext.comment(sqltext.statement(recipe.replay)))
     return "\n".join(lines) + "\n"
+
+
+def _sequence_lines(recipe: Recipe) -> list[str]:
+    """A sequence does not see values that are loaded, and would make them once more."""
+    lines = ["-- Sequences go on after the values that were loaded:"] if recipe.sequences else []
+    table = sqltext.names(recipe.table)
+    for column in recipe.sequences:
+        named = f"{sqltext.literal(table)}, {sqltext.literal(sqltext.folded(column))}"
+        statement = (
+            f"SELECT setval(s, last) FROM (SELECT pg_get_serial_sequence({named})::regclass AS s,"
+            f" max({sqltext.names(column)})::bigint AS last FROM {table}) loaded"
+            " WHERE last > coalesce(pg_sequence_last_value(s), 0)"
+            " AND (SELECT seqincrement FROM pg_sequence WHERE seqrelid = s) > 0"
+        )
+        lines.append(sqltext.statement(statement))
+    return lines
 
 
 def _unchecked(recipe: Recipe, file: str | None) -> list[str]:
