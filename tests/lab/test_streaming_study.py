@@ -105,3 +105,10 @@ def test_a_long_load_is_given_long_to_be_caught_up() -> None:
     than anybody waited, and each trial of the variant that the study is about had failed."""
     assert catch_up_patience_s(10.0) == 300.0
     assert catch_up_patience_s(180.0) > 180.0 * (20_000 - 6_000) / 6_000
+
+
+def test_a_warm_up_is_refused_on_the_command_line_too(embedded: Install) -> None:
+    """It was counted as load, and said to be none."""
+    with pytest.raises(StudyError, match="--warmup has no meaning in a study of a live stream"):
+        _plan(embedded, warmup_s=2.0)
+    assert [w.duration_s for w in _plan(embedded, duration_s=3.0).workloads] == [3.0, 3.0]

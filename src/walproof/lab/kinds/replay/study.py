@@ -56,6 +56,7 @@ def check_replay(asked: Asked) -> None:
             "a study of replay has one workload, without scripts",
             detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
         )
+    asked.refuse_lengths(Replay.noun, "[replay] rows says how much is replayed.")
     refuse_settings(asked, (*OF_STANDBYS, _DELAY))
 
 
