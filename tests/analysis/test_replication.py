@@ -115,6 +115,20 @@ def test_a_lag_from_before_the_first_look_is_a_least() -> None:
     assert split.catch_up_s == pytest.approx(6.0)
 
 
+def test_half_a_second_does_not_show_that_a_standby_keeps_up() -> None:
+    """It was 10 GB behind since before the first look, "at least 0.5 s", and was said to keep up."""
+    first = look(0, 10_000 * MB, 10_000 * MB, 10_000 * MB, 10_000 * MB, 10 * MB)
+    stands = look(0.5, 10_001 * MB, 10_001 * MB, 10_001 * MB, 10_001 * MB, 10 * MB)
+    assert split_lag(window(first, stands)).pace is Pace.NEVER
+    comes = look(0.5, 10_001 * MB, 10_001 * MB, 10_001 * MB, 10_001 * MB, 20 * MB)
+    assert split_lag(window(first, comes)).pace is Pace.CATCHES_UP
+    # So little may be on its way at any time, and of what was made meanwhile the age is known.
+    near = look(0.5, 10_001 * MB, 10_001 * MB, 10_001 * MB, 10_001 * MB, 10_000 * MB + 1)
+    assert split_lag(window(first, near)).pace is Pace.KEEPS_UP
+    idle = look(0.5, 10_000 * MB, 10_000 * MB, 10_000 * MB, 10_000 * MB, 10_000 * MB - 1000)
+    assert split_lag(window(first, idle)).pace is Pace.KEEPS_UP
+
+
 def test_without_a_stream_all_that_is_missing_waits_to_be_sent() -> None:
     first = look(0, 10 * MB, 10 * MB, 10 * MB, 10 * MB, 10 * MB)
     last = look(2, 30 * MB, 10 * MB, 10 * MB, 10 * MB, 10 * MB)

@@ -15,7 +15,8 @@ from tests.cli.command import walproof
 from tests.schemas import assert_valid
 from tests.workload.loading.shop import REPLAY, SHOP
 from walproof.advise.loading import LoadAdvice
-from walproof.errors import ClusterError
+from walproof.cli.load_advice import may_lose_again
+from walproof.errors import ClusterError, StudyError
 from walproof.facts import Environment, Install, LoadStep, Trial, TrialState, Variant
 from walproof.facts.store import Store
 from walproof.lab.asked import Overrides
@@ -48,6 +49,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((), "no table is named"),
     (("--table", "shop.sql:audit", "--file", "audit.csv", "--rows", "500"), "--rows and --file exclude"),
     (("--table", "shop.sql:audit", "--run", "last"), "--run and --table exclude each other"),
+    (("--run", "last", "--rounds", "3"), "--run and --rounds exclude each other"),
     (("--table", "shop.sql:audit", "--filled", "some"), '--filled is "some"'),
     (("--table", "secret=word:t"), "names no table"),
     (("--table", "shop.sql:audit", "--file", "a\nb.csv"), r'file "/'),
@@ -253,6 +255,18 @@ def test_the_recipe_of_a_finished_run_is_printed_again(folder: Path, embedded: I
     assert late["conclusion"] == "higher"
     assert late["interval"][0] < late["ratio"] < late["interval"][1]
     assert (told["table"], told["durability_class"]) == ("t", "none")
+
+
+def test_a_recipe_loses_what_was_measured_or_less() -> None:
+    """Whoever asked a run of --may-lose cluster for one that loses nothing got fsync = off."""
+    command = ("walproof", "load-advice", "--table", "t.sql", "--may-lose", "table", "--rounds", "3")
+    assert may_lose_again(command, None) is DurabilityClass.TABLE
+    assert may_lose_again(command, "nothing") is DurabilityClass.NONE
+    assert may_lose_again(command[:4], None) is DurabilityClass.NONE
+    with pytest.raises(StudyError, match="did not measure loads that may lose cluster"):
+        may_lose_again(command, "cluster")
+    with pytest.raises(StudyError, match="--may-lose is"):
+        may_lose_again(command, "face")
 
 
 def test_indexes_and_foreign_keys_are_one_step_where_the_table_points_to_itself(embedded: Install) -> None:

@@ -122,7 +122,8 @@ def test_a_comparison_repeats_what_a_later_default_could_change() -> None:
     assert command_line("compare", loaded) == [
         "walproof", "compare", "--set", "a=1", "--load", "shop.toml",
     ]  # fmt: skip
-    assert command_line("load-advice", LoadAdviceOptions(table="t.sql", ddl_as_superuser=True)) == [
+    given_load = LoadAdviceOptions(table="t.sql", may_lose="nothing", ddl_as_superuser=True)
+    assert command_line("load-advice", given_load) == [
         "walproof", "load-advice", "--table", "t.sql", "--may-lose", "nothing",
         "--ddl-as-superuser",
     ]  # fmt: skip

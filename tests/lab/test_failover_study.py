@@ -18,9 +18,9 @@ from walproof.settings.durability import DurabilityClass
 STUDY: dict[str, Any] = {"name": "mine", "title": "?", "failover": {}, "workload": [{"name": "ledger"}]}
 
 
-def planned(install: Install, tables: dict[str, Any]) -> Plan:
+def planned(install: Install, tables: dict[str, Any], **overrides: Any) -> Plan:
     study = check_study({**STUDY, **tables}, "test")
-    return resolve(study, Overrides(), folder=Path("/somewhere"), given=(install,))
+    return resolve(study, Overrides(**overrides), folder=Path("/somewhere"), given=(install,))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,14 @@ SYNCHRONOUS = {"synchronous_standby_names": "*"}
             {"base": {"hot_standby": "no"}, "factors": {"standbys": ["one", "any 2 of 3"]}},
             "the standby that has most WAL cannot be found with hot_standby=no",
         ),
+        (
+            {"base": {"hot_standby": "off"}, "factors": {"standbys": ["one", "cascade"]}},
+            "no standby can follow a standby with hot_standby=off",
+        ),
+        (
+            {"base": {"max_wal_senders": "2"}, "factors": {"standbys": ["one", "any 2 of 3"]}},
+            "three standbys cannot stream with max_wal_senders=2",
+        ),
     ],
 )
 def test_what_no_trial_could_run_with_is_refused(
@@ -80,3 +88,28 @@ def test_what_no_trial_could_run_with_is_refused(
 def test_what_is_off_is_no_name_of_standbys(embedded: Install) -> None:
     base = {"synchronous_standby_names": "", "hot_standby": "off"}
     assert planned(embedded, {"base": base, "variant": [{"name": "a"}]}).variants
+
+
+def test_one_sender_is_enough_for_one_standby(embedded: Install) -> None:
+    few = {"max_wal_senders": "1", "max_replication_slots": "1"}
+    assert planned(embedded, {"base": few, "variant": [{"name": "a"}]}).variants
+
+
+@pytest.mark.parametrize(
+    ("tables", "overrides", "says"),
+    [
+        ({}, {"duration_s": 60.0}, "--duration has no meaning in a study of failover"),
+        ({}, {"warmup_s": 5.0}, "--warmup has no meaning in a study of failover"),
+        (
+            {"workload": [{"name": "ledger", "clients": 8, "duration": "60s"}]},
+            {},
+            'workload "ledger" of a study of failover has clients and duration',
+        ),
+    ],
+)
+def test_what_would_not_change_the_load_is_refused(
+    embedded: Install, tables: dict[str, Any], overrides: dict[str, Any], says: str
+) -> None:
+    """The primary was loaded for five seconds by four sessions, whatever was asked."""
+    with pytest.raises(StudyError, match=re.escape(says)):
+        planned(embedded, {"variant": [{"name": "a"}], **tables}, **overrides)

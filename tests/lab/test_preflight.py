@@ -37,11 +37,28 @@ def test_recordings_are_counted_and_not_variants(embedded: Install, tmp_path: Pa
 
 
 def test_a_pair_takes_two_servers_and_their_wal(embedded: Install, tmp_path: Path) -> None:
-    for name in ("replication-live", "synchronous"):
-        plan = _plan(name, embedded, tmp_path)
-        small = replace(plan, base_settings={**plan.base_settings, "max_wal_size": "128MB"})
-        large = replace(plan, base_settings={**plan.base_settings, "max_wal_size": "1GB"})
-        assert _disk_bytes(large) - _disk_bytes(small) == 2 * (896 << 20)
+    plan = _plan("synchronous", embedded, tmp_path)
+    small = replace(plan, base_settings={**plan.base_settings, "max_wal_size": "128MB"})
+    large = replace(plan, base_settings={**plan.base_settings, "max_wal_size": "1GB"})
+    assert _disk_bytes(large) - _disk_bytes(small) == 2 * (896 << 20)
+
+
+def _of_an_hour(plan: Plan) -> Plan:
+    return replace(plan, workloads=tuple(replace(load, duration_s=3600.0) for load in plan.workloads))
+
+
+def test_a_live_stream_keeps_all_wal_of_its_load(embedded: Install, tmp_path: Path) -> None:
+    """It is not bounded by max_wal_size, which was asked for alone: long loads filled the disk."""
+    full_speed = _of_an_hour(_plan("replication-live", embedded, tmp_path))
+    assert _disk_bytes(full_speed) > 2 * 3600 * 100e6
+    # 20,000 rows/s of 300 bytes, on both servers.
+    offered = _of_an_hour(_plan("replication-behind", embedded, tmp_path))
+    assert 2 * 3600 * 6e6 < _disk_bytes(offered) < 3 * 3600 * 6e6
+
+
+def test_an_archive_keeps_all_wal_of_its_load(embedded: Install, tmp_path: Path) -> None:
+    plan = _plan("backup", embedded, tmp_path)
+    assert _disk_bytes(_of_an_hour(plan)) - _disk_bytes(plan) > 3600 * 25e6
 
 
 def test_recordings_that_do_not_fit_are_refused_before_the_first(embedded: Install, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from walproof.errors import StudyError
 from walproof.facts import Install, Plan, Streaming, StreamingConditions
 from walproof.lab.asked import Asked, Overrides
+from walproof.lab.kinds.streaming.stream import catch_up_patience_s
 from walproof.lab.kinds.streaming.study import check_streaming
 from walproof.lab.reading import check_study
 from walproof.lab.study import read_study, resolve
@@ -97,3 +98,17 @@ def test_a_pgbench_without_pipelines_is_refused(embedded: Install) -> None:
     old = replace(embedded, version="13.7", version_num=130007)
     with pytest.raises(StudyError, match=r"pgbench 13\.7 cannot make the load"):
         check_streaming(Asked(check_study(STUDY, "test"), Overrides(), Path(), old))
+
+
+def test_a_long_load_is_given_long_to_be_caught_up() -> None:
+    """3 % of a core replayed 6,000 of 20,000 rows/s: of a load of three minutes 400 s of work were left, more
+    than anybody waited, and each trial of the variant that the study is about had failed."""
+    assert catch_up_patience_s(10.0) == 300.0
+    assert catch_up_patience_s(180.0) > 180.0 * (20_000 - 6_000) / 6_000
+
+
+def test_a_warm_up_is_refused_on_the_command_line_too(embedded: Install) -> None:
+    """It was counted as load, and said to be none."""
+    with pytest.raises(StudyError, match="--warmup has no meaning in a study of a live stream"):
+        _plan(embedded, warmup_s=2.0)
+    assert [w.duration_s for w in _plan(embedded, duration_s=3.0).workloads] == [3.0, 3.0]

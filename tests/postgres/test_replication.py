@@ -16,7 +16,7 @@ from walproof.errors import ClusterError
 from walproof.facts import Install
 from walproof.postgres.chain import Chain, StandbyPlan
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.link import Link
+from walproof.postgres.link import Link, room_bytes
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
@@ -183,6 +183,16 @@ def test_a_link_passes_on_that_an_end_was_reset(embedded: Install, workspace: Wo
                 client.sendall(b"a reply of standby")
                 server.recv(1, socket.MSG_PEEK)
             assert client.recv(1) == b""
+
+
+def test_a_narrow_link_holds_no_more_however_far_it_is() -> None:
+    """With any delay it took 64 MB from its sender at once, which then counted as on their way."""
+    narrow = 3 << 20
+    assert room_bytes(0.025, narrow) - room_bytes(0.0, narrow) == pytest.approx(0.025 * narrow)
+    assert room_bytes(0.025, narrow) < 256 << 10
+    # A wide one holds what is under way, and not without end.
+    assert 0.025 * (1 << 30) < room_bytes(0.025, 1 << 30) < room_bytes(1.0, 1 << 40) < 128 << 20
+    assert room_bytes(0.025, None) > 32 << 20 > room_bytes(0.0, None)
 
 
 def test_a_link_that_cannot_listen_says_so(embedded: Install, workspace: Workspace) -> None:

@@ -148,6 +148,20 @@ def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
     places = [text.index(words) for words in order]
     assert places == sorted(places)
     assert "late indexes: 2.00x, a gain" in text
+    assert "OR EXISTS (SELECT FROM pg_stat_replication)" in text, "its standbys would end"
+    prompt = "\\prompt 'It ends standbys, and point-in-time recovery across the load. Restart the server now"
+    before, _, after = text.partition("\n\\c\n")
+    assert prompt in before
+    # psql forgets what the session had, and checks that came before it are of another time.
+    assert after.startswith("\\encoding UTF8\n")
+    order = [
+        "set_config('search_path', :'search_path_before', false)", "the table is not empty",
+        "the name leads to a table of another schema", "\\copy t (x)",
+    ]  # fmt: skip
+    places = [after.index(words) for words in order]
+    assert places == sorted(places)
+    buffers = load_script(advice, recipe, [("wal_buffers", "64MB")], "my.csv")
+    assert "\\prompt 'Restart the server now" in buffers, "it ends no standby"
     assert text.index("Not decided, kept") < text.index("triggers off: 1.30x, one round only")
     assert "truncate: no finished trials\n" in text, "its variant failed in every round"
     assert text.index("gained nothing") < text.index("COPY FREEZE: 1.00x, no measurable difference")

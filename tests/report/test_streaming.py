@@ -87,6 +87,23 @@ def test_who_fell_behind_is_named_and_counted() -> None:
     assert (rows["default"][-1], rows["compressed"][-1]) == ("4 of 4", "0 of 4")
 
 
+def test_a_trial_that_failed_did_not_keep_up() -> None:
+    """A standby too far behind to catch up in time makes its trial fail: those that finished are not all."""
+    run, trials, series = streaming_facts(50_000.0, 2.4, 0.0)
+    unknown = "4 trials failed ({}): whether the standby kept up there is not known."
+    for gone, said_first in (("compressed", "With default the primary wrote"), ("default", "Every standby")):
+        left = [
+            replace(trial, state=TrialState.FAILED, reason="too late", metrics={}, window_s=None)
+            if trial.variant == gone
+            else trial
+            for trial in trials
+        ]
+        said = _said(build_view(run, left, series))
+        assert said_first in said
+        assert "Every standby kept up in every trial that finished; the largest lag was" in said
+        assert unknown.format(gone) in said
+
+
 def test_who_never_catches_up_is_told_with_rates_and_place() -> None:
     """At these rates; when the load has ended it does."""
     run, trials, series = streaming_facts(rows_on=100_000.0, us_on=2.4, lag_s_on=3.0)

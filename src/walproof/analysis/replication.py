@@ -132,7 +132,9 @@ def split_lag(window: ReplicationWindow) -> LagSplit:
     stages = tuple(found.get(stage, StageLag(stage, 0, 0.0, False, 0.0)) for stage in Stage)
     behind = after[0] - after[-1]
     lag_s, is_least = max(0.0, ages[-1][0] - ages[0][0]) if behind else 0.0, bool(behind) and ages[-1][1]
-    pace, catch_up_s = _pace(behind, lag_s, rates[-1] - rates[0])
+    # Of what is late since before anybody looked only the least age is known, which may be short.
+    keeps_up = lag_s < KEEPING_UP_S and not (is_least and behind >= UNFLUSHED_TAIL_BYTES)
+    pace, catch_up_s = _pace(behind, rates[-1] - rates[0], keeps_up=keeps_up)
     return LagSplit(
         stages=stages,
         lag_bytes=behind,
@@ -209,10 +211,10 @@ def _commit_age(window: ReplicationWindow) -> float | None:
     return None if committed_s is None else max(0.0, window.last.upstream.clock_s - committed_s)
 
 
-def _pace(behind: int, lag_s: float, closing_bytes_per_s: float) -> tuple[Pace, float | None]:
+def _pace(behind: int, closing_bytes_per_s: float, *, keeps_up: bool) -> tuple[Pace, float | None]:
     if behind <= 0:
         return Pace.CAUGHT_UP, None
-    if lag_s < KEEPING_UP_S:
+    if keeps_up:
         return Pace.KEEPS_UP, None
     if closing_bytes_per_s <= 0:
         return Pace.NEVER, None

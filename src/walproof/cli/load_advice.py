@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options, study_options
-from walproof.cli.declaration import command_line, declared, overrides
+from walproof.cli.declaration import command_line, declared, options_of, overrides
 from walproof.cli.server_user import say_server_user
 from walproof.errors import StudyError
 from walproof.sentences import say_list
@@ -31,6 +32,9 @@ _CLASSES = {
     "table": DurabilityClass.TABLE,
     "cluster": DurabilityClass.CORRUPT,
 }
+_MAY_LOSE = "nothing"
+_OF_FINISHED = frozenset({"run", "may_lose", "pg", "on", "out", "store", "json"})
+"""Options that have a meaning where nothing is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +69,13 @@ class LoadAdviceOptions:
         typer.Option("--filled", metavar="N", help="Rows that the table already holds. Default: none."),
     ] = None
     may_lose: Annotated[
-        str,
-        typer.Option("--may-lose", metavar="WHAT", help=f"While loading: {', '.join(_CLASSES)}."),
-    ] = "nothing"
+        str | None,
+        typer.Option(
+            "--may-lose",
+            metavar="WHAT",
+            help=f"While loading: {', '.join(_CLASSES)}. Default: {_MAY_LOSE}.",
+        ),
+    ] = None
     replay: Annotated[
         Path | None,
         typer.Option(
@@ -118,8 +126,7 @@ def load_advice(given: LoadAdviceOptions) -> None:
     from walproof.workload.loading.file_rows import rows_in
 
     if given.run is not None:
-        if given.table is not None:
-            raise StudyError("--run and --table exclude each other", hint="A finished run has its table.")
+        _refuse_beside_run(given)
         _show_again(given.run, given)
         return
     if given.file is None and given.rows is None:
@@ -131,8 +138,10 @@ def load_advice(given: LoadAdviceOptions) -> None:
         raise StudyError(
             "--rows and --file exclude each other", hint="All rows of the file are loaded: leave out --rows."
         )
-    if given.may_lose not in _CLASSES:
-        raise StudyError(f'--may-lose is "{given.may_lose}"', hint=f"It is one of {', '.join(_CLASSES)}.")
+    word = _MAY_LOSE if given.may_lose is None else given.may_lose
+    may_lose = _class_of(word)
+    # It is part of the command that is kept, too.
+    given = replace(given, may_lose=word)
     if given.pg is not None and len(given.pg) > 1:
         raise StudyError("load-advice is for one PostgreSQL", hint="Name one with --pg.")
     source = _read_table(given.table, given.pg)
@@ -143,7 +152,6 @@ def load_advice(given: LoadAdviceOptions) -> None:
     name = source.name or only_table(source.sql)
     # What else a dump holds is nobody's business: other tables, who replicates from where, keys of servers.
     ddl = excerpt(source.sql, name)
-    may_lose = _CLASSES[given.may_lose]
     if given.file is not None:
         # What no recipe can name is refused before hours of measuring, not after them.
         copy_file(str(given.file.absolute()))
@@ -222,6 +230,39 @@ def _say(note: str) -> None:
     sys.stderr.write(f"{note}\n")
 
 
+def _class_of(word: str) -> DurabilityClass:
+    if word not in _CLASSES:
+        raise StudyError(f'--may-lose is "{word}"', hint=f"It is one of {', '.join(_CLASSES)}.")
+    return _CLASSES[word]
+
+
+def _refuse_beside_run(given: LoadAdviceOptions) -> None:
+    for option in options_of(type(given)):
+        if option.name not in _OF_FINISHED and getattr(given, option.name) != option.default:
+            raise StudyError(
+                f"--run and {option.flag} exclude each other",
+                hint="A finished run has its table, its rows and its rounds: nothing more is measured.",
+            )
+
+
+def may_lose_again(command: Sequence[str], typed: str | None) -> DurabilityClass:
+    """What the recipe of a finished run may lose: what was measured by its ``command``, or less.
+
+    Raises StudyError for more, which was not measured.
+    """
+    words = list(command)
+    asked = words[words.index("--may-lose") + 1] if "--may-lose" in words else _MAY_LOSE
+    measured = _class_of(asked)
+    wanted = measured if typed is None else _class_of(typed)
+    if wanted.rank > measured.rank:
+        raise StudyError(
+            f"the run did not measure loads that may lose {typed}",
+            detail=f"It was measured with --may-lose {asked}.",
+            hint="Measure again, with --table instead of --run.",
+        )
+    return wanted
+
+
 def _show_again(name: str, given: LoadAdviceOptions) -> None:
     """The recipe of a stored run. Its table is made once more, from the run's own SQL, to be read."""
     from walproof.facts import Load
@@ -242,18 +283,17 @@ def _show_again(name: str, given: LoadAdviceOptions) -> None:
         load = run.plan.kind_as(Load)
         if run.finished_at is None:
             raise StudyError(f"run {run.id} is not finished", hint=f"To finish it: {shlex.join(run.command)}")
+        may_lose = may_lose_again(run.command, given.may_lose)
         # Not the folder that the store names: whoever writes there would choose what is started here.
         install = installs.resolve(run.plan.installs[0], given.pg[0] if given.pg else None)
         say_server_user()
         user = server_user()
-        with Workspace(options.work_folder(None), user) as workspace:
+        with Workspace(options.work_folder(given.on), user) as workspace:
             known = table_of(
                 load.ddl, load.table, reachable_install(install, user), workspace,
                 as_superuser=load.ddl_as_superuser, say=_say,
             )  # fmt: skip
-        words = list(run.command)
-        asked = words[words.index("--may-lose") + 1] if "--may-lose" in words else "nothing"
-        _show(run, opened, known, _CLASSES[asked], json=given.json)
+        _show(run, opened, known, may_lose, json=given.json)
     finally:
         opened.close()
 
@@ -284,9 +324,10 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
     is_parquet = load.file is not None and load.file.endswith(SUFFIX)
     about = around(table, steps, load.replay, run.plan.installs[0].version_num)
     settings = tuple(advice.settings.items())
+    columns = table.columns_named(load.columns)
     recipe = Recipe(
         table=table.name,
-        columns=", ".join(table.columns_named(load.columns)),
+        columns=", ".join(columns),
         before=about.before,
         first=about.first,
         after=about.after,
@@ -298,6 +339,7 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
         is_unlogged=table.is_unlogged,
         replay=load.replay,
         made_of=load.file if is_parquet else None,
+        sequences=tuple(name for name in table.sequences if name in columns),
     )
     file = None if is_parquet else load.file
     if json:

@@ -70,6 +70,14 @@ class Asked:
         """Seconds of load between that checkpoint and them if the place is steady."""
         return self.study.design.settle if self.overrides.settle_s is None else self.overrides.settle_s
 
+    def refuse_lengths(self, noun: str, hint: str) -> None:
+        """Refuse --duration and --warmup, for kinds whose trials have a length of their own, which is said
+        elsewhere. Raises StudyError."""
+        typed = {"--duration": self.overrides.duration_s, "--warmup": self.overrides.warmup_s}
+        for flag, seconds in typed.items():
+            if seconds is not None:
+                raise StudyError(f"{flag} has no meaning in a study of {noun}", hint=hint)
+
     def refuse_device(self) -> None:
         """Refuse an emulated disk, for kinds whose trials flush nothing that matters. Raises StudyError."""
         if self.overrides.device is not None:

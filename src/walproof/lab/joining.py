@@ -70,18 +70,16 @@ class JoinedHere:
     ) -> Iterator[Mapping[str, Follower]]:
         """Standbys that follow the primary do so over the link; those of a cascade do without it."""
         with ExitStack() as stack:
+            for plan in plans:
+                # Also of one that does not start: those of the next trial have the same names.
+                stack.callback(self._workspace.remove_folder, self._workspace.folder / plan.name)
             if self._delay_at_once or self._delay_s or self._bytes_per_s is not None:
                 link = Link(self._workspace, primary, delay_s=self._delay_s if self._delay_at_once else 0.0)
                 self._link = stack.enter_context(link)
             route = None if self._link is None else self._link.route
             routed = [replace(plan, route=route) if plan.follows_primary else plan for plan in plans]
             chain = stack.enter_context(Chain(primary, self._workspace, routed, settings))
-            try:
-                yield {plan.name: FollowerHere(chain[plan.name], plan.settings) for plan in plans}
-            finally:
-                chain.stop()
-                for plan in plans:
-                    self._workspace.remove_folder(self._workspace.folder / plan.name)
+            yield {plan.name: FollowerHere(chain[plan.name], plan.settings) for plan in plans}
 
     def slow_down(self) -> None:
         """Slow the link down only now, because a stream begins with a whole segment."""

@@ -16,7 +16,14 @@ from walproof.files import existing_above, folder_bytes
 from walproof.lab.kind import Length
 from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.kinds.throughput.sliced import WARM_S
-from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES, at_once_bytes, server_bytes
+from walproof.lab.sizes import (
+    EMPTY_CLUSTER_BYTES,
+    SCALE_BYTES,
+    SEGMENTS_BYTES,
+    WAL_BYTES_PER_S,
+    at_once_bytes,
+    server_bytes,
+)
 from walproof.postgres import template as templates
 from walproof.postgres.build import missing_libraries, rejection
 from walproof.postgres.wal_folder import check_wal_folder
@@ -33,8 +40,6 @@ _SERVER_PROCESSES = 24
 _TRIAL_OVERHEAD_S = 1.0
 _COPY_BYTES_PER_S = 300e6
 _LOAD_BYTES_PER_S = 100e6
-_WAL_BYTES_PER_S = 200e6
-"""More than a load writes for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,7 @@ def check(plan: Plan) -> None:
     hint = lab_kind(plan.kind).hint_when_missing
     hints = [hint] if conditions and hint is not None else []
     if machine:
-        hints.append("A smaller scale or max_wal_size, or another folder (--on), needs less.")
+        hints.append("A smaller scale or max_wal_size, a shorter load, or another folder (--on) needs less.")
     if files:
         hints.append("ulimit -n raises the limit for what this shell starts.")
     if builds:
@@ -212,7 +217,7 @@ def _sliced_wal_bytes(plan: Plan) -> int:
         return 0
     slices_s = plan.slicing.passes * (plan.slicing.slice_s + plan.slicing.guard_s)
     warmup_s = max(workload.warmup_s for workload in plan.workloads)
-    return int((max(WARM_S, warmup_s) + slices_s) * _WAL_BYTES_PER_S)
+    return int((max(WARM_S, warmup_s) + slices_s) * WAL_BYTES_PER_S)
 
 
 def _max_wal_size(plan: Plan, variant: Variant) -> int:

@@ -27,6 +27,8 @@ SEGMENT_BYTES = 16 << 20
 ROW_BYTES, ROW_IMAGE_BYTES, ROW_WAL_BYTES = 160, 60, 300
 """Bytes of a row of the partitioned tables with its index entry, of its part of a leaf page, and of its WAL
 without images (measured on 18)."""
+WAL_BYTES_PER_S = 200e6
+"""More than a load writes for long."""
 
 
 def shared_buffers(version_num: int, settings: Mapping[str, str]) -> int:

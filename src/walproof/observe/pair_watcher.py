@@ -9,6 +9,10 @@ from walproof.facts.replication import ReplicationWindow
 from walproof.observe.backoff import Backoff
 from walproof.probe.pair import PairObserver
 
+_FIRST_S = 1.0
+"""A lag from before the first look is known to be as old as the first window: in a shorter one it could not
+be told from that of a standby that keeps up."""
+
 
 class PairWatcher:
     """Context manager: watches ``standby`` and its ``upstream``, two connection strings.
@@ -66,8 +70,10 @@ class PairWatcher:
             while not self._stopping.is_set():
                 try:
                     with PairObserver(*self._conninfos, self._application_name) as observer:
+                        window_s = max(self._window_s, _FIRST_S)
                         while not self._stopping.is_set():
-                            self._tell(observer.observe(self._window_s), None)
+                            self._tell(observer.observe(window_s), None)
+                            window_s = self._window_s
                             backoff.succeeded()
                 except ProbeError as error:
                     # That a server does not answer is said in its own panel.

@@ -28,7 +28,7 @@ from walproof.privilege.acting import acting_as
 _CHUNK_BYTES = 16 * 1024
 _BUFFER_BYTES = 64 * 1024
 _IN_FLIGHT_BYTES = 64 * 1024**2
-"""How many bytes a link with a delay may hold: a second at 64 MB/s."""
+"""How many bytes may be on their way over a link with a delay: a second at 64 MB/s."""
 _START_PATIENCE_S = 10.0
 
 
@@ -181,7 +181,7 @@ class Link:
             with contextlib.suppress(OSError):
                 while data := await reader.read(_CHUNK_BYTES):
                     async with changed:
-                        room = _IN_FLIGHT_BYTES if self.delay_s else _BUFFER_BYTES
+                        room = room_bytes(self.delay_s, self.bytes_per_s)
                         while held >= room:
                             await changed.wait()
                         waiting.append((time.monotonic() + self.delay_s, data))
@@ -214,6 +214,14 @@ class Link:
             reading.cancel()
             with contextlib.suppress(asyncio.CancelledError, OSError):
                 await reading
+
+
+def room_bytes(delay_s: float, bytes_per_s: int | None) -> float:
+    """How much a direction of a link holds: what fills the way at its bandwidth, and a buffer. If it held
+    more, the sender of a narrow link would have sent what still waits for its turn."""
+    if bytes_per_s is None:
+        return _IN_FLIGHT_BYTES if delay_s else _BUFFER_BYTES
+    return _BUFFER_BYTES + min(_IN_FLIGHT_BYTES, bytes_per_s * delay_s)
 
 
 async def _sleep_until(due: float) -> None:

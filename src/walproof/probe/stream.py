@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -175,9 +176,6 @@ def replay_lag_s(samples: Sequence[StreamSample], index: int) -> float:
     Exact up to the time between two looks; 0 if everything is replayed.
     """
     now = samples[index]
-    passed_at_s = now.at_s
-    for earlier in reversed(samples[: index + 1]):
-        if earlier.inserted <= now.replayed:
-            break
-        passed_at_s = earlier.at_s
-    return now.at_s - passed_at_s
+    # The position only grows. Who catches up for an hour has many samples to look through.
+    passed = bisect_right(samples, now.replayed, hi=index, key=lambda sample: sample.inserted)
+    return now.at_s - samples[passed].at_s

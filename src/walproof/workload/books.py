@@ -41,6 +41,11 @@ class Books:
     wrong: str | None
     """What cannot be read, is not what was written, or is found by one way of reading and not by another."""
 
+    @property
+    def complaint(self) -> str | None:
+        """What may not be, however many of the last commits are lost; None if there is nothing."""
+        return self.wrong or self.hole or self.unbalanced
+
 
 def check_books(
     connection: _Connection,

@@ -2,14 +2,14 @@
 
 The server makes them, in a table of its own (`walproof_source`) with one more column, the row's number. Every
 value follows from seed, column and number by md5, so rows are the same on every version. Keys are unique
-because they hold the number; foreign keys point at rows that are there. Keys that a file names are put into
-the tables that its foreign keys point at.
+because they hold the number; foreign keys point at rows that are there. A key that consists of foreign keys
+takes those rows in turn, as the digits of a number are taken. Keys that a file names are put into the tables
+that its foreign keys point at.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import psycopg
@@ -19,6 +19,8 @@ from walproof.errors import WorkloadError
 from walproof.sqltext import folded
 from walproof.workload.loading.file_rows import header_of, require_utf8
 from walproof.workload.loading.named_keys import DEPTH_MOST, NamedKeys
+from walproof.workload.loading.paired_keys import foreign_columns, needed_rows, paired
+from walproof.workload.loading.partition_values import partition_values
 from walproof.workload.loading.table import ForeignKey, LoadedColumn, LoadedTable, Session, read_table
 
 SOURCE = "walproof_source"
@@ -26,7 +28,8 @@ NUMBER = "walproof_row"
 """The source's column with the row's number, from 0."""
 _COUNTER = "walproof_counter"
 _REFERENCED_ROWS = 1_000
-"""Rows that are put into an empty table that a foreign key points at."""
+"""Rows that are put into an empty table that a foreign key points at; more where a key of foreign keys alone
+would have no other values left."""
 _READ_BYTES = 1 << 18
 
 _BITS = "('x' || substr({hash}, 1, {digits}))::bit({bits})::{integer}"
@@ -35,7 +38,7 @@ _BITS = "('x' || substr({hash}, 1, {digits}))::bit({bits})::{integer}"
 def fill_source(session: Session, table: LoadedTable, rows: int, seed: int) -> None:
     """Make the source table with ``rows`` generated rows. Raises WorkloadError, as for an unknown type."""
     _make_source(session, table)
-    fill_referenced(session, table, seed)
+    fill_referenced(session, table, seed, rows=rows)
     _fill(session, table, SOURCE, rows, seed)
 
 
@@ -63,10 +66,12 @@ def fill_referenced(
     seed: int,
     named: Mapping[str, NamedKeys] | None = None,
     depth: int = 0,
+    rows: int = 0,
 ) -> None:
     """Put rows into the tables that foreign keys of ``table`` point at, if they have none: with the keys that
-    a file names, else generated ones."""
+    a file names, else generated ones. ``rows``: how many will be generated for ``table``."""
     named = named or {}
+    needed = needed_rows(table, rows)
     for key in table.foreign_keys:
         if key.target == table.name or _has_rows(session, key.target):
             continue
@@ -75,13 +80,14 @@ def fill_referenced(
                 f'foreign keys of "{table.name}" form a circle', hint="Put rows into the DDL."
             )
         other = read_table(session, key.target)
-        fill_referenced(session, other, seed, named, depth + 1)
-        keys, rows = named.get(key.target), _REFERENCED_ROWS
+        count = most = max(_REFERENCED_ROWS, needed.get(key.target, 0))
+        fill_referenced(session, other, seed, named, depth + 1, most)
+        keys = named.get(key.target)
         if keys is not None:
             counted = session.execute(f"SELECT count(*) FROM ({keys.sql}) named".encode())
-            rows = next(int(count) for (count,) in counted)
+            count = next(int(number) for (number,) in counted)
         # Whoever names no key has none that has to be there.
-        _fill(session, other, other.name, rows or _REFERENCED_ROWS, seed, keys if rows else None)
+        _fill(session, other, other.name, count or most, seed, keys if count else None)
 
 
 def read_source(session: Session, table: LoadedTable, file: Path) -> int:
@@ -105,10 +111,10 @@ def read_source(session: Session, table: LoadedTable, file: Path) -> int:
             )
     missing = [name for name, column in known.items() if column.is_required and name not in header]
     for name in missing:
-        if not _has_default(session, table, known[name]):
+        if not _may_be_left_out(session, table, known[name]):
             raise WorkloadError(
                 f'column "{name}" of table {table.name} is not in file "{file}"',
-                detail="It is NOT NULL and has no default.",
+                detail="It is NOT NULL and has no default, and the table has no trigger that could fill it.",
             )
     kept = tuple(known[name] for name in header)
     _make_source(session, table, kept)
@@ -189,13 +195,8 @@ def _make_source(
 def _fill(
     session: Session, table: LoadedTable, into: str, rows: int, seed: int, keys: NamedKeys | None = None
 ) -> None:
-    unique = {name for key in table.keys for name in key[:1]}
-    foreign: dict[str, tuple[ForeignKey, int]] = {
-        name: (key, position)
-        for key in table.foreign_keys
-        if key.target != table.name
-        for position, name in enumerate(key.columns)
-    }
+    foreign = foreign_columns(table)
+    below = {key.constraint.name: digits[:n] for digits in paired(table) for n, key in enumerate(digits)}
     # Each row points to itself, which is there whatever the batches and sessions are; or to none, where the
     # server makes the key.
     own = {
@@ -205,7 +206,8 @@ def _fill(
         for name, theirs in zip(key.columns, key.target_columns, strict=True)
     }
     known = {column.name: column for column in table.columns}
-    partitions = _partition_values(session, table) if table.is_partitioned else {}
+    partitions = partition_values(session, table) if table.is_partitioned else {}
+    unique = _numbered(table, {*foreign, *partitions})
     values, joins = [], {}
     if keys is not None:
         numbered = f"SELECT *, row_number() OVER () - 1 AS {NUMBER} FROM ({keys.sql}) named"
@@ -220,7 +222,9 @@ def _fill(
         elif column.name in foreign:
             key, position = foreign[column.name]
             alias = "f" + str(table.foreign_keys.index(key))
-            joins[alias] = _join(alias, key, f"{seed}/{key.constraint.name}")
+            name = key.constraint.name
+            drawn = _digit(below[name]) if name in below else _random(f"{seed}/{name}")
+            joins[alias] = _join(alias, key, drawn)
             values.append(f"{alias}.c{position}")
         elif target is not None and target not in known and not column.is_required:
             values.append(f"NULL::{column.type}")
@@ -240,12 +244,31 @@ def _fill(
         ) from error
 
 
-def _join(alias: str, key: ForeignKey, salt: str) -> str:
-    """The rows of the other table by number; one of them is drawn for each row."""
+def _numbered(table: LoadedTable, taken: Collection[str]) -> set[str]:
+    """Of each key the column that holds the row's number: the first that is not ``taken`` and can hold it."""
+    able = {c.name for c in table.columns if c.kind == "b" and _unique(c, "", None) is not None}
+    found: set[str] = set()
+    for key in table.keys:
+        free = [name for name in key if name not in taken]
+        fitting = [name for name in free if name in able]
+        # A first column that cannot hold it is complained about, by its type.
+        found.update(fitting[:1] or [name for name in key[:1] if name in free])
+    return found
+
+
+def _random(salt: str) -> str:
+    return _BITS.format(hash=f"md5({_literal(salt)} || '/' || i)", digits=7, bits=28, integer="int")
+
+
+def _digit(below: Sequence[ForeignKey]) -> str:
+    return "(i" + "".join(f" / (SELECT count(*) FROM {key.target})" for key in below) + ")"
+
+
+def _join(alias: str, key: ForeignKey, drawn: str) -> str:
+    """The rows of the other table by number; the one of number ``drawn`` is taken for each row."""
     columns = ", ".join(f"{name} AS c{position}" for position, name in enumerate(key.target_columns))
     order = ", ".join(key.target_columns)
     count = f"(SELECT count(*) FROM {key.target})"
-    drawn = _BITS.format(hash=f"md5({_literal(salt)} || '/' || i)", digits=7, bits=28, integer="int")
     return (
         f"JOIN (SELECT {columns}, row_number() OVER (ORDER BY {order}) - 1 AS n FROM {key.target}) {alias}"
         f" ON {alias}.n = {drawn} % {count}"
@@ -338,76 +361,19 @@ def _numeric(modifier: int) -> tuple[int, int]:
     return (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
 
 
-_BOUNDS = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)")
-_LIST = re.compile(r"FOR VALUES IN \((.+)\)")
-
-
-def _partition_values(session: Session, table: LoadedTable) -> dict[str, str]:
-    """Column -> SQL of values that its partitions take in turn, if the table is partitioned by one column.
-    Hash partitions take any value. Raises WorkloadError if values cannot be found."""
-    found = session.execute(
-        "SELECT p.partstrat::text, array(SELECT quote_ident(a.attname) FROM unnest(p.partattrs::int2[]) n"
-        " JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = n)"
-        " FROM pg_partitioned_table p WHERE p.partrelid = %s::regclass",
-        (table.name,),
-    ).fetchone()
-    assert found is not None
-    if found[0] == "h":
-        return {}
-    bounds = [
-        str(row[0])
-        for row in session.execute(
-            "SELECT pg_get_expr(c.relpartbound, c.oid)"
-            " FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid"
-            " WHERE h.inhparent = %s::regclass ORDER BY c.oid",
-            (table.name,),
-        )
-    ]
-    if not bounds:
-        raise WorkloadError(f"{table.name} has no partitions", hint="The DDL has to create some.")
-    column = next((candidate for candidate in table.columns if list(found[1]) == [candidate.name]), None)
-    values = [value for bound in bounds for value in _values_within(bound, column)] if column else []
-    if not values or column is None:
-        if "DEFAULT" in bounds:
-            return {}
-        raise WorkloadError(
-            f"could not find values that the partitions of {table.name} take",
-            detail="\n".join(bounds),
-            hint="--file names a CSV of rows that the table takes.",
-        )
-    listed = ", ".join(values)
-    return {column.name: f"(ARRAY[{listed}])[1 + i % {len(values)}]"}
-
-
-def _values_within(bound: str, column: LoadedColumn | None) -> list[str]:
-    assert column is not None
-    listed = _LIST.match(bound)
-    if listed:
-        return [f"({item.strip()})::{column.type}" for item in listed[1].split(",") if item.strip() != "NULL"]
-    ends = _BOUNDS.match(bound)
-    if ends is None:
-        return []
-    low, high = ends[1], ends[2]
-    if column.base not in ("int2", "int4", "int8", "numeric", "date", "timestamp", "timestamptz"):
-        return [] if low == "MINVALUE" else [f"({low})::{column.type}"]
-    if low == "MINVALUE":
-        return [] if high == "MAXVALUE" else [_less(high, column)]
-    return [f"({low})::{column.type}"]
-
-
-def _less(high: str, column: LoadedColumn) -> str:
-    step = "interval '1 s'" if column.base.startswith("timestamp") else "1"
-    return f"(({high})::{column.type} - {step})::{column.type}"
-
-
 def _has_rows(session: Session, table: str) -> bool:
     return session.execute(f"SELECT 1 FROM {table} LIMIT 1".encode()).fetchone() is not None
 
 
-def _has_default(session: Session, table: LoadedTable, column: LoadedColumn) -> bool:
+def _may_be_left_out(session: Session, table: LoadedTable, column: LoadedColumn) -> bool:
+    """Whether a default, also of its domain, fills it, or a trigger may: NOT NULL is checked after those
+    BEFORE INSERT (ExecInsert in nodeModifyTable.c, CopyFrom in copyfrom.c)."""
     row = session.execute(
-        "SELECT atthasdef OR attidentity <> '' FROM pg_attribute"
-        " WHERE attrelid = %s::regclass AND quote_ident(attname) = %s",
+        "SELECT a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL OR EXISTS"
+        " (SELECT FROM pg_trigger g WHERE g.tgrelid = a.attrelid AND NOT g.tgisinternal"
+        " AND g.tgenabled IN ('O', 'A') AND (g.tgtype & 7) = 7)"  # of a row, before, INSERT (pg_trigger.h)
+        " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
+        " WHERE a.attrelid = %s::regclass AND quote_ident(a.attname) = %s",
         (table.name, column.name),
     ).fetchone()
     return row is not None and bool(row[0])

@@ -30,6 +30,12 @@ from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
 
 _BACKUP_S = 20.0
 """A backup of some hundred MB, its restoration and its recovery."""
+_ARCHIVED_BYTES_PER_S = 50e6
+"""More than pgbench's transaction writes for long."""
+_TRANSACTION_WAL_BYTES = 64 << 10
+"""Images of all pages that it changes."""
+_BACKUP_BYTES_PER_S = 300e6
+"""Where no rate is set."""
 
 
 class BackupLab(LabKind[Backup]):
@@ -60,13 +66,14 @@ class BackupLab(LabKind[Backup]):
         return lack(variant.conditions_as(BackupConditions), install)
 
     def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
-        """Room for a server, its backups, what is unpacked of them, the restored cluster, and its WAL
-        twice."""
+        """Room for a server, its backups, what is unpacked of them, the restored cluster, its WAL, and the
+        archive, which keeps all of it."""
         sizes = [
             EMPTY_CLUSTER_BYTES + workload.scale * SCALE_BYTES + SEGMENTS_BYTES for workload in plan.workloads
         ]
         copies = max(_copies(variant.conditions_as(BackupConditions)) for variant in plan.variants)
-        return len(plan.installs) * sum(sizes) + copies * max(sizes) + 2 * wal_bytes
+        archived = max(wal_bytes, _archived_bytes(plan, max(sizes)))
+        return len(plan.installs) * sum(sizes) + copies * max(sizes) + wal_bytes + archived
 
     def length(self, plan: Plan, length: Length) -> Length:
         """Windows, backups and what comes after them."""
@@ -82,6 +89,20 @@ def _copies(conditions: BackupConditions) -> int:
     """The most data directories of a trial: the server's, its backups and the restored ones."""
     backups = 2 if conditions.mode == "incremental" else 1
     return 2 + (backups if conditions.compress == "none" else 2 * backups)
+
+
+def _archived_bytes(plan: Plan, copied_bytes: int) -> int:
+    """WAL of a trial, at most: of its load before the backup, meanwhile and afterwards."""
+    rates = [variant.conditions_as(BackupConditions).rate_bytes_per_s for variant in plan.variants]
+    slowest = min(rate or _BACKUP_BYTES_PER_S for rate in rates)
+    most = 0.0
+    for workload in plan.workloads:
+        bytes_per_s = _ARCHIVED_BYTES_PER_S
+        if workload.rate_tps is not None:
+            bytes_per_s = min(bytes_per_s, workload.rate_tps * _TRANSACTION_WAL_BYTES)
+        length_s = workload.warmup_s + (workload.duration_s or 0.0) + plan.kind_as(Backup).after_s
+        most = max(most, bytes_per_s * (length_s + copied_bytes / slowest))
+    return int(most)
 
 
 @dataclass(frozen=True, slots=True)

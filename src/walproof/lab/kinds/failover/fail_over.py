@@ -139,8 +139,8 @@ def fail_over(
         primary.stop("immediate")
         disks.close()
         workspace.remove_folder(folder)
-    if books.wrong is not None or books.hole is not None:
-        raise WorkloadError(f"the promoted standby is wrong: {books.wrong or books.hole}")
+    if books.complaint is not None:
+        raise WorkloadError(f"the promoted standby is wrong: {books.complaint}")
     metrics = {
         **_latencies(known, load_s),
         "commits_acknowledged": float(acknowledged(known)),

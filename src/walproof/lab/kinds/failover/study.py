@@ -18,6 +18,7 @@ from walproof.lab.asked import Asked
 from walproof.lab.between import DISTANCE, HOSTS
 from walproof.lab.standby_settings import OF_STANDBYS, OF_STREAMS, Refused, refuse_settings
 from walproof.lab.studyfile import Duration, StudyTable, Whole
+from walproof.sentences import say_list
 from walproof.units import parse_bytes, parse_duration_s
 
 BANDWIDTH, STANDBY_DEVICE = "bandwidth", "standby_device"
@@ -45,6 +46,21 @@ _OWN_NAMES = Refused(
 _SILENT = Refused(
     "hot_standby", "off", "the standby that has most WAL cannot be found", "Leave it out: each is asked."
 )
+_DEAF = Refused(
+    "hot_standby",
+    "off",
+    "no standby can follow a standby",
+    "Leave it out: the far one streams from the near one.",
+)
+_TOO_FEW = tuple(
+    Refused(
+        "max_(wal_senders|replication_slots)",
+        few,
+        "three standbys cannot stream",
+        "Leave it out, or set 3 or more.",
+    )
+    for few in ("1", "2")
+)
 
 
 def check_failover(asked: Asked) -> None:
@@ -55,9 +71,18 @@ def check_failover(asked: Asked) -> None:
             "a study of failover has one workload, without scripts",
             detail="Its load is the ledger, which knows each commit that was acknowledged.",
         )
+    typed = sorted(study.workload[0].model_fields_set - {"name"})
+    if typed:
+        raise StudyError(
+            f'workload "{study.workload[0].name}" of a study of failover has {say_list(typed)}',
+            detail="Its load is the ledger's own.",
+            hint="[failover] says how long it runs (load) and in how many sessions.",
+        )
+    asked.refuse_lengths(Failover.noun, "[failover] load says how long the primary is loaded.")
     layouts = {*study.factors.get(STANDBYS, ()), *(v.settings.get(STANDBYS) for v in study.variant)}
-    of_choice = (_SILENT,) if "any 2 of 3" in layouts else ()
-    refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS, _OWN_NAMES, *of_choice))
+    of_choice = (_SILENT, *_TOO_FEW) if "any 2 of 3" in layouts else ()
+    of_chain = (_DEAF,) if "cascade" in layouts else ()
+    refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS, _OWN_NAMES, *of_choice, *of_chain))
 
 
 def conditions_of(settings: Mapping[str, str]) -> FailoverConditions:

@@ -53,6 +53,7 @@ class LoadingLab(LabKind[Load]):
         table = asked.study.find(LoadTable)
         assert table is not None
         check_load(asked.study, table)
+        asked.refuse_lengths(Load.noun, "All rows are loaded; [load] rows says how many.")
         return load_of(table, asked.quick, asked.scripts)
 
     def workload(self, workload: Workload, kind: Load, asked: Asked) -> Workload:

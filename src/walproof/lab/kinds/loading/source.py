@@ -51,7 +51,7 @@ from walproof.workload.loading.steps import obstacle
 from walproof.workload.loading.table import LoadedColumn, LoadedTable, Session, read_table
 
 _FACTS_FILE = "load.json"
-_FORMAT = 5
+_FORMAT = 6
 _DISK_FACTOR = 8
 """Room that a trial needs, in multiples of the rows as text: heap, indexes, a second copy of both, and
 WAL."""

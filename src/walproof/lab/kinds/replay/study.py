@@ -68,6 +68,7 @@ def check_replay(asked: Asked) -> None:
             detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
         )
     refuse_checksum_options(asked)
+    asked.refuse_lengths(Replay.noun, "[replay] rows says how much is replayed.")
     refuse_settings(asked, (*OF_STANDBYS, _DELAY))
 
 

@@ -48,6 +48,7 @@ class StatementsLab(LabKind[Statements]):
                     f'workload "{workload.name}" of a study of statements has none',
                     hint="A load is measured in a study of its own.",
                 )
+        asked.refuse_lengths(Statements.noun, "Each statement is measured by itself.")
         return Statements()
 
     def prepare(self, bench: Bench) -> Trials:

@@ -20,7 +20,13 @@ from walproof.lab.kinds.streaming.study import (
     streaming_workload,
     with_stream,
 )
-from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, ROW_BYTES, SEGMENTS_BYTES
+from walproof.lab.sizes import (
+    EMPTY_CLUSTER_BYTES,
+    ROW_BYTES,
+    ROW_WAL_BYTES,
+    SEGMENTS_BYTES,
+    WAL_BYTES_PER_S,
+)
 from walproof.lab.studyfile import StudyFile, VariantTable
 from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
 from walproof.postgres.build import has_tls
@@ -58,6 +64,11 @@ class StreamingLab(LabKind[Streaming]):
             return f"PostgreSQL {install.label} was built without TLS, which servers of two hosts need"
         return None
 
+    def wal_bytes(self, plan: Plan, wal_bytes: int) -> int:
+        """All that a load writes: the primary keeps it to be decoded, a standby what it has not replayed."""
+        rows = plan.kind_as(Streaming).rows_per_commit
+        return max(wal_bytes, *(_written_bytes(workload, rows) for workload in plan.workloads))
+
     def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
         """Templates, and two servers at a time."""
         empty = EMPTY_CLUSTER_BYTES + SEGMENTS_BYTES
@@ -68,6 +79,14 @@ class StreamingLab(LabKind[Streaming]):
     def prepare(self, bench: Bench) -> Trials:
         """Filled tables, with checksums and without."""
         return _Trials(bench, prepare_pairs(bench))
+
+
+def _written_bytes(workload: Workload, rows_per_commit: int) -> int:
+    """WAL of a load, at most."""
+    bytes_per_s = WAL_BYTES_PER_S
+    if workload.rate_tps is not None:
+        bytes_per_s = min(bytes_per_s, workload.rate_tps * rows_per_commit * ROW_WAL_BYTES)
+    return int((workload.duration_s or 0.0) * bytes_per_s)
 
 
 @dataclass(frozen=True, slots=True)

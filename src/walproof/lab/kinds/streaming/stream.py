@@ -39,9 +39,13 @@ from walproof.workload.pgbench import PgbenchRun
 
 STANDBY = "standby"
 _CATCH_UP_PATIENCE_S = 300.0
+_CATCH_UP_LOADS = 10
+"""Where rates stay as they are, catching up takes a multiple of the time of the load."""
 _POLL_S = 0.01
-# All WAL of the load is decoded at its end; a standby without sessions is known only by its messages.
-_OBSERVING = {"wal_keep_size": "1TB", "wal_receiver_status_interval": "1s"}
+# A standby without sessions is known only by its messages.
+_OBSERVING = {"wal_receiver_status_interval": "1s"}
+# All WAL of the load is decoded at its end, where it was made.
+_KEEPING = {"wal_keep_size": "1TB"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class StreamLab:
         primary = Cluster(self._install, self._workspace, folder)
         try:
             templates.clone(self._template, folder)
-            complete = {**settings, **way.settings_for(primary)}
+            complete = {**_KEEPING, **settings, **way.settings_for(primary)}
             primary.start(complete)
             with way.joined(primary, [StandbyPlan(STANDBY, settings=settings)], complete) as standbys:
                 if order.checkpoint_before:
@@ -149,7 +153,7 @@ class StreamLab:
                 load.kill()
                 probe.abandon()
             end = _flushed(primary)
-            _wait_for_replay(sampler, standby, end)
+            _wait_for_replay(sampler, standby, end, catch_up_patience_s(ended_s - began_s))
         samples = [sample for sample in sampler.samples if sample.at_s >= began_s]
         first = next(sample for sample in reversed(sampler.samples) if sample.at_s <= began_s)
         load_s = ended_s - began_s
@@ -183,15 +187,20 @@ def _flushed(primary: Cluster) -> Lsn:
     return Lsn.parse(str(row[0]))
 
 
-def _wait_for_replay(sampler: StreamSampler, standby: Follower, end: Lsn) -> None:
+def catch_up_patience_s(load_s: float) -> float:
+    """How long a standby may take to replay what is left after a load of that many seconds."""
+    return max(_CATCH_UP_PATIENCE_S, _CATCH_UP_LOADS * load_s)
+
+
+def _wait_for_replay(sampler: StreamSampler, standby: Follower, end: Lsn, patience_s: float) -> None:
     """Return when a sample has replayed up to ``end``."""
-    deadline = time.monotonic() + _CATCH_UP_PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while sampler.last.replayed < end:
         if sampler.failure is not None:
             raise ProbeError(sampler.failure, detail=standby.log_tail())
         if time.monotonic() > deadline:
             raise ClusterError(
-                f"the standby did not catch up within {_CATCH_UP_PATIENCE_S:.0f} s of the end of the load",
+                f"the standby did not catch up within {patience_s:.0f} s of the end of the load",
                 detail=f"{sampler.last.lag_bytes} bytes were not replayed.\n{standby.log_tail()}",
             )
         time.sleep(_POLL_S)

@@ -50,6 +50,11 @@ def check_streaming(asked: Asked) -> None:
                 detail="Its trials have a duration, and no warm-up, so that every standby begins alike.",
             )
     replay.refuse_checksum_options(asked)
+    if asked.overrides.warmup_s is not None:
+        raise StudyError(
+            f"--warmup has no meaning in a study of {Streaming.noun}",
+            detail="Its trials have no warm-up, so that every standby begins alike.",
+        )
     refuse_settings(asked, (*OF_STANDBYS, *OF_STREAMS))
     if driver.version_num < _PIPELINES_SINCE:
         raise StudyError(

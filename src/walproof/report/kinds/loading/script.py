@@ -47,6 +47,8 @@ class Recipe:
     """What does for the rows that are there what disabled triggers would have done."""
     made_of: str | None = None
     """A file that psql cannot read, whose rows have to be written as CSV first."""
+    sequences: tuple[str, ...] = ()
+    """Loaded columns whose next values a sequence makes."""
 
 
 def load_script(
@@ -71,7 +73,7 @@ def load_script(
     lines = [sqltext.comment(line) for line in header]
     lines += ["", "\\set ON_ERROR_STOP on", "\\encoding UTF8", "SET standard_conforming_strings = on;", ""]
     lines += checks(recipe.table, recipe.steps, settings, is_filled=recipe.is_filled)
-    lines += _settings_lines(settings, advice)
+    lines += _settings_lines(settings, advice, recipe)
     if advice.variant.waldir is not None:
         lines += [
             "-- pg_wal on another disk: stop the server, move pg_wal there, link to it from its place,",
@@ -95,6 +97,7 @@ def load_script(
         lines += [f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE;", empty_check(recipe.table)]
     lines += [*map(sqltext.statement, recipe.first), copy, "COMMIT;"]
     lines += map(sqltext.statement, recipe.after)
+    lines += _sequence_lines(recipe)
     lines += [sqltext.statement(f"VACUUM (ANALYZE) {names}")]
     lines += ["", "-- Undo of the settings:", *_undo_lines(settings)]
     halfway = "-- If the load is given up halfway, this restores the table:"
@@ -111,6 +114,22 @@ def load_script(
         lines.append("-- If the rows are there already, first what their triggers would have done:")
         lines.append(sqltext.comment(sqltext.statement(recipe.replay)))
     return "\n".join(lines) + "\n"
+
+
+def _sequence_lines(recipe: Recipe) -> list[str]:
+    """A sequence does not see values that are loaded, and would make them once more."""
+    lines = ["-- Sequences go on after the values that were loaded:"] if recipe.sequences else []
+    table = sqltext.names(recipe.table)
+    for column in recipe.sequences:
+        named = f"{sqltext.literal(table)}, {sqltext.literal(sqltext.folded(column))}"
+        statement = (
+            f"SELECT setval(s, last) FROM (SELECT pg_get_serial_sequence({named})::regclass AS s,"
+            f" max({sqltext.names(column)})::bigint AS last FROM {table}) loaded"
+            " WHERE last > coalesce(pg_sequence_last_value(s), 0)"
+            " AND (SELECT seqincrement FROM pg_sequence WHERE seqrelid = s) > 0"
+        )
+        lines.append(sqltext.statement(statement))
+    return lines
 
 
 def _unchecked(recipe: Recipe, file: str | None) -> list[str]:
@@ -140,7 +159,7 @@ def _evidence(advice: LoadAdvice) -> list[str]:
     return lines
 
 
-def _settings_lines(settings: Sequence[tuple[str, str]], advice: LoadAdvice) -> list[str]:
+def _settings_lines(settings: Sequence[tuple[str, str]], advice: LoadAdvice, recipe: Recipe) -> list[str]:
     lines = []
     changed = _of_server(settings)
     if changed:
@@ -163,26 +182,34 @@ def _settings_lines(settings: Sequence[tuple[str, str]], advice: LoadAdvice) -> 
         lines.append("SELECT pg_reload_conf();")
     restart = [name for name, _ in settings if name in _NEEDS_RESTART]
     if restart:
-        lines += _restart_lines(restart)
+        lines += _restart_lines(restart, recipe)
     for name, value in settings:
         lines += _set_lines("SET", name, value) if name in _OF_SESSION else []
     return [*lines, ""] if lines else []
 
 
-def _restart_lines(names: Sequence[str]) -> list[str]:
-    """Wait until somebody has restarted the server, and do not believe it."""
+def _restart_lines(names: Sequence[str], recipe: Recipe) -> list[str]:
+    """Wait until somebody has restarted the server, and do not believe it.
+
+    The session that follows has the encoding and the search_path of its role, and others may have written.
+    """
     named = ", ".join(map(sqltext.literal, names))
     body = (
         f"BEGIN IF EXISTS (SELECT FROM pg_settings WHERE name IN ({named}) AND pending_restart) THEN\n"
         "  RAISE EXCEPTION 'the server was not restarted'; END IF; END"
     )
+    # Whoever runs a file sees no comments, but the question.
+    ends = "It ends standbys, and point-in-time recovery across the load. " if "wal_level" in names else ""
     return [
-        f"-- {', '.join(names)}: restart the server here and after the undo; it ends archiving,",
-        "-- standbys and point-in-time recovery across the load.",
-        "\\prompt 'Restart the server now, and press Enter when it is up: ' is_restarted",
+        f"-- {', '.join(names)}: restart the server here and after the undo.",
+        "SELECT current_setting('search_path') AS search_path_before \\gset",
+        f"\\prompt '{ends}Restart the server now, and press Enter when it is up: ' is_restarted",
         "\\c",
+        "\\encoding UTF8",
         "SET standard_conforming_strings = on;",
+        "SELECT set_config('search_path', :'search_path_before', false) AS search_path_before \\gset",
         f"DO {sqltext.dollar_quoted(body)};",
+        *checks(recipe.table, (), (), is_filled=recipe.is_filled),
     ]
 
 

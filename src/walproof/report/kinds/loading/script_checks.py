@@ -66,12 +66,15 @@ def _tablespace_check(table: str) -> str:
 
 
 def _minimal_check() -> str:
-    """With any of these the server would not start again (PostmasterMain in postmaster.c, slot.c)."""
+    """With any of these the server would not start again (PostmasterMain in postmaster.c, slot.c), or a
+    standby would read that WAL was made with it, and end (CheckRequiredParameterValues in xlog.c)."""
     return _stop(
         "current_setting('archive_mode') <> 'off' OR EXISTS (SELECT FROM pg_replication_slots)\n"
-        "    OR coalesce(current_setting('summarize_wal', true), 'off') <> 'off'",
-        "wal_level = minimal does not go with archive_mode, summarize_wal or replication slots",
-        "The server would not start again: leave out this setting, or end these first.",
+        "    OR coalesce(current_setting('summarize_wal', true), 'off') <> 'off'\n"
+        "    OR EXISTS (SELECT FROM pg_stat_replication)",
+        "wal_level = minimal does not go with archive_mode, summarize_wal, replication slots or standbys",
+        "The server would not start again, or its standbys would end for good: leave out this setting, or "
+        "end these first.",
     )
 
 

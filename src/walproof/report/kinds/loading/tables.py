@@ -64,7 +64,7 @@ _STEPS = (
 )
 _STEPS_NOTE = (
     "Rates of the load within rounds that have both. Three points are always tried; a larger one only until "
-    "two steps in a row are shown to gain less than {GAIN:.0%}, by the upper end of the interval."
+    f"two steps in a row are shown to gain less than {GAIN * 100:g} %, by the upper end of the interval."
 )
 _PARTS = (
     Column("method"),

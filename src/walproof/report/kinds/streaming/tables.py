@@ -6,6 +6,7 @@ out: a primary that writes fewer rows relieves its standby, and a row is no chea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from walproof.analysis.effect import Conclusion
@@ -134,15 +135,18 @@ def streaming_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
     """Whether standbys kept up, what a row costs, and which standby only seems to have less to do."""
     found = []
     for install, workload in cells.groups():
+        group = [Cell(install, workload, variant.name) for variant in cells.variants()]
+        if not any(cells.values(cell, "lag_bytes_max") for cell in group):
+            continue
         base = Cell(install, workload, cells.plan.baseline)
         rows, us = cells.median(base, "rows_per_s"), cells.median(base, REPLAY_METRIC)
-        if rows is None or us is None:
-            continue
-        sentences = [
-            f"With {cells.plan.baseline} the primary wrote {number(rows)} rows/s and the startup process "
-            f"took {cells.shown(base, 'startup_core_share')} of a core, {number(us)} us a row.",
-            _kept_up(cells, install, workload),
-        ]
+        sentences: list[str] = []
+        if rows is not None and us is not None:
+            sentences.append(
+                f"With {cells.plan.baseline} the primary wrote {number(rows)} rows/s and the startup process "
+                f"took {cells.shown(base, 'startup_core_share')} of a core, {number(us)} us a row."
+            )
+        sentences.append(_kept_up(cells, group))
         sentences += _relief(cells, analysis, install, workload)
         found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
     versions = version_sentences(cells, analysis, cells.plan.baseline)
@@ -162,25 +166,28 @@ def _names(cells: Cells) -> set[str]:
     return {variant.name for variant in cells.variants()}
 
 
-def _kept_up(cells: Cells, install: str, workload: str) -> str:
-    lags = {
-        v.name: cells.values(Cell(install, workload, v.name), "replay_lag_s_end") for v in cells.variants()
-    }
+def _kept_up(cells: Cells, group: Sequence[Cell]) -> str:
+    lags = {cell: cells.values(cell, "replay_lag_s_end") for cell in group}
     behind = {
-        name: max(seconds) for name, seconds in lags.items() if seconds and max(seconds) >= KEEPING_UP_S
+        cell: max(seconds) for cell, seconds in lags.items() if seconds and max(seconds) >= KEEPING_UP_S
     }
-    if not behind:
-        most = max(
-            value
-            for variant in cells.variants()
-            for value in cells.values(Cell(install, workload, variant.name), "lag_bytes_max")
+    failed = {cell[2]: len(cells.failed(cell)) for cell in group if cells.failed(cell)}
+    unknown = ""
+    if failed:
+        # A standby that is too far behind to catch up in time makes its trial fail.
+        unknown = (
+            f" {say_count(sum(failed.values()), 'trial')} failed ({', '.join(failed)}): whether the standby "
+            "kept up there is not known."
         )
-        return f"Every standby kept up in every trial; the largest lag was {format_bytes(most)}."
-    worst = sorted(behind, key=lambda name: -behind[name])
-    told = [_fell_behind(cells, Cell(install, workload, name)) for name in worst[:_TOLD_MOST]]
+    if not behind:
+        most = max(value for cell in group for value in cells.values(cell, "lag_bytes_max"))
+        which = "trial that finished" if failed else "trial"
+        return f"Every standby kept up in every {which}; the largest lag was {format_bytes(most)}.{unknown}"
+    worst = sorted(behind, key=lambda cell: -behind[cell])
+    told = [_fell_behind(cells, cell) for cell in worst[:_TOLD_MOST]]
     others = len(behind) - len(told)
     rest = f" {say_count(others, 'other variant')} fell behind too." if others else ""
-    return f"Not every standby kept up. {' '.join(told)}{rest}"
+    return f"Not every standby kept up. {' '.join(told)}{rest}{unknown}"
 
 
 def _fell_behind(cells: Cells, cell: Cell) -> str:

@@ -1,0 +1,37 @@
+"""Windows of a pair that is watched, one after the other."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from walproof.observe.pair_watcher import PairWatcher
+
+
+def test_the_first_window_shows_whether_a_standby_keeps_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With half a second any lag was "at least 500 ms", which passed for keeping up."""
+    lengths: list[float] = []
+    done = threading.Event()
+
+    class Observer:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def __enter__(self) -> Observer:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def observe(self, seconds: float) -> None:
+            lengths.append(seconds)
+            if len(lengths) == 3:
+                watcher.stop()
+                done.set()
+
+    monkeypatch.setattr("walproof.observe.pair_watcher.PairObserver", Observer)
+    watcher = PairWatcher("a", "b", 0.5)
+    with watcher:
+        assert done.wait(10)
+    assert lengths == [1.0, 0.5, 0.5]
