@@ -47,7 +47,8 @@ def test_there_is_an_alert_of_concerns_of_every_severity() -> None:
     # Left out of the rest is what has a rule of its own.
     (others,) = re.findall(r'concern!~"([^"]+)"', text)
     own = set(re.findall(r'concern="([^"]+)"', text))
-    assert set(others.split("|")) == own | {"pg_wal full", "crash recovery"}
+    assert set(others.split("|")) == own | {"crash recovery"}
+    assert "walproof_crash_recovery_target_seconds" in text
 
 
 def test_the_dashboard_shows_metrics_that_exist() -> None:
