@@ -66,7 +66,7 @@ def watch(
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option("--listen", metavar="HOST:PORT", help="Serve metrics for Prometheus: 127.0.0.1:9187."),
+        typer.Option("--listen", metavar="HOST:PORT", help="Serve metrics for Prometheus: 127.0.0.1:8433."),
     ] = None,
     web: Annotated[
         str | None,
