@@ -15,6 +15,7 @@ from bench.ship import reference
 from bench.ship.command_tree import Command, commands
 from bench.ship.pages import files, runnable, shown
 from walproof.lab.study import built_in_names
+from walproof.settings.designs import acts_at_checkpoints
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -166,3 +167,20 @@ def test_every_built_in_study_is_listed() -> None:
     found = re.search(r"^Built in: (.*?), printed beside", text, re.MULTILINE | re.DOTALL)
     assert found is not None
     assert sorted(re.findall(r"`([a-z-]+)`", found[1])) == list(built_in_names())
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/records/2026-11-durability.md"])
+def test_a_result_has_as_many_rounds_as_the_command_above_it(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    found = re.search(r"^\$ walproof run .*--rounds (\d+).*\n((?:(?!```).*\n)*)", text, re.MULTILINE)
+    assert found is not None
+    assert set(re.findall(r"n = (\d+)$", found[2], re.MULTILINE)) == {found[1]}
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/install.md"])
+def test_the_first_experiments_are_of_settings_that_short_windows_show(name: str) -> None:
+    lines = [line for line in shown(ROOT / name) if line.startswith("walproof compare")]
+    assert lines
+    named = {setting for line in lines for setting in re.findall(r"(?<=[ ,])([a-z_]+)=", line)}
+    assert "wal_compression" in named
+    assert [setting for setting in named if acts_at_checkpoints(setting)] == []
