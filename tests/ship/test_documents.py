@@ -23,7 +23,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 TREE = {command.words: command for command in commands()}
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_EXPLAINED = re.compile(r"\s{3,}\S.*")
+_EXPLAINED = re.compile(r"\s#.*")
+_BESIDE = re.compile(r"\S\s{2,}[^\s#]")
 _SHELL = {">", "|", "&&", ";", "<"}
 
 
@@ -91,6 +92,12 @@ def _complaints(line: str) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_commands_that_are_shown_exist(page: Path) -> None:
     assert [complaint for line in shown(page) for complaint in _complaints(line)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_words_beside_a_command_are_a_comment(page: Path) -> None:
+    """Blocks are copied whole, and a shell takes what is no comment for arguments."""
+    assert [line for line in shown(page) if _BESIDE.search(line)] == []
 
 
 def test_a_wrong_command_is_found() -> None:
