@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -207,3 +208,29 @@ def test_make_says_how_to_get_what_is_missing() -> None:
     assert len(said) == 4
     assert all("https://rustup.rs" in line for line in said if "Rust" in line)
     assert all("docs/install.md" in line for line in said if "Python" in line)
+
+
+def test_pages_of_a_wheel_lead_to_files_of_the_wheel() -> None:
+    """Whoever was given a wheel has no sources, and no alert rules, unit or workflow but those in it."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    top = Path("share/doc/walproof")
+    installed: set[Path] = set()
+    for folder, patterns in table["tool"]["setuptools"]["data-files"].items():
+        if not Path(folder).is_relative_to(top):
+            continue
+        for path in (path for pattern in patterns for path in ROOT.glob(pattern)):
+            if not path.is_relative_to(ROOT / "share"):  # made when a wheel is built
+                assert top / path.relative_to(ROOT) == Path(folder) / path.name, "relative links have to hold"
+                installed.add(path)
+    names = {path.relative_to(ROOT).as_posix() for path in installed}
+    assert {"SECURITY.md", "examples/watch/alerts.yml", "docs/examples/write-path-gate.yml"} <= names
+    folders = {folder for path in installed for folder in path.parents}
+    for page in (path for path in installed if path.suffix == ".md"):
+        for target in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+            path = (page.parent / target.partition("#")[0]).resolve()
+            # What is in the package is installed as a part of it.
+            is_there = path in installed | folders or path.is_relative_to(ROOT / "src")
+            assert "://" in target or target.startswith("#") or is_there, f"{_name(page)}: {target}"
+    kept = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").split()
+    for name in names - {"README.md", "LICENSE"}:
+        assert name.split("/")[0] in kept, f"{name} is not in the source archive, of which wheels are made"
