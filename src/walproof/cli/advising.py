@@ -132,14 +132,14 @@ def look_sentence(passed_s: float, seconds: float, wal_bytes: int) -> str:
 def observe_server(order: LookOrder, telling: Telling) -> ServerWindow:
     """Look for so long, and record the WAL meanwhile, where that is allowed.
 
-    What could not be used afterwards is refused first: a calibration of another machine or version, a
-    standby that does not answer or is none. Raises ProbeError, ConninfoError, StoreError, AnalysisError, and
-    DiskError for a folder that cannot be written.
+    What could not be used afterwards is refused first: a standby that does not answer or is none, and where
+    WAL is streamed a calibration of another machine or version. Raises ProbeError, ConninfoError, StoreError,
+    AnalysisError, and DiskError for a folder that cannot be written.
     """
     from walproof.observe.server import ServerObserver
 
     with ServerObserver(order.conninfo) as observer:
-        _check(observer, order)
+        _check_standbys(observer, order)
         lack = _record(observer, order, telling) if order.streams else _count(observer, order, telling)
         window = observer.window()
     if lack is None:
@@ -149,12 +149,7 @@ def observe_server(order: LookOrder, telling: Telling) -> ServerWindow:
     return replace(window, lacks=(*window.lacks, f"the WAL: {lack.reason}"), is_wal_refused=lack.is_refused)
 
 
-def _check(observer: ServerObserver, order: LookOrder) -> None:
-    # Only where WAL is recorded is a time predicted from it.
-    if order.calibration is not None and order.streams and not observer.is_in_recovery:
-        from walproof.cli.costs import find_costs
-
-        find_costs(order.calibration, observer.major)
+def _check_standbys(observer: ServerObserver, order: LookOrder) -> None:
     if order.standbys:
         from walproof.observe.scans import standby_scans
 
@@ -190,7 +185,7 @@ class _WalLack:
 
 def _record(observer: ServerObserver, order: LookOrder, telling: Telling) -> _WalLack | None:
     """Record WAL, stripped, while looking. Returns the reason when it is not streamed."""
-    from walproof.lab.capture import MAX_RETAINED_BYTES, CaptureOrder, capture
+    from walproof.lab.capture import MAX_RETAINED_BYTES, Beginning, CaptureOrder, capture
 
     received = 0
 
@@ -204,12 +199,18 @@ def _record(observer: ServerObserver, order: LookOrder, telling: Telling) -> _Wa
         telling.look()
         return received > order.wal_most
 
+    def begun(_beginning: Beginning) -> None:
+        if order.calibration is not None:
+            from walproof.cli.costs import find_costs
+
+            find_costs(order.calibration, observer.major)
+
     retained = MAX_RETAINED_BYTES if order.max_retained_bytes is None else order.max_retained_bytes
     wanted = CaptureOrder(
         order.conninfo, order.seconds, order.folder, max_retained_bytes=retained, is_stripped=True
     )
     try:
-        capture(wanted, watch, is_over, lambda _beginning: None)
+        capture(wanted, watch, is_over, begun)
     except ProbeError as error:
         return _told(observer, order, _both(error), telling)
     return None
