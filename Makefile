@@ -136,11 +136,11 @@ $(AUDIT): requirements/audit.txt
 # dependencies change.
 $(READY): pyproject.toml requirements/build.txt requirements/dev.txt rust-toolchain.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "walproof needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 2; }
-	@command -v $(CARGO) >/dev/null || { echo "walproof needs a Rust toolchain (cargo) on PATH" >&2; exit 2; }
+	  { echo "walproof needs Python 3.11 or newer; install one (docs/install.md) and name it: make PYTHON=python3.12" >&2; exit 2; }
+	@command -v $(CARGO) >/dev/null || { echo "walproof needs a Rust toolchain (cargo) on PATH: https://rustup.rs" >&2; exit 2; }
 	@command -v cc >/dev/null || { echo "walproof needs a C compiler (cc) on PATH: apt install gcc" >&2; exit 2; }
 	@$(CARGO) --version | awk '{ split($$2, n, "."); exit n[1] == 1 && n[2] < 85 }' || \
-	  { echo "walproof needs Rust 1.85 or newer; this is $$($(CARGO) --version)" >&2; exit 2; }
+	  { echo "walproof needs Rust 1.85 or newer; this is $$($(CARGO) --version): https://rustup.rs has a newer one" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "Debian keeps venv apart: apt install python3-venv" >&2; rm -rf $(VENV); exit 2; }
 	@echo "installing Python packages (1 of 2): about a minute"

@@ -45,9 +45,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         if path.parent == ROOT and path.name in PAGES:
             up = "../" * page.file.src_uri.count("/")
             return f"[{words}]({up}{PAGES[path.name]}{anchor})"
-        if source and path.is_relative_to(docs) and not path.is_relative_to(docs / "examples"):
+        if source and path.is_relative_to(docs):
             return f"[{words}]({path.relative_to(docs).as_posix()}{anchor})"
-        if path.is_relative_to(docs) and not path.is_relative_to(docs / "examples"):
+        if path.is_relative_to(docs):
             return match[0]
         name = path.relative_to(ROOT).as_posix()
         return f"`{name}`" if words.strip("`") == name else f"{words} (`{name}`)"

@@ -107,6 +107,13 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("wal", "capture", "no connection string", "--to", "new"), "invalid connection string"),
     (("wal", "map", "host=localhost password"), "invalid connection string"),
     (("advise", "host=localhost", "shpo"), "server 2 of 2: invalid connection string"),
+    (("advise", "host=/nowhere", "--html", "."), 'could not write report ".": it is a folder'),
+    (("advise", "host=/nowhere", "--html", "."), "Name another place with --html."),
+    (("advise", "host=/nowhere", "--markdown", "file/deeper"), 'file" is not a folder'),
+    (("advise", "host=/nowhere", "--calibration", "bad.toml"), "is not a calibration"),
+    (("advise", "host=/nowhere", "--save", "."), 'folder "." is not empty'),
+    (("advise", "host=/nowhere", "--save", "file"), '"file" is not a folder'),
+    (("advise", "--demo", "--save", "."), 'folder "." is not empty'),
     (("replica", "watch", "--primary", "oops", "--standby", "oops"), "invalid connection string"),
     (("studies", "absent"), 'study "absent" does not exist'),
 ]

@@ -4,11 +4,13 @@ are refused before anything runs."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from tests.cli.command import walproof
 from walproof.cli.compare import CompareOptions
@@ -58,6 +60,25 @@ def test_the_workflow_compares_with_the_base_that_was_merged_with(tmp_path: Path
     git("merge", "--no-ff", "change")
     subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True)
     assert git("-C", "../base", "log", "-1", "--format=%s").strip() == "of others"
+
+
+def test_the_workflow_holds_for_the_pull_request_that_brings_its_files(tmp_path: Path) -> None:
+    workflow = yaml.safe_load((DOCS / "examples" / "write-path-gate.yml").read_text())
+    steps = {step.get("name"): step for step in workflow["jobs"]["gate"]["steps"]}
+    names = list(steps)
+    assert names.index("Files that are new") < names.index("Gate")
+    for name, text in (("this/db/load.sql", "new"), ("this/db/tables.sql", "a"), ("base/db/tables.sql", "b")):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    done = subprocess.run(
+        ["bash", "-e", "-c", steps["Files that are new"]["run"]],
+        cwd=tmp_path, check=True, capture_output=True, text=True,
+        env={**os.environ, "TABLES": "db/tables.sql", "LOAD": "db/load.sql"},
+    )  # fmt: skip
+    assert (tmp_path / "base/db/load.sql").read_text() == "new"
+    assert (tmp_path / "base/db/tables.sql").read_text() == "b"
+    assert done.stdout.count("::notice::") == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from walproof.errors import ConninfoError, SettingError
 
 WHOLE = """
 every = "5s"
-listen = "127.0.0.1:9187"
+listen = "127.0.0.1:8433"
 recovery_target = "60s"
 full_warning = "2h"
 history = "kept/watch.sqlite"
@@ -52,7 +52,7 @@ def test_a_servers_own_key_wins_over_that_of_all_and_an_option_over_both(tmp_pat
     assert (orders.name, orders.conninfo, orders.recovery_s) == ("orders", "service='db1'", 60.0)
     assert (orders.wal_disk_bytes, orders.bytes_per_s_most, orders.streams) == (200 << 30, 20 << 20, True)
     assert (other.name, other.recovery_s, other.streams, other.wal_disk_bytes) == (None, 10.0, False, None)
-    assert (order.every_s, order.listen) == (5.0, "127.0.0.1:9187")
+    assert (order.every_s, order.listen) == (5.0, "127.0.0.1:8433")
     assert (order.thresholds.full_warning_s, order.thresholds.full_critical_s) == (7200.0, 3600.0)
     assert order.history is not None
     assert order.history.path == tmp_path / "kept/watch.sqlite"

@@ -9,8 +9,13 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.watching import BEGAN, Server, assessor, gone, view
-from walproof.cli.watch_loop import check_seen
+from walproof.advise.watch.concern import Thresholds
+from walproof.cli.watch_loop import check_seen, keep_one
+from walproof.cli.watch_order import HistoryOrder
+from walproof.cli.watch_replay import frames
 from walproof.errors import ProbeError
+from walproof.facts.watch_history import open_history
+from walproof.facts.watch_recorder import HistoryLimits
 from walproof.report.watch.plain import plain_text
 from walproof.report.watch.view import ServerView
 
@@ -81,6 +86,8 @@ def test_a_wrong_command_line_of_a_check_is_unknown(words: tuple[str, ...], tmp_
         (("--speed", "2x"), "--speed and --from are for a replay"),
         (("--from", "2h"), "--speed and --from are for a replay"),
         (("--every", "never"), "invalid duration"),
+        (("--json", "--listen", "127.0.0.1:1", "host=a"), "not for a check: --listen, --json"),
+        (("--for", "1h", "--web", "127.0.0.1:1", "host=a"), "not for a check: --web, --for"),
     ],
 )
 def test_what_a_check_cannot_do_is_unknown(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -88,3 +95,26 @@ def test_what_a_check_cannot_do_is_unknown(words: tuple[str, ...], said: str, tm
     assert done.returncode == 3, done.stderr
     assert done.stdout.startswith("WALPROOF UNKNOWN - ")
     assert said in done.stdout
+
+
+def test_the_look_of_a_check_is_kept_where_a_history_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was there before somebody was paged is looked for afterwards."""
+    shown = view(Server())
+    keep_one([shown], HistoryOrder(tmp_path / "kept.sqlite", HistoryLimits()), 2.0)
+    with open_history(tmp_path / "kept.sqlite") as history:
+        (frame,) = frames(history, lambda _: Thresholds())
+    (again,) = frame.views
+    assert again.seen.look is not None
+    assert shown.seen.look is not None
+    assert again.seen.look.at == shown.seen.look.at
+    assert capsys.readouterr().err == ""
+
+
+def test_a_history_that_cannot_be_kept_takes_no_answer_of_a_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    keep_one([view(Server())], HistoryOrder(tmp_path / "file" / "kept", HistoryLimits()), 2.0)
+    assert capsys.readouterr().err.startswith("warning: history ")

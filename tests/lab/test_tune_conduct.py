@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lab.silence import Silence
+from walproof.errors import DiskError
 from walproof.facts import Install, Plan
 from walproof.facts.store import Store
 from walproof.facts.tuning import DEFAULT, Objective, Promises, Purpose, Step, TuningFacts, TuningPlan
@@ -68,13 +69,20 @@ class Instant(Conductor):
         return self.file.write(replace(journal.changed(done), recorded=recorded))
 
 
-def _conducted(folder: Path, budget_s: float, **begun: Any) -> tuple[Journal, Slow, JournalFile]:
-    slow = Slow()
+def _conducted(
+    folder: Path,
+    budget_s: float,
+    kind: type[Instant] = Instant,
+    search: Slow | None = None,
+    **begun: Any,
+) -> tuple[Journal, Slow, JournalFile]:
+    folder.mkdir(exist_ok=True)
+    slow = search or Slow()
     plan = TuningPlan((), {}, (), Promises(DurabilityClass.NONE), Objective("tps", True), budget_s, 1)
     load = TuningLoad("shop", {}, folder, folder, Install("18.4", "18.4", 180004, "/nowhere", "embedded"))
     file = JournalFile(folder / "tune-shop-1")
     with closing(Store(folder / "facts.sqlite")) as store:
-        conductor = Instant(load, store, file, slow, 1.0)
+        conductor = kind(load, store, file, slow, 1.0)
         journal = Journal("tune-shop-1", plan, "shop", (), "18.4", None, **begun)
         journal = conductor.conduct(journal, slow)
         assert conductor.conduct(journal, slow) == journal
@@ -101,3 +109,37 @@ def test_nothing_is_asked_where_only_the_last_answer_still_fits(
     journal, slow, _ = _conducted(tmp_path, 80.0 + room_s, recorded=recorded, steps=taken, answer_s=20.0)
     assert slow.said == ["choosing", *last]
     assert journal.spent_s < 62.0
+
+
+class Undisked(Instant):
+    """A machine on which no disk can be emulated."""
+
+    def _take(self, journal: Journal, taken: StepTaken) -> Journal:
+        if taken.step.purpose is Purpose.FLUSH:
+            raise DiskError("no simulated disk on linux aarch64", detail="It is for x86-64.\nWith glibc.")
+        return super()._take(journal, taken)
+
+
+class Flushing(Slow):
+    """A search whose last step is the one on emulated disks."""
+
+    def ask(self, facts: TuningFacts) -> Step | None:
+        """The recording, then that step."""
+        found = super().ask(facts)
+        return Step(2, Purpose.FLUSH, (DEFAULT,), 2, 1, devices=("flush=0.5ms",)) if found is None else found
+
+
+def test_where_no_disk_can_be_emulated_the_answer_is_there_without_that_step(tmp_path: Path) -> None:
+    """At the first time, and where an earlier version left the step in the journal."""
+    found = "No disk could be emulated: no simulated disk on linux aarch64 (It is for x86-64.; With glibc)."
+    journal, slow, file = _conducted(tmp_path / "new", 100.0, Undisked, Flushing())
+    assert slow.said == ["ask", "began", "ended", "choosing", "ask", "began", "over"]
+    flush = StepTaken(Step(2, Purpose.FLUSH, (DEFAULT,), 2, 1, devices=("flush=0.5ms",)))
+    recorded = RecordedFacts({"tps": 1000.0}, {}, 1, 1.0)
+    steps = (StepTaken(RECORDING, seconds=60.0, finished=True), flush)
+    left, _, _ = _conducted(tmp_path / "left", 100.0, Undisked, Flushing(), recorded=recorded, steps=steps)
+    for ended in (journal, file.read(), left):
+        assert ended is not None
+        assert ended.finished
+        assert [taken.step.purpose for taken in ended.steps] == [Purpose.RECORD]
+        assert ended.notes == (found,)

@@ -212,6 +212,12 @@ def test_without_replication_there_is_advice_from_statistics(cluster: Cluster, t
     assert_valid("advise", told)
     assert {"slots", "log_checkpoints"} <= {advice["rule"] for advice in told["advice"]}
     assert any(note.startswith("Could not be read: the WAL: ") for note in told["notes"])
+    # What could not be used at the end is said before the time is spent.
+    dsn = f"{cluster.conninfo} user=looker"
+    elsewhere = f"{dsn} dbname=template1"
+    refused = walproof("advise", dsn, "--for", "1h", "--standby", elsewhere, cwd=tmp_path, timeout_s=60)
+    assert refused.returncode == 2
+    assert '--standby names database "template1"' in refused.stderr
 
 
 def test_nothing_of_rows_reaches_what_is_kept(cluster: Cluster, tmp_path: Path) -> None:

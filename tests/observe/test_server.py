@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import psycopg
 import pytest
@@ -77,11 +76,11 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     # The lower limit of its TOAST table counts.
     (toasted,) = (seen for seen in window.tables if seen.name == "public.toasted")
     assert toasted.freeze_share == pytest.approx((toasted.freeze_age or 0) / 100_000, abs=1e-4)
-    scans = standby_scans(cluster.conninfo, window)
+    scans = standby_scans(cluster.conninfo, window.system_identifier, window.database)
     assert scans["public.t_pkey"] >= 1
     assert scans["public.t_note"] == 0
     with pytest.raises(ProbeError, match="is not a standby of it"):
-        standby_scans(cluster.conninfo, replace(window, system_identifier="1"))
+        standby_scans(cluster.conninfo, "1", window.database)
     assert window.version == cluster.install.version
     names = set(window.looks[-1].counters)
     assert names >= EVERYWHERE, EVERYWHERE - names

@@ -190,6 +190,8 @@ def test_what_another_flush_would_give_has_intervals_or_is_left_out_by_name(view
         ),
     )
     assert "was not measured: the budget had no room" in _words(before, view)
+    undisked = replace(before, notes=("No disk could be emulated: its C library is not glibc.",))
+    assert "was not measured. No disk could be emulated: its C library" in _words(undisked, view)
     facts = replace(before, steps=(*steps, step), measured=(*before.measured, *measured))
     (gain,) = flush_gains(facts)
     assert (gain.device, gain.rounds) == ("flush=0.5ms", 3)

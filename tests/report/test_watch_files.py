@@ -47,7 +47,8 @@ def test_there_is_an_alert_of_concerns_of_every_severity() -> None:
     # Left out of the rest is what has a rule of its own.
     (others,) = re.findall(r'concern!~"([^"]+)"', text)
     own = set(re.findall(r'concern="([^"]+)"', text))
-    assert set(others.split("|")) == own | {"pg_wal full", "crash recovery"}
+    assert set(others.split("|")) == own | {"crash recovery"}
+    assert "walproof_crash_recovery_target_seconds" in text
 
 
 def test_the_dashboard_shows_metrics_that_exist() -> None:
@@ -86,3 +87,32 @@ def test_the_container_file_names_files_of_the_project() -> None:
 def test_a_stop_of_the_unit_is_no_failure() -> None:
     """At SIGTERM the command exits with a status of its own, which systemd does not know."""
     assert "SuccessExitStatus=143\n" in (FOLDER / "walproof-watch.service").read_text()
+
+
+def test_the_unit_can_read_its_service_file_and_passwords() -> None:
+    """libpq ignores a password file that others may read, and systemd draws the number of a dynamic user at
+    each start."""
+    unit = (FOLDER / "walproof-watch.service").read_text()
+    (variables,) = re.findall(r"^Environment=(.*)$", unit, re.MULTILINE)
+    assert dict(word.split("=", 1) for word in variables.split()) == {
+        "PGSERVICEFILE": "/etc/walproof/pg_service.conf",
+        "PGPASSFILE": "/etc/walproof/pgpass",
+    }
+    (user,) = re.findall(r"^User=(.*)$", unit, re.MULTILINE)
+    assert f"install -m 600 -o {user} -g {user} pg_service.conf pgpass /etc/walproof/" in unit
+    assert user != "walproof", "servers of studies run as that one"
+    assert "DynamicUser" not in unit
+    assert "StartLimitBurst=" in unit, "a mistake would be tried for ever"
+
+
+def test_the_port_is_not_that_of_postgres_exporter() -> None:
+    """Whoever has Prometheus for PostgreSQL has that one, on the same machine."""
+    pages = (ROOT / "docs" / "watch.md", ROOT / "docs" / "tutorials" / "watch-a-server.md")
+    for path in (*pages, FOLDER / "walproof-watch.service", FOLDER / "Containerfile"):
+        ports = set(re.findall(r"--listen\W+[\d.]+:(\d+)", path.read_text()))
+        assert ports == {"8433"}, path
+
+
+def test_an_image_is_built_without_what_was_built_here() -> None:
+    left_out = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {".git", ".venv", "target", "walproof-out"} <= set(left_out)

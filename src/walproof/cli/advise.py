@@ -26,6 +26,7 @@ from walproof.cli.advising import (
     recorded_window,
     with_standbys,
 )
+from walproof.cli.streams import reader_may_leave
 from walproof.errors import SettingError
 from walproof.units import parse_bytes, parse_duration_s
 
@@ -149,6 +150,7 @@ def advise(
         options.duration_s(startup_budget),
     )
     order.check()
+    _check_pages(html, markdown)
     words = targets or []
     if (not words and config is None) is not demo:
         raise SettingError(
@@ -190,6 +192,10 @@ def _one(
     order: AdviceOrder, earlier: Earlier | None,
 ) -> AdviceView:  # fmt: skip
     """Advice on one server, or on the demo's for no place."""
+    from walproof.cli.files import check_new_folder
+
+    if save is not None and (place is None or not is_folder(place)):
+        check_new_folder("--save", save)
     with ExitStack() as stack:
         if place is None:
             place = stack.enter_context(_demo(pg))
@@ -201,7 +207,8 @@ def _one(
             def passed(passed_s: float, so_far: int) -> None:
                 _progress(look_sentence(passed_s, seconds, so_far))
 
-            window = observe_server(LookOrder(place, seconds, most, folder), Telling(passed, _tell))
+            look = LookOrder(place, seconds, most, folder, calibration=order.calibration, standbys=standbys)
+            window = observe_server(look, Telling(passed, _tell))
             _progress("")
             window = with_standbys(window, standbys)
             if save is not None:
@@ -229,24 +236,35 @@ def _several(
         return advise_many(looked, order, earlier, _progress)
 
 
+def _check_pages(html: Path | None, markdown: Path | None) -> None:
+    """Refuse pages that could not be written, before anything is looked at. Raises StoreError."""
+    from walproof.cli.files import check_file
+
+    for option, page in (("--html", html), ("--markdown", markdown)):
+        if page is not None:
+            check_file(option, page)
+
+
 def _show(view: AdviceView | FleetView, html: Path | None, markdown: Path | None, *, json: bool) -> None:
-    """Write the pages that were asked for, and print. Raises ReportError."""
+    """Print, and then write the pages that were asked for: what cannot be written takes no answer along.
+    Raises StoreError."""
+    with reader_may_leave():
+        if json:
+            from walproof.report.advice.json import to_json
+
+            sys.stdout.write(to_json(view))
+        else:
+            from walproof.report.advice.terminal import print_advice
+
+            print_advice(view, options.result_console())
     if html is not None or markdown is not None:
         from walproof.cli.files import write_file
         from walproof.report.advice.page import to_html, to_markdown
 
         if html is not None:
-            write_file(html, to_html(view))
+            write_file(html, to_html(view), "--html")
         if markdown is not None:
-            write_file(markdown, to_markdown(view))
-    if json:
-        from walproof.report.advice.json import to_json
-
-        sys.stdout.write(to_json(view))
-        return
-    from walproof.report.advice.terminal import print_advice
-
-    print_advice(view, options.result_console())
+            write_file(markdown, to_markdown(view), "--markdown")
 
 
 def _tell(text: str) -> None:
@@ -282,7 +300,9 @@ def _say(text: str) -> None:
 
 def _temporary(stack: ExitStack) -> Path:
     """A folder for the recording that is gone when the command ends."""
-    parent = Path(tempfile.mkdtemp(prefix="walproof-advise-"))
+    from walproof.cli.files import large_scratch
+
+    parent = Path(tempfile.mkdtemp(prefix="walproof-advise-", dir=large_scratch()))
     stack.callback(shutil.rmtree, parent, ignore_errors=True)
     return parent / "recording"
 

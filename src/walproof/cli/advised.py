@@ -19,8 +19,9 @@ from walproof.cli.advising import (
     observe_server,
     recorded_window,
 )
+from walproof.cli.files import check_new_folder
 from walproof.cli.watch_order import ServerOrder, Typed, server_name, watch_order
-from walproof.errors import ConninfoError, SettingError, StoreError, WalproofError
+from walproof.errors import ConninfoError, StoreError, WalproofError
 
 if TYPE_CHECKING:
     from walproof.facts.server import ServerWindow
@@ -122,6 +123,7 @@ class FleetLook:
                 folder / name,
                 asked.server.streams,
                 asked.max_retained_bytes,
+                asked.server.calibration,
             )
             for asked, name in zip(running, folders, strict=True)
         }
@@ -133,12 +135,10 @@ class FleetLook:
         self._defects: dict[str, BaseException] = {}
 
     def check_folders(self) -> None:
-        """Raise SettingError if a recording's folder has files: what is new would be mixed with them."""
+        """Refuse what a recording would be mixed with, and what cannot be written. Raises SettingError,
+        StoreError."""
         for order in self._orders.values():
-            if order.folder.is_dir() and any(order.folder.iterdir()):
-                raise SettingError(
-                    f'folder "{order.folder}" is not empty', hint="Name a new folder with --save."
-                )
+            check_new_folder("--save", order.folder)
 
     def look(self, show: Callable[[float, int, int], None], say: Callable[[str], None]) -> list[Looked]:
         """Look until all have been looked at. ``show`` is told the seconds of the slowest look, how many

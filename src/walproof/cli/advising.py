@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from walproof.report.advice.view import AdviceView
     from walproof.settings.durability import DurabilityClass
     from walproof.wal.progress import Observe
+    from walproof.wal.recording import Recording
 
 _LEAST_READ_BYTES = 8192
 """A page of WAL: less may not hold a whole record."""
@@ -39,7 +40,8 @@ class AdviceOrder:
     startup_budget_s: float | None = None
 
     def check(self) -> None:
-        """Raise SettingError for unknown words, before anything is looked at."""
+        """Raise SettingError for unknown words, and StoreError for a calibration that cannot be read, before
+        anything is looked at."""
         from walproof.advise.server.rules import RULES
         from walproof.cli.promises import may_lose
         from walproof.platforms.registry import platform
@@ -50,6 +52,10 @@ class AdviceOrder:
         for name in self.mute:
             if name not in RULES:
                 raise SettingError(f'no rule "{name}"', hint=f"Rules: {', '.join(RULES)}.")
+        if self.calibration is not None:
+            from walproof.facts.calibration import read_calibration
+
+            read_calibration(self.calibration)
 
 
 def advice_from(
@@ -97,6 +103,10 @@ class LookOrder:
     """Whether to record WAL at all."""
     max_retained_bytes: int | None = None
     """Most WAL that the server may keep for the recording; None for what a recording has by default."""
+    calibration: Path | None = None
+    """File of the costs that the advice is made with."""
+    standbys: Sequence[str] = ()
+    """Connection strings of its standbys that are asked afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +130,16 @@ def look_sentence(passed_s: float, seconds: float, wal_bytes: int) -> str:
 
 
 def observe_server(order: LookOrder, telling: Telling) -> ServerWindow:
-    """Look for so long, and record the WAL meanwhile, where that is allowed. Raises ProbeError."""
+    """Look for so long, and record the WAL meanwhile, where that is allowed.
+
+    What could not be used afterwards is refused first: a standby that does not answer or is none, and where
+    WAL is streamed a calibration of another machine or version. Raises ProbeError, ConninfoError, StoreError,
+    AnalysisError, and DiskError for a folder that cannot be written.
+    """
     from walproof.observe.server import ServerObserver
 
     with ServerObserver(order.conninfo) as observer:
+        _check_standbys(observer, order)
         lack = _record(observer, order, telling) if order.streams else _count(observer, order, telling)
         window = observer.window()
     if lack is None:
@@ -133,12 +149,28 @@ def observe_server(order: LookOrder, telling: Telling) -> ServerWindow:
     return replace(window, lacks=(*window.lacks, f"the WAL: {lack.reason}"), is_wal_refused=lack.is_refused)
 
 
+def _check_standbys(observer: ServerObserver, order: LookOrder) -> None:
+    if order.standbys:
+        from walproof.observe.scans import standby_scans
+
+        for conninfo in order.standbys:
+            standby_scans(conninfo, observer.system_identifier, observer.database)
+
+
 def with_standbys(window: ServerWindow, standbys: Sequence[str]) -> ServerWindow:
-    """The window with what standbys read of its indexes. Raises ProbeError."""
+    """The window with what standbys read of its indexes; one that no longer answers is noted."""
+    from dataclasses import replace
+
     from walproof.observe.scans import standby_scans
 
     for conninfo in standbys:
-        window = window.with_scans(standby_scans(conninfo, window))
+        try:
+            scans = standby_scans(conninfo, window.system_identifier, window.database)
+        except ProbeError as error:
+            lack = f"a standby's scans of indexes: {_both(error)}"
+            window = replace(window, lacks=(*window.lacks, lack))
+        else:
+            window = window.with_scans(scans)
     return window
 
 
@@ -153,7 +185,7 @@ class _WalLack:
 
 def _record(observer: ServerObserver, order: LookOrder, telling: Telling) -> _WalLack | None:
     """Record WAL, stripped, while looking. Returns the reason when it is not streamed."""
-    from walproof.lab.capture import MAX_RETAINED_BYTES, CaptureOrder, capture
+    from walproof.lab.capture import MAX_RETAINED_BYTES, Beginning, CaptureOrder, capture
 
     received = 0
 
@@ -167,12 +199,18 @@ def _record(observer: ServerObserver, order: LookOrder, telling: Telling) -> _Wa
         telling.look()
         return received > order.wal_most
 
+    def begun(_beginning: Beginning) -> None:
+        if order.calibration is not None:
+            from walproof.cli.costs import find_costs
+
+            find_costs(order.calibration, observer.major)
+
     retained = MAX_RETAINED_BYTES if order.max_retained_bytes is None else order.max_retained_bytes
     wanted = CaptureOrder(
         order.conninfo, order.seconds, order.folder, max_retained_bytes=retained, is_stripped=True
     )
     try:
-        capture(wanted, watch, is_over, lambda _beginning: None)
+        capture(wanted, watch, is_over, begun)
     except ProbeError as error:
         return _told(observer, order, _both(error), telling)
     return None
@@ -248,7 +286,7 @@ def keep_window(window: ServerWindow, folder: Path) -> None:
     from walproof.facts.codec import to_json
     from walproof.facts.server import SERVER_FILE
 
-    write_file(folder / SERVER_FILE, to_json(window))
+    write_file(folder / SERVER_FILE, to_json(window), "--save")
 
 
 def case_of(
@@ -284,6 +322,7 @@ def case_of(
             hint='"walproof wal capture" and "walproof advise --save" write one; "walproof wal whatif" '
             "reads any WAL.",
         )
+    _check_same(window, recording, folder)
     start = None
     if window.looks and window.looks[0].lsn is not None:
         # The recording begins with a segment, much of which may be older than the first look.
@@ -317,3 +356,13 @@ def case_of(
     found = study(simulated, question, times.longest_s)
     wal = stats(folder, start=start, observe=observe)
     return replace(unread, wal=wal, whatif=found, recovery_band=costs.coefficients.band)
+
+
+def _check_same(window: ServerWindow, recording: Recording, folder: Path) -> None:
+    """Raise SettingError if the WAL in the folder is not that of the server that was looked at."""
+    if window.system_identifier not in (None, str(recording.system_identifier)):
+        raise SettingError(
+            f'folder "{folder}" holds the WAL of one server and statistics of another',
+            detail=f"System identifiers: {recording.system_identifier} and {window.system_identifier}.",
+            hint="Look again, with --save and a new folder.",
+        )

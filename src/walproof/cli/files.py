@@ -1,19 +1,70 @@
-"""Files that commands write."""
+"""Files that commands write, and whether they could be."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from walproof.errors import StoreError
-from walproof.files import private_folder, write_whole
+from walproof.errors import SettingError, StoreError
+from walproof.files import existing_above, private_folder, write_whole
+
+_LARGE = "/var/tmp"
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a report, for its owner alone. Raises StoreError."""
+def write_file(path: Path, text: str, option: str = "--out") -> None:
+    """Write a report, for its owner alone. Raises StoreError, which advises to name another place with the
+    option."""
     try:
         private_folder(path.parent)
         write_whole(path, text)
     except OSError as error:
         raise StoreError(
-            f'could not write report "{path}": {error.strerror}', hint="Name another place with --out."
+            f'could not write report "{path}": {error.strerror}', hint=f"Name another place with {option}."
         ) from error
+
+
+def check_file(option: str, path: Path) -> None:
+    """Refuse a file that `write_file` could not write, before what it is to tell is found out. Nothing is
+    made. Raises StoreError."""
+    try:
+        if path.is_dir():
+            reason: str | None = "it is a folder"
+        elif path.exists() and not path.is_file():
+            reason = None if os.access(path, os.W_OK) else "it cannot be written"
+        else:
+            # A plain file is replaced by a new one beside it, so the folder's rights count.
+            reason = _closed(existing_above(path.resolve().parent))
+    except OSError as error:
+        reason = str(error.strerror)
+    if reason is not None:
+        raise StoreError(
+            f'could not write report "{path}": {reason}', hint=f"Name another place with {option}."
+        )
+
+
+def check_new_folder(option: str, folder: Path) -> None:
+    """Refuse a folder that has files, with which new ones would be mixed, or that cannot be made. Nothing is
+    made. Raises SettingError, StoreError."""
+    hint = f"Name a new folder with {option}."
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            raise SettingError(f'folder "{folder}" is not empty', hint=hint)
+        reason = _closed(existing_above(folder))
+    except OSError as error:
+        reason = str(error.strerror)
+    if reason is not None:
+        raise StoreError(f'could not use folder "{folder}": {reason}', hint=hint)
+
+
+def _closed(folder: Path) -> str | None:
+    """Why nothing can be made in what exists of a path; None if it can."""
+    if not folder.is_dir():
+        return f'"{folder}" is not a folder'
+    return None if os.access(folder, os.W_OK | os.X_OK) else f'"{folder}" cannot be written'
+
+
+def large_scratch() -> str | None:
+    """Where large files for the time of a command belong: in TMPDIR, else /var/tmp, since /tmp may be memory
+    (systemd's file-hierarchy(7)). None: wherever Python has temporary files."""
+    is_usable = "TMPDIR" not in os.environ and os.access(_LARGE, os.W_OK | os.X_OK)
+    return _LARGE if is_usable else None

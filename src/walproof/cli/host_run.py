@@ -120,14 +120,14 @@ def shared_url(url: str | None) -> str:
     if url is None or find_place(url).path is not None:
         raise StudyError(
             "hosts need a store that all of them reach",
-            hint="Name a PostgreSQL database with --store, as in postgresql:///?service=facts; every host "
+            hint="Name a PostgreSQL database with --store, as in 'postgresql:///?service=facts'; every host "
             "needs the service file.",
         )
     address = urlsplit(url)
     if address.password is not None or any(key.endswith("password") for key in parse_qs(address.query)):
         raise StudyError(
             "the address of the store has a password, which would be sent to every host",
-            hint="Use a service file or ~/.pgpass on each host: --store postgresql:///?service=facts.",
+            hint="Use a service file or ~/.pgpass on each host: --store 'postgresql:///?service=facts'.",
         )
     return url
 

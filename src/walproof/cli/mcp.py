@@ -82,6 +82,7 @@ def mcp(
         raise SettingError(f'--calibration is "{calibration}": there is no such file')
     roots, servers = Roots(root or ()), named_servers(server or ())
     from walproof.cli.defect import defect_text
+    from walproof.cli.files import large_scratch
     from walproof.cli.mcp_settings import settings_tools
     from walproof.cli.mcp_stored import stored_tools
     from walproof.cli.mcp_wal import wal_tools
@@ -91,7 +92,9 @@ def mcp(
 
     shelf = shelf_of(out, store, must_exist=store is not None or out != options.DEFAULT_OUT)
     try:
-        with tempfile.TemporaryDirectory(prefix="walproof-mcp-", ignore_cleanup_errors=True) as scratch:
+        with tempfile.TemporaryDirectory(
+            prefix="walproof-mcp-", dir=large_scratch(), ignore_cleanup_errors=True
+        ) as scratch:
             reach = Reach(roots, servers, out, store, calibration, Path(scratch), longest_s)
             tools = [
                 *stored_tools(reach, shelf), *settings_tools(), *advice_tools(reach), *wal_tools(reach),

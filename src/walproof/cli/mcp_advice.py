@@ -126,7 +126,7 @@ def advice_tools(reach: Reach) -> list[Tool]:
             say(look_sentence(passed_s, seconds, so_far))
 
         try:
-            look = LookOrder(conninfo, seconds, _WAL_MOST, folder)
+            look = LookOrder(conninfo, seconds, _WAL_MOST, folder, calibration=reach.calibration)
             window = observe_server(look, Telling(passed, say, call.look))
             _, view = advice_from(window, folder, order, call.observe)
         finally:

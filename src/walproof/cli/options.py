@@ -28,8 +28,8 @@ StoreUrl = Annotated[
     str | None,
     typer.Option(
         "--store", metavar="URL", envvar="WALPROOF_STORE",
-        help="Where facts are kept: a file, or a server such as postgresql:///?service=facts. Default: in "
-            "--out.",
+        help='Where facts are kept: a file, or a server such as "postgresql:///?service=facts". Default: in '
+            '--out.',
     ),
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walproof.facts import Design, Plan, Variant
+from walproof.sentences import say_list
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from walproof.lab.kind import Length
     from walproof.report.words import KindWords
+
+_CHECKPOINT_TIMEOUT = "5min"
 
 
 def plan_text(plan: Plan, command: Sequence[str]) -> str:
@@ -51,7 +54,8 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
         lines += [f"      note: {note}" for note in found]
     if plan.left_out:
         lines += ["", "left out", *(f"  {left.variant}: {left.reason}" for left in plan.left_out)]
-    lines += ["", *plan.notes] if plan.notes else []
+    said = [*plan.notes, *without_cycles(plan)]
+    lines += ["", *said] if said else []
     if plan.factors:
         lines += ["", f"design: {plan.fraction} factorial of {', '.join(plan.factors)}"]
         lines += [f"  cannot be told apart: {alias}" for alias in plan.aliases]
@@ -101,8 +105,42 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
 
 def say_notes(plan: Plan) -> None:
     """Say on stderr what was asked and is not measured, or shows nothing."""
-    for note in plan.notes:
+    for note in (*plan.notes, *without_cycles(plan)):
         sys.stderr.write(f"{note}\n")
+
+
+def without_cycles(plan: Plan) -> list[str]:
+    """A sentence for each variant with windows whose settings act at checkpoints alone, where no checkpoint
+    that comes by time falls into a window."""
+    from walproof.lab.differing import differing
+    from walproof.lab.kinds.registry import lab_kind
+    from walproof.settings.designs import acts_at_checkpoints
+
+    lengths = [workload.duration_s for workload in plan.workloads if workload.duration_s is not None]
+    if not lab_kind(plan.kind).toggles or not lengths:
+        return []
+    reference, found = plan.variant(plan.baseline), []
+    for variant in plan.variants:
+        names = differing(plan.base_settings, variant, reference, plan.installs[0], plan.initdb_options)
+        cycle_s = min(_cycle_s(plan, variant), _cycle_s(plan, reference))
+        is_seen = max(lengths) >= cycle_s or not all(acts_at_checkpoints(name) for name in names)
+        if variant.design is Design.FRESH and names and not is_seen:
+            verb = "acts" if len(names) == 1 else "act"
+            found.append(
+                f"{variant.name}: {say_list(names)} {verb} at checkpoints, and a window of "
+                f'{format_duration(max(lengths))} need not hold one: "walproof wal whatif" predicts from '
+                f"recorded WAL, --duration {cycle_s + 60}s has longer windows."
+            )
+    return found
+
+
+def _cycle_s(plan: Plan, variant: Variant) -> int:
+    """checkpoint_timeout of a variant."""
+    from walproof.settings.catalogue import Catalogue
+    from walproof.settings.value import parse
+
+    setting = Catalogue.for_version(plan.installs[0].version_num).get("checkpoint_timeout")
+    return int(parse(setting, plan.settings_of(variant).get("checkpoint_timeout", _CHECKPOINT_TIMEOUT)))
 
 
 def say_unused_duration(plan: Plan) -> None:

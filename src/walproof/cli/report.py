@@ -49,7 +49,7 @@ def report(
     if output is None or str(output) == "-":
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         return
-    write_file(output, text)
+    write_file(output, text, "--output")
     sys.stdout.write(f"{output}\n")
     if open_:
         import webbrowser

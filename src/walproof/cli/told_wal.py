@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walproof.errors import ProbeError, WalproofError
+from walproof.errors import DiskError, WalproofError
 from walproof.units import Lsn, format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class ToldOutcome:
 def record_told(
     conninfo: str, seconds: float, folder: Path, most: int, tick: Callable[[float, int], None]
 ) -> ToldOutcome:
-    """Record what the server tells of its WAL for that long. Raises ProbeError, WalError.
+    """Record what the server tells of its WAL for that long. Raises ProbeError, WalError, and DiskError for
+    a folder that cannot be used.
 
     ``tick`` is told the seconds and bytes so far, often.
     """
@@ -77,12 +78,12 @@ class _Recorder:
         try:
             private_folder(self._folder)
             if any(self._folder.iterdir()):
-                raise ProbeError(f'folder "{self._folder}" is not empty')
+                raise DiskError(f'folder "{self._folder}" is not empty')
             with SegmentFolder(self._folder, server.timeline, server.segment_bytes, start) as segments:
                 why = self._follow(seconds, tick, segments.write)
                 segments.flush()
         except OSError as error:
-            raise ProbeError(f'could not write to "{self._folder}": {error.strerror}') from error
+            raise DiskError(f'could not write to "{self._folder}": {error.strerror}') from error
         self._write(why)
         told = self._wal.position - (self._wal.first or self._wal.position)
         return ToldOutcome(self._wal.records, told, self._inspector.spent_s, why)

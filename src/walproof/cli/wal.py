@@ -122,7 +122,7 @@ def stats(
         from walproof.report.wal.page import to_html
         from walproof.report.wal.view import wal_view
 
-        write_file(html, to_html(wal_view(wal, criterion, names)))
+        write_file(html, to_html(wal_view(wal, criterion, names)), "--html")
     if json:
         sys.stdout.write(json_text(wal, criterion, found))
     elif csv:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walproof.cli import Interrupted, options
 from walproof.errors import SettingError, WalproofError
+
+if TYPE_CHECKING:
+    from walproof.cli.watch_order import Typed
 
 
 def watch(
@@ -66,7 +69,7 @@ def watch(
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option("--listen", metavar="HOST:PORT", help="Serve metrics for Prometheus: 127.0.0.1:9187."),
+        typer.Option("--listen", metavar="HOST:PORT", help="Serve metrics for Prometheus: 127.0.0.1:8433."),
     ] = None,
     web: Annotated[
         str | None,
@@ -171,6 +174,8 @@ def _watch(
     from walproof.probe.connection import require_service
 
     assert isinstance(typed, Typed)
+    if check:
+        _refuse_beside_check(typed, for_, json=json)
     order = watch_order(typed, None if config is None else read_watch_file(config))
     for server in order.servers:
         require_service(server.conninfo)
@@ -180,6 +185,23 @@ def _watch(
             check_once(fleet, order)
     with Fleet(order) as fleet:
         watch_live(fleet, order, Showing(plain, json, once, for_s))
+
+
+def _refuse_beside_check(typed: Typed, for_: str | None, *, json: bool) -> None:
+    """Raise SettingError for what was typed and says nothing of a single look that prints one line."""
+    given = {
+        "--listen": typed.listen,
+        "--web": typed.web,
+        "--name": typed.web_names,
+        "--for": for_,
+        "--json": json,
+    }
+    if beside := [option for option, value in given.items() if value]:
+        raise SettingError(
+            f"not for a check: {', '.join(beside)}",
+            detail="A check looks once, prints one line and exits; it serves nothing.",
+            hint="--once --json prints a look as JSON.",
+        )
 
 
 def _replay(

@@ -1,7 +1,7 @@
 """``watch.toml``: servers with their names and limits. Every mistake is named by file, line and key.
 
     every = "2s"
-    listen = "127.0.0.1:9187"
+    listen = "127.0.0.1:8433"
 
     [[server]]
     name = "orders"

@@ -33,6 +33,7 @@ class Keeper:
 
     def __exit__(self, *details: object) -> None:
         self._recorder.__exit__(*details)
+        self._tell()
 
     def keep(self, views: Sequence[ServerView]) -> list[ServerView]:
         """The views, with a note if they could not be kept."""
@@ -44,15 +45,20 @@ class Keeper:
                 if self._is_new(view)
             ]
         )
+        note = self._tell()
+        return [view if note is None else replace(view, notes=(*view.notes, note)) for view in views]
+
+    def _tell(self) -> str | None:
+        """What is said while nothing can be written; on stderr when that begins."""
         problem = self._recorder.problem
         if problem is None:
             self._is_said = False
-            return list(views)
-        note = f'The history "{self._path}" cannot be written at present: {problem}. Watching continues.'
+            return None
+        note = f'The history "{self._path}" cannot be written at present: {problem}.'
         if self._says and not self._is_said:
             sys.stderr.write(f"warning: {note}\n")
         self._is_said = True
-        return [replace(view, notes=(*view.notes, note)) for view in views]
+        return note
 
     def _is_new(self, view: ServerView) -> bool:
         """A look that was shown before is kept once."""

@@ -54,8 +54,8 @@ class Listener:
         self._views = tuple(views)
 
 
-def parse_address(text: str, option: str = "--listen", port: int = 9187) -> tuple[str, int]:
-    """``127.0.0.1:9187``, ``[::1]:9187``. Raises SettingError: a host has to be named.
+def parse_address(text: str, option: str = "--listen", port: int = 8433) -> tuple[str, int]:
+    """``127.0.0.1:8433``, ``[::1]:8433``. Raises SettingError: a host has to be named.
 
     ``option`` and its usual ``port`` are for the message.
     """

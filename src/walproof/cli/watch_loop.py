@@ -12,8 +12,8 @@ import typer
 
 from walproof.advise.watch.suspicion import LONGEST_S
 from walproof.cli.streams import reader_may_leave
-from walproof.cli.watch_order import SHORTEST_S, WatchOrder
-from walproof.errors import ProbeError
+from walproof.cli.watch_order import SHORTEST_S, HistoryOrder, WatchOrder
+from walproof.errors import ProbeError, StoreError
 from walproof.report.plaintext import one_line
 from walproof.report.watch.check import Checked, check
 from walproof.sentences import say_list
@@ -42,9 +42,23 @@ class Showing:
 
 
 def check_once(fleet: Fleet, order: WatchOrder) -> None:
-    """One line, and the status of a plugin."""
+    """One line, and the status of a plugin. The look is kept where a history is asked for."""
     _settle(fleet, order.every_s)
-    answer(check(fleet.views(), order.thresholds))
+    views = fleet.views()
+    if order.history is not None:
+        keep_one(views, order.history, order.every_s)
+    answer(check(views, order.thresholds))
+
+
+def keep_one(views: Sequence[ServerView], history: HistoryOrder, every_s: float) -> None:
+    """Keep a single look. A warning on stderr says why it cannot be kept: a check answers all the same."""
+    from walproof.cli.watch_keep import Keeper
+
+    try:
+        with Keeper(history, every_s, says=True) as keeper:
+            keeper.keep(views)
+    except StoreError as error:
+        sys.stderr.write(f"warning: {error.message}\n")
 
 
 def answer(checked: Checked) -> None:

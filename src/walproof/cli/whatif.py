@@ -142,7 +142,7 @@ def whatif(
     if html is not None:
         from walproof.cli.files import write_file
 
-        write_file(html, to_html(view, "whatif"))
+        write_file(html, to_html(view, "whatif"), "--html")
     with reader_may_leave():
         if json:
             sys.stdout.write(whatif_json(found, answer))

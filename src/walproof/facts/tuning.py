@@ -36,6 +36,8 @@ DEFAULT = Candidate(())
 a promise."""
 STOPPED = "Stopped on request"
 """How the note of a tuning begins that somebody ended before it was over."""
+NO_EMULATED_DISK = "No disk could be emulated"
+"""How the note of a tuning begins whose last step had nothing to run on."""
 
 
 class Scale(Enum):

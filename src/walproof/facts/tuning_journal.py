@@ -101,6 +101,12 @@ class Journal:
         """The journal with one more step."""
         return replace(self, steps=(*self.steps, StepTaken(step)))
 
+    def without(self, step: Step) -> Journal:
+        """The journal without a step that cannot be carried out."""
+        return replace(
+            self, steps=tuple(earlier for earlier in self.steps if earlier.step.number != step.number)
+        )
+
     def changed(self, taken: StepTaken) -> Journal:
         """The journal with this step replaced."""
         return replace(

@@ -23,7 +23,7 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import ProbeError
+from walproof.errors import DiskError, ProbeError
 from walproof.files import make_private, private_folder, write_whole
 from walproof.lab.receiver import DISK, SegmentReceiver
 from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder, segment_start
@@ -96,7 +96,7 @@ Tell = Callable[[Beginning], None]
 def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell: Tell) -> Recording:
     """Record until the time or the disk's room is over, ``is_over`` says so, or the server keeps too much.
 
-    What was received stays in the folder, whatever happens. Raises ProbeError.
+    What was received stays in the folder, whatever happens. Raises ProbeError; DiskError for the folder.
     """
     _make_folder(order.folder, order.least_free_bytes)
     relations = read_relations(order.conninfo)
@@ -262,7 +262,7 @@ class _Room:
                 os.posix_fallocate(file.fileno(), 0, self._bytes)
         except OSError as error:
             self.give_back()
-            raise ProbeError(f'could not write to "{self._path.parent}": {error.strerror}') from error
+            raise DiskError(f'could not write to "{self._path.parent}": {error.strerror}') from error
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -322,17 +322,18 @@ def _make_folder(folder: Path, least_free_bytes: int) -> None:
     try:
         private_folder(folder)
         if any(folder.iterdir()):
-            raise ProbeError(
+            raise DiskError(
                 f'folder "{folder}" is not empty',
                 hint="A recording needs a folder of its own: name a new one with --to.",
             )
     except OSError as error:
-        raise ProbeError(f'could not use folder "{folder}": {error.strerror}') from error
+        raise DiskError(f'could not use folder "{folder}": {error.strerror}') from error
     free = shutil.disk_usage(folder).free
     if free < least_free_bytes:
-        raise ProbeError(
+        raise DiskError(
             f'the disk of "{folder}" is nearly full',
             detail=f"expected {format_bytes(least_free_bytes)} free, got {format_bytes(free)}",
+            hint="Name a folder on another disk: wal capture --to, advise --save, or else TMPDIR.",
         )
 
 
@@ -340,7 +341,7 @@ def _write_names(folder: Path, relations: RelationMap) -> None:
     try:
         write_whole(folder / RELATIONS_FILE, relations.to_json())
     except OSError as error:
-        raise ProbeError(f'could not write to "{folder}": {error.strerror}') from error
+        raise DiskError(f'could not write to "{folder}": {error.strerror}') from error
 
 
 def _one(connection: psycopg.Connection[TupleRow], query: str) -> str:

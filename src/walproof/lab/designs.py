@@ -114,6 +114,15 @@ def with_designs(
     return _designed(variants, reference, chosen, sliced, differ)
 
 
+def gave_way(asked: Asked, variants: Sequence[Variant]) -> tuple[str, ...]:
+    """A sentence where the quick form has windows in place of slices, which it prefers, with the reasons."""
+    preferred = asked.study.quick.design if asked.quick and asked.overrides.design is None else None
+    if preferred not in ("toggled", "sliced") or any(v.design is not Design.FRESH for v in variants):
+        return ()
+    reasons = dict.fromkeys(v.design_reason for v in variants if v.design_reason is not None)
+    return (f"This quick form has windows and no slices, so intervals are wider: {'; '.join(reasons)}.",)
+
+
 def cuts_of(
     asked: Asked, variants: Sequence[Variant], baseline: str, rounds: int, *, is_typed: bool
 ) -> tuple[Toggling | None, Toggling | None]:

@@ -16,7 +16,7 @@ from walproof.facts.gate import BUDGET_S, ROUNDS_MOST
 from walproof.lab.asked import Asked, Overrides
 from walproof.lab.between import with_hosts
 from walproof.lab.configurations import Configurations
-from walproof.lab.designs import cuts_of, with_designs
+from walproof.lab.designs import cuts_of, gave_way, with_designs
 from walproof.lab.differing import same_as_baseline
 from walproof.lab.gate import gate_of, require_known
 from walproof.lab.kinds.registry import kind_of
@@ -154,7 +154,12 @@ def resolve(
         slicing=slicing,
         place=asked.place,
         gate=gate,
-        notes=(*notes, *same.values(), *crowded(asked_base, kept, workloads)),
+        notes=(
+            *notes,
+            *gave_way(asked, variants),
+            *same.values(),
+            *crowded(asked_base, kept, workloads),
+        ),
         same=tuple(same),
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from walproof.errors import ProbeError
-from walproof.facts.server import ServerWindow
 from walproof.observe.asking import Asking
 from walproof.probe.connection import connect_foreign
 
@@ -16,22 +15,21 @@ _SCANS = """
     FROM pg_stat_user_indexes"""
 
 
-def standby_scans(conninfo: str, window: ServerWindow) -> Mapping[str, int]:
-    """Index -> scans since the standby's statistics were reset.
+def standby_scans(conninfo: str, system_identifier: str | None, database: str) -> Mapping[str, int]:
+    """Index -> scans since the statistics were reset, of a standby of that cluster in that database.
 
-    Raises ProbeError when it cannot be asked, or belongs to a cluster or database other than the one looked
-    at."""
+    Raises ProbeError when it cannot be asked, or belongs to a cluster or database other than that."""
     with closing(connect_foreign(conninfo)) as session:
         ask = Asking(session)
-        system, database = ask.value("the system identifier", _SYSTEM), session.info.dbname
-        if window.system_identifier is not None and system != window.system_identifier:
+        system, named = ask.value("the system identifier", _SYSTEM), session.info.dbname
+        if system_identifier is not None and system != system_identifier:
             raise ProbeError(
                 "the server that --standby names is not a standby of it",
-                detail=f"Its system identifier is {system}, expected {window.system_identifier}.",
+                detail=f"Its system identifier is {system}, expected {system_identifier}.",
             )
-        if database != window.database:
+        if named != database:
             raise ProbeError(
-                f'--standby names database "{database}", expected "{window.database}"',
+                f'--standby names database "{named}", expected "{database}"',
                 hint="Statistics of indexes are kept for each database.",
             )
         rows = ask.rows("scans of indexes", _SCANS)

@@ -91,6 +91,22 @@ class ServerObserver:
         """Whether it is a standby."""
         return bool(self._ask.value("recovery", "SELECT pg_is_in_recovery()"))
 
+    @property
+    def major(self) -> int:
+        """Its major version."""
+        return self._ask.major
+
+    @property
+    def database(self) -> str:
+        """The database that is connected to."""
+        return self._session.info.dbname
+
+    @property
+    def system_identifier(self) -> str | None:
+        """The system identifier; None if the server does not tell it."""
+        found = self._ask.value("the system identifier", _SYSTEM)
+        return None if found is None else str(found)
+
     def look(self) -> None:
         """Read every counter now. Raises ProbeError when the server is gone."""
         ask = self._ask
@@ -142,8 +158,8 @@ class ServerObserver:
         return ServerWindow(
             version=version,
             version_num=self._session.info.server_version,
-            system_identifier=ask.value("the system identifier", _SYSTEM),
-            database=self._session.info.dbname,
+            system_identifier=self.system_identifier,
+            database=self.database,
             is_in_recovery=self.is_in_recovery,
             settings=read_settings(ask),
             looks=tuple(self._looks),

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from walproof.errors import StoreError, StudyError
+from walproof.errors import DiskError, HostError, StoreError, StudyError, WalproofError
 from walproof.facts import Plan, Run
 from walproof.facts.codec import plan_hash
 from walproof.facts.store import Store
-from walproof.facts.tuning import DEFAULT, STOPPED, Purpose, Search, Step, TuningFacts
+from walproof.facts.tuning import DEFAULT, NO_EMULATED_DISK, STOPPED, Purpose, Search, Step, TuningFacts
 from walproof.facts.tuning_answers import tuning_facts
 from walproof.facts.tuning_journal import HostRun, Journal, JournalFile, RecordedFacts, StepTaken
 from walproof.files import locked_file
@@ -91,7 +91,9 @@ class Conductor:
     """Machines that measure; None if this machine does."""
 
     def conduct(self, journal: Journal, search: Search) -> Journal:
-        """Carry on until the search is over. Raises a WalproofError; finished steps stay in the journal."""
+        """Carry on until the search is over. Raises a WalproofError; finished steps stay in the journal.
+
+        Where no disk can be emulated the tuning ends without that step, and with a note."""
         with _only_one(self.file.folder):
             if journal.finished:
                 return journal
@@ -114,7 +116,16 @@ class Conductor:
                     self.progress.step_began(self.facts(journal), step, False)
                 else:
                     self.progress.step_began(facts, pending.step, True)
-                journal = self._take(journal, pending)
+                since = time.monotonic()
+                try:
+                    journal = self._take(journal, pending)
+                except (DiskError, HostError) as error:
+                    if pending.step.purpose is not Purpose.FLUSH:
+                        raise
+                    # The answer is there without the last step, which not every machine can carry out.
+                    note = f"{NO_EMULATED_DISK}: {_why(error)}."
+                    journal = replace(journal.without(pending.step), notes=(*journal.notes, note))
+                    return self._finish(journal, since)
                 since = time.monotonic()
                 self.progress.step_ended(self.facts(journal), pending.step)
                 if pending.step.purpose is not Purpose.RECORD:
@@ -215,6 +226,12 @@ class Conductor:
 
     def _command(self, plan: Plan, journal: Journal) -> tuple[str, ...]:
         return (*journal.command, f"({plan.study})")
+
+
+def _why(error: WalproofError) -> str:
+    """What was refused and the reason, in one line."""
+    detail = "; ".join((error.detail or "").rstrip(".").splitlines())
+    return f"{error.message} ({detail})" if detail else error.message
 
 
 def _counted(journal: Journal, since: float) -> Journal:

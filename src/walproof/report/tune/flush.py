@@ -7,7 +7,7 @@ from walproof.analysis.tuning.budget import BudgetClock
 from walproof.analysis.tuning.flush import OBJECTIVES, flush_gains
 from walproof.analysis.tuning.race import latest
 from walproof.analysis.tuning.search import FLUSH_ROUNDS
-from walproof.facts.tuning import DEFAULT, STOPPED, Purpose, TuningFacts
+from walproof.facts.tuning import DEFAULT, NO_EMULATED_DISK, STOPPED, Purpose, TuningFacts
 from walproof.facts.tuning_answers import candidate_name
 from walproof.report.blocks import Block, Column, Paragraph, Table, text_cells
 from walproof.report.numbers import UNKNOWN, ratio
@@ -42,6 +42,9 @@ def flush_blocks(facts: TuningFacts, answer: TuneAnswer, device: str | None) -> 
 
 
 def _not_measured(facts: TuningFacts, answer: TuneAnswer) -> str:
+    refused = next((note for note in facts.notes if note.startswith(NO_EMULATED_DISK)), None)
+    if refused is not None:
+        return f"What a faster flush would give was not measured. {refused}"
     trial = format_duration(BudgetClock.of(facts).trial_s)
     why = f"the budget had no room for {2 * FLUSH_ROUNDS} more trials of {trial}"
     if answer.conf == DEFAULT and answer.default_broken:

@@ -1,0 +1,96 @@
+"""What ``walproof advise`` refuses before it looks, and what it does not mix. No server is asked."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.advise.server.windows import healthy
+from tests.golden.unpack import unpack
+from walproof.cli.advising import LookOrder, Telling, _record, case_of, with_standbys
+from walproof.cli.files import check_file, check_new_folder, large_scratch, write_file
+from walproof.errors import DiskError, ProbeError, SettingError, StoreError
+from walproof.observe.server import ServerObserver
+from walproof.settings.durability import DurabilityClass
+from walproof.units import Lsn
+from walproof.wal.recording import Position, Recording, write_recording
+
+_SETTINGS = {"max_wal_size": "64MB", "server_version": "18.4"}
+
+
+def test_wal_of_another_server_is_not_read_with_these_statistics(tmp_path: Path) -> None:
+    unpack(18, tmp_path)
+    began, ended = Position(1795221569.0, Lsn(0x800028)), Position(1795221575.0, Lsn(0xA1CE90))
+    write_recording(
+        tmp_path,
+        Recording(7710417928548557394, 180004, 1, 1 << 20, _SETTINGS, began, ended, (began, ended), "time"),
+    )
+    with pytest.raises(SettingError, match="statistics of another") as refused:
+        case_of(healthy(), tmp_path, DurabilityClass.NONE, None, None, None)
+    assert refused.value.detail == "System identifiers: 7710417928548557394 and 7."
+
+
+def test_a_folder_that_cannot_be_used_is_not_taken_for_a_refusal_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the look would go on for its whole time without the WAL."""
+
+    def full(*_: object) -> None:
+        raise DiskError("nearly full")
+
+    monkeypatch.setattr("walproof.lab.capture.capture", full)
+    said: list[str] = []
+    with pytest.raises(DiskError):
+        _record(
+            cast(ServerObserver, SimpleNamespace()),
+            LookOrder("host=/nowhere", 600.0, 1, tmp_path),
+            Telling(lambda *_: None, said.append),
+        )
+    assert said == []
+
+
+def test_a_standby_that_no_longer_answers_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(conninfo: str, *_: object) -> dict[str, int]:
+        if conninfo == "host=b":
+            raise ProbeError("could not connect to the server", detail="refused")
+        return {}
+
+    monkeypatch.setattr("walproof.observe.scans.standby_scans", answer)
+    window = with_standbys(healthy(), ["host=a", "host=b"])
+    assert window.standbys_asked == 1
+    assert window.lacks == ("a standby's scans of indexes: could not connect to the server (refused)",)
+    assert replace(window, standbys_asked=0, lacks=()) == healthy()
+
+
+def test_places_are_looked_at_without_making_anything(tmp_path: Path) -> None:
+    check_file("--html", tmp_path / "new" / "page.html")
+    check_new_folder("--save", tmp_path / "new" / "look")
+    assert list(tmp_path.iterdir()) == []
+    write_file(tmp_path / "page.html", "before")
+    check_file("--html", tmp_path / "page.html")
+    check_file("--html", Path(os.devnull))
+    with pytest.raises(StoreError, match="is not a folder"):
+        check_file("--html", tmp_path / "page.html" / "deeper")
+    with pytest.raises(StoreError, match="is not a folder"):
+        check_new_folder("--save", tmp_path / "page.html" / "deeper")
+    with pytest.raises(SettingError, match="is not empty"):
+        check_new_folder("--save", tmp_path)
+
+
+def test_large_files_do_not_go_into_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert large_scratch() in ("/var/tmp", None)
+    monkeypatch.setattr(os, "access", _nothing)
+    assert large_scratch() is None
+    monkeypatch.undo()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert large_scratch() is None
+
+
+def _nothing(*_: Any) -> bool:
+    return False
