@@ -20,6 +20,7 @@ from walproof.advise.workload.spaces import MadeTable, is_unique, make_table
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.turns import in_whole_turns
 from walproof.advise.workload.unevenness import drawn_by
+from walproof.advise.workload.weights import rare_notes, weights_of
 from walproof.advise.workload.writer import Drawing
 from walproof.analysis.working_set import Draws
 from walproof.facts.application import HIDDEN, Application, AppStatement, AppTable
@@ -27,8 +28,6 @@ from walproof.sentences import say_count, say_list
 from walproof.sqltext import visible
 from walproof.units import format_bytes
 
-_WEIGHTS = 10_000
-"""Sum of the weights, about."""
 _UTILITY = (
     "BEGIN", "START TRANSACTION", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET",
     "RESET", "SHOW", "DISCARD", "DEALLOCATE", "LISTEN", "UNLISTEN", "FETCH", "CLOSE",
@@ -154,7 +153,7 @@ def draft(
             LeftOut(row, reason, row.calls / calls, row.wal_bytes / wal)
             for row, reason in sorted(why.items(), key=lambda item: (-item[0].wal_bytes, -item[0].calls))
         ),
-        notes=(*_notes(application, alike, made, used, share), *schema.notes),
+        notes=(*_notes(application, alike, made, used, share), *rare_notes(scripts), *schema.notes),
         laws=drawing.laws,
         rate=rate,
         shared_buffers=fitted,
@@ -249,7 +248,6 @@ def _toml(
     *,
     keeps_answers: bool,
 ) -> str:
-    total = sum(each.calls for each in scripts.values()) or 1.0
     clients = min(_CLIENTS[1], max(_CLIENTS[0], application.sessions))
     lines = [
         f"# Drafted from the statistics of a database of PostgreSQL {application.version_num // 10000}.",
@@ -277,8 +275,8 @@ def _toml(
     ]
     if rate is not None:
         lines.append(f"# rate = {max(1, round(rate))}  # transactions a second in the application")
-    for name, made in scripts.items():
-        weight = max(1, round(_WEIGHTS * made.calls / total))
+    weights = weights_of([each.calls for each in scripts.values()])
+    for name, weight in zip(scripts, weights, strict=True):
         lines += ["", "[[workload.script]]", f"file = {json.dumps(name)}", f"weight = {weight}"]
     lines += ["", "[[variant]]", 'name = "default"']
     for name, value in _VARIANTS:
