@@ -288,3 +288,64 @@ def test_statements_of_a_transaction_are_about_the_same_row(key: str) -> None:
     id_, org = (made_people.spaces[name].number.replace("i", ":v1::bigint") for name in ("id", "org"))
     assert text.count(id_) == 2, text
     assert text.count(org) == 1, text
+
+
+@pytest.mark.parametrize("distinct", [-0.5, None])
+def test_a_key_over_a_smaller_table_has_rows_that_are_there(distinct: float | None) -> None:
+    """People, some of whom are customers, and orders of those."""
+    people = table("people", ID, rows=10_000, keys=(primary("id"),))
+    customers = table(
+        "customers", column("person_id", "bigint", not_null=True), column("note", "text"), rows=2000,
+        keys=(primary("person_id"), foreign("person_id", "public.people")),
+    )  # fmt: skip
+    orders = table(
+        "orders", ID, column("customer_id", "bigint", not_null=True, distinct=distinct),
+        keys=(primary("id"), foreign("customer_id", "public.customers", "person_id")),
+    )  # fmt: skip
+    tables = {each.name: each for each in (people, customers, orders)}
+    there = set(numbers(make_table(customers, tables, 1.0), "person_id"))
+    assert there == set(range(1, 2001))
+    assert set(numbers(make_table(orders, tables, 1.0), "customer_id")) <= there
+    insert = "INSERT INTO orders (customer_id) VALUES ($1)"
+    assert "random(1, 2000)\n" in only_script(made(insert, tables=tuple(tables.values())))
+    text = only_script(
+        made("SELECT id FROM people WHERE id = $1", insert, tables=tuple(tables.values()), commits=1000.0)
+    )
+    assert "random(1, 10000)\n" in text
+    assert "random(1, 2000)\n" in text
+
+
+@pytest.mark.parametrize("correlation", [0.0, 1.0])
+def test_a_row_of_another_one_alone_is_made_where_that_one_is(correlation: float) -> None:
+    """How many rows each table has is an estimate of its own: here more profiles than users."""
+    users = table("users", ID, rows=5000, keys=(primary("id"),))
+    owner = column("user_id", "bigint", not_null=True, correlation=correlation)
+    keys = (primary("user_id"), foreign("user_id", "public.users"))
+    profiles = table("profiles", owner, rows=5047, keys=keys)
+    pictures = table(
+        "pictures", owner, rows=5100,
+        keys=(primary("user_id"), foreign("user_id", "public.profiles", "user_id")),
+    )  # fmt: skip
+    tables = {each.name: each for each in (users, profiles, pictures)}
+    for each in (profiles, pictures):
+        found = make_table(each, tables, 1.0)
+        assert sorted(numbers(found, "user_id")) == list(range(1, 5001))
+    # Where it need not have one, the rows for which none is left have none.
+    guests = replace(profiles, columns=(replace(owner, not_null=False),), keys=(
+        AppKey("u", ("user_id",), "UNIQUE (user_id)"), keys[1],
+    ))  # fmt: skip
+    found = make_table(guests, tables, 1.0)
+    assert found.rows == 5047
+    assert found.spaces["user_id"].is_root == "i > 5000"
+    assert sorted(numbers(found, "user_id")[:5000]) == list(range(1, 5001))
+
+
+def test_tables_that_point_to_each_other_have_as_many_rows() -> None:
+    other = column("other", "bigint", not_null=True)
+    tables = {
+        f"public.{name}": table(
+            name, other, rows=rows, keys=(primary("other"), foreign("other", f"public.{of}", "other"))
+        )
+        for name, of, rows in (("a", "b", 2000), ("b", "c", 1500), ("c", "a", 1800))
+    }
+    assert {make_table(each, tables, 1.0).rows for each in tables.values()} == {1500}

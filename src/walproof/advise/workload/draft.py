@@ -16,7 +16,8 @@ from walproof.advise.workload.repeats import with_repeats
 from walproof.advise.workload.schema import Schema, schema_sql
 from walproof.advise.workload.scripts import check, script
 from walproof.advise.workload.server_conf import FILE, conf_of, device, shared_buffers
-from walproof.advise.workload.spaces import MadeTable, is_unique, make_table
+from walproof.advise.workload.spaces import MadeTable, make_table
+from walproof.advise.workload.table_keys import is_unique
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.turns import in_whole_turns
 from walproof.advise.workload.unevenness import drawn_by

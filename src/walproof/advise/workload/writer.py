@@ -20,7 +20,9 @@ from walproof.advise.workload.new_rows import (
 )
 from walproof.advise.workload.parts import Parameter, Part
 from walproof.advise.workload.schema import FRESH, key_sequence, stands_for, typed
-from walproof.advise.workload.spaces import MadeTable, Space, row_with, step_of, unique_keys
+from walproof.advise.workload.script_text import guarded
+from walproof.advise.workload.spaces import MadeTable, Space, row_with, step_of
+from walproof.advise.workload.table_keys import unique_keys
 from walproof.advise.workload.transactions import Member
 from walproof.advise.workload.values import base_of, value
 from walproof.analysis.working_set import Draws, Law
@@ -133,7 +135,7 @@ class Writer:
                 f"it has more than {_ARGUMENTS_MOST} values, which pgbench does not pass at once"
             )
         ends = self._new.end(self._read, is_sure=not self._guards)
-        return (_guarded(safe) if self._guards else safe).removesuffix(";") + ends
+        return (guarded(safe) if self._guards else safe).removesuffix(";") + ends
 
     @property
     def _guards(self) -> bool:
@@ -276,6 +278,9 @@ class Writer:
             return "1"
         if not is_key:
             return self._draw(space.size, space.of)
+        if space.is_foreign and space.reach < space.keys:
+            # Rows of a table on the way, of which the last one has more.
+            return self._draw(space.reach, space.of)
         # What is shared is the row that is pointed to, whatever its key's number.
         row = self._shared(space.of, space.keys, space.of)
         return _of_row(self._drawing.made[space.of].spaces[space.root.name], row)
@@ -433,18 +438,3 @@ def _of_row(space: Space, row: str) -> str:
 
 def _next(first: str, n: int, size: int) -> str:
     return f"1 + ({first} + {n * max(1, size // 97)}) % {size}"
-
-
-def _guarded(sql: str) -> str:
-    """The INSERT, passing over rows that are there. Raises Unreadable for one within another statement."""
-    depth, begins, at = 0, False, len(sql.rstrip().removesuffix(";"))
-    for token in tokens(sql[:at]):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and token.kind == "word":
-            begins = begins or token.text.upper() == "INSERT"
-            if begins and token.text.upper() == "RETURNING":
-                at = token.start
-                break
-    if not begins:
-        raise Unreadable("it inserts, within another statement, rows whose keys may be there already")
-    return f"{sql[:at].rstrip()} ON CONFLICT DO NOTHING {sql[at:]}".replace("NOTHING ;", "NOTHING;")
