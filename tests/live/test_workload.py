@@ -280,6 +280,7 @@ OWN_SCHEMA = """
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, person bigint NOT NULL REFERENCES app.people,
         state app.state NOT NULL, during int4range, EXCLUDE USING gist (during WITH &&));
     CREATE INDEX ON app.orders (id) WHERE state IN ('new', 'paid');
+    CREATE UNIQUE INDEX ON app.orders (person) WHERE state = 'lost';
     INSERT INTO app.tenants SELECT i, 'tenant ' || i FROM generate_series(1, 40) i;
     INSERT INTO app.people (tenant, mail, grade)
     SELECT 1 + i % 40, i || '@example.org', 'a' FROM generate_series(1, 4000) i;
@@ -326,6 +327,7 @@ def test_an_application_with_schemas_of_its_own(
     unique = [each.columns for each in tables["app.people"].indexes if each.is_unique]
     # Those of expressions, too, and none of a predicate.
     assert unique == [("tenant", "mail"), ("mail",), ("tenant", "a")]
+    assert "has a unique index that is a plain one here" in " ".join(done.stdout.split())
     state = next(column for column in tables["app.orders"].columns if column.name == "state")
     assert set(state.usual) == ({"sent", "lost", "paid"} if role == "owner" else set())
     with running(install, workspace, "draft", COUNTING) as cluster:

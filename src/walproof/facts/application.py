@@ -74,6 +74,8 @@ class AppIndex:
     """Its plain columns; of a unique index those of its expressions, too."""
     is_unique: bool
     has_expressions: bool = False
+    was_unique: bool = False
+    """Whether it is unique in the application, and rows that are made would break it."""
 
 
 @dataclass(frozen=True, slots=True)

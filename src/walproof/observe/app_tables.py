@@ -159,13 +159,22 @@ def read_tables(asking: Asking) -> tuple[AppTable, ...]:
                 tuple(shares or ()),
             )
         )  # fmt: skip
+    counts = {row[0]: int(row[5]) for row in rows}
     indexes: dict[int, list[AppIndex]] = defaultdict(list)
     pages: dict[int, list[tuple[tuple[str, ...], int]]] = defaultdict(list)
     for oid, definition, names, expressions, is_unique, is_of_key, count in index_rows:
         pages[oid].append((tuple(names), count))
         if not is_of_key:
             indexes[oid].append(
-                index_of(definition, tuple(names), expressions, columns[oid], is_unique=is_unique)
+                index_of(
+                    definition,
+                    tuple(names),
+                    expressions,
+                    columns[oid],
+                    keys[oid],
+                    is_unique=is_unique,
+                    rows=counts[oid],
+                )
             )
     return tuple(
         AppTable(

@@ -349,3 +349,27 @@ def test_tables_that_point_to_each_other_have_as_many_rows() -> None:
         for name, of, rows in (("a", "b", 2000), ("b", "c", 1500), ("c", "a", 1800))
     }
     assert {make_table(each, tables, 1.0).rows for each in tables.values()} == {1500}
+
+
+def test_where_null_may_stand_once_no_row_has_it() -> None:
+    """UNIQUE NULLS NOT DISTINCT: rows that have another value each would be alike without it."""
+    gone = column("gone", "timestamp with time zone", distinct=-0.1, null_share=0.9)
+    names = ("tenant", "gone")
+    for definition, is_null in (("UNIQUE NULLS NOT DISTINCT", False), ("UNIQUE", True)):
+        key = AppKey("u", names, f"{definition} (tenant, gone)")
+        own = table(
+            "own", ID, column("tenant", "integer", distinct=50.0), gone, keys=(primary("id"), key)
+        )  # fmt: skip
+        schema = made("SELECT id FROM own WHERE id = $1", tables=(own,)).files["schema.sql"]
+        assert ("% 1000 >= 900 THEN" in schema) is is_null
+
+
+def test_a_unique_index_that_made_rows_would_break_is_a_plain_one_and_said() -> None:
+    index = AppIndex(
+        "CREATE INDEX one ON public.own USING btree (queue) WHERE active", ("queue",), False, was_unique=True
+    )
+    own = table("own", ID, column("queue", "bigint", distinct=5.0), keys=(primary("id"),), indexes=(index,))
+    found = made("UPDATE own SET queue = $1 WHERE id = $2", tables=(own,))
+    assert f"{index.definition};" in found.files["schema.sql"]
+    assert found.left_out == ()
+    assert any("has a unique index that is a plain one here" in note for note in found.notes)

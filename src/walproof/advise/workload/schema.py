@@ -37,6 +37,8 @@ _NATIVE = {
     "gin": re.compile(r"\[\]$|^(?:jsonb|tsvector)$"),
 }
 """Types that the server itself has a default operator class for (manual, "GiST Indexes", "GIN Indexes")."""
+_NULL_ONCE = "NULLS NOT DISTINCT"
+"""Of a unique key that NULL may stand in once (from 15 on)."""
 _OWN_TYPES = ("public.citext", "citext")
 _COUNTED = ("smallint", "integer", "bigint")
 
@@ -216,8 +218,7 @@ def _column(table: str, column: AppColumn, own: frozenset[str], notes: list[str]
 
 def _fill(made: MadeTable, own: frozenset[str]) -> str:
     columns = [column for column in made.table.columns if not _is_generated(column, own)]
-    whole = {name for index in made.table.indexes if index.is_unique and index.has_expressions
-             for name in index.columns} | set(made.table.partition_columns)  # fmt: skip
+    whole = _without_null(made.table)
     values = ",\n       ".join(
         _row_value(column, made.spaces[column.name], place, may_be_null=column.name not in whole)
         for place, column in enumerate(columns)
@@ -227,6 +228,15 @@ def _fill(made: MadeTable, own: frozenset[str]) -> str:
         f"INSERT INTO {made.table.name} ({names})\n"
         f"SELECT {values}\nFROM generate_series(1::bigint, {made.rows}) i;"
     )
+
+
+def _without_null(table: AppTable) -> set[str]:
+    """Columns of which no row may have NULL here: what it would make equal to other rows, and what no
+    partition has a place for."""
+    keys = [index.columns for index in table.indexes
+            if index.is_unique and (index.has_expressions or _NULL_ONCE in index.definition)]  # fmt: skip
+    keys += [key.columns for key in table.keys if _NULL_ONCE in key.definition]
+    return {name for key in keys for name in key} | set(table.partition_columns)
 
 
 def _is_generated(column: AppColumn, own: frozenset[str]) -> bool:
@@ -281,6 +291,11 @@ def _keys(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[st
             name = index.definition.partition(" INDEX ")[2].partition(" ON ")[0]
             yield f"CREATE INDEX {name} ON {table.name} ({names});"
         else:
+            if index.was_unique:
+                notes.append(
+                    f"{table.name} has a unique index that is a plain one here, since values of its columns "
+                    f"repeat: {index.definition}."
+                )
             yield f"{index.definition.replace(' ON ONLY ', ' ON ', 1)};"
 
 
