@@ -114,6 +114,8 @@ class AppTable:
     """Its partition key; empty for a key with expressions."""
     partitions: int = 0
     """Partitions without partitions of their own."""
+    toast_bytes: int = 0
+    """Part of ``size_bytes``: values out of line, without their index."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,11 @@ _TABLES = """
                  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number
                  WHERE p.partexprs IS NULL ORDER BY u.place),
            CASE WHEN c.relkind = 'p'
-                THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) ELSE 0 END
+                THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) ELSE 0 END,
+           CASE WHEN c.relkind = 'p'
+                THEN (SELECT coalesce(sum(pg_relation_size(l.reltoastrelid)), 0)
+                      FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid)
+                ELSE coalesce(pg_relation_size(c.reltoastrelid), 0) END::bigint
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
          LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
          LEFT JOIN pg_partitioned_table p ON p.partrelid = c.oid
@@ -180,10 +184,10 @@ def read_tables(asking: Asking) -> tuple[AppTable, ...]:
         AppTable(
             schema, relation, name, kind, rows_, size, tuple(columns[oid]), tuple(keys[oid]),
             tuple(indexes[oid]), options, tuple(triggers), tuple(others[oid]), is_unlogged,
-            heap, tuple(pages[oid]), _number(hot), by, tuple(key), parts,
+            heap, tuple(pages[oid]), _number(hot), by, tuple(key), parts, toast,
         )
         for (oid, schema, relation, name, kind, rows_, size, options, is_unlogged, triggers, heap, hot, by,
-             key, parts) in rows
+             key, parts, toast) in rows
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from walproof.advise.wording import say_percent
@@ -18,6 +18,7 @@ from walproof.advise.workload.scripts import check, script
 from walproof.advise.workload.server_conf import FILE, conf_of, device, shared_buffers
 from walproof.advise.workload.spaces import MadeTable, make_table
 from walproof.advise.workload.table_keys import is_unique
+from walproof.advise.workload.toast import toast_notes, widened
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.turns import in_whole_turns
 from walproof.advise.workload.unevenness import drawn_by
@@ -106,6 +107,8 @@ def draft(
 
     ``refused``: statements that cannot be part of it, and why, as its try has shown.
     """
+    as_read = {table.name: table for table in application.tables}
+    application = replace(application, tables=tuple(map(widened, application.tables)))
     read, why = _read(application)
     for row, reason in (refused or {}).items():
         del read[row]
@@ -154,7 +157,12 @@ def draft(
             LeftOut(row, reason, row.calls / calls, row.wal_bytes / wal)
             for row, reason in sorted(why.items(), key=lambda item: (-item[0].wal_bytes, -item[0].calls))
         ),
-        notes=(*_notes(application, alike, made, used, share), *rare_notes(scripts), *schema.notes),
+        notes=(
+            *_notes(application, alike, made, used, share),
+            *toast_notes(as_read[table.name] for table in used),
+            *rare_notes(scripts),
+            *schema.notes,
+        ),
         laws=drawing.laws,
         rate=rate,
         shared_buffers=fitted,
