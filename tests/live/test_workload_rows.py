@@ -55,6 +55,8 @@ SCHEMA = """
     CREATE TABLE docs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text NOT NULL);
     ALTER TABLE docs ALTER body SET STORAGE EXTERNAL;
     INSERT INTO docs (body) SELECT repeat(md5(i::text), 250) FROM generate_series(1, 200) i;
+    CREATE FUNCTION max(text, text) RETURNS text LANGUAGE sql AS 'SELECT greatest($1, $2)';
+    CREATE FUNCTION later(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + 1';
     CREATE VIEW best AS SELECT * FROM acc WHERE n > 40;
     CREATE EXTENSION pg_stat_statements;
     ANALYZE;
@@ -127,6 +129,8 @@ def test_statements_have_as_many_rows(chosen: Install, workspace: Workspace, ope
                 execute(cluster, query.format(n=n))
         seen = read_application(cluster.conninfo, None)
     assert seen.views == (("public", "best", "v"),)
+    assert "later" in seen.functions
+    assert "max" not in seen.functions, "a call of it is one of the server's own"
     docs = next(each for each in seen.tables if each.name == "public.docs")
     assert wide_of(docs)["body"] == pytest.approx(8000, rel=0.15), "ANALYZE says 18"
     made = draft(replace(seen, commits=None), DraftOrder("rows", 1 << 30, 100))

@@ -165,7 +165,7 @@ class Application:
     """The time in which statements were counted, by checkpoint cycles; empty where the server does not say
     when it made checkpoints."""
     functions: tuple[str, ...] = ()
-    """Names of the functions that are none of the server's own: extensions' and the application's."""
+    """Names of the functions that the server itself has none of: extensions' and the application's."""
     dropped: float = 0.0
     """How often pg_stat_statements was full in that time and dropped what was called least."""
     lacks: tuple[str, ...] = field(default=())

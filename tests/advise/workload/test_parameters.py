@@ -161,6 +161,7 @@ def test_what_conflicts_is_changed_or_passed_over() -> None:
         ('SELECT * FROM other."Sums"', 'other."Sums" is a materialised view, which a load has none of'),
         ("SELECT * FROM public.sums s", "public.sums is no table that was read"),
         ("SELECT audit($1) FROM t", "it calls audit, a function of the database"),
+        ("SELECT ext.max(a) FROM t", "it calls max, a function of the database"),
         ("UPDATE t SET a = pg_read_file($1)", "it calls pg_read_file, which acts on the server"),
         ("SELECT lo_export($1, $2) FROM t", "it calls lo_export, which acts on the server"),
         ("SELECT * FROM t WHERE id = length(a || $1)", "the expression around $1 was not understood"),
@@ -192,6 +193,7 @@ def test_a_table_without_a_schema_is_the_one_in_public() -> None:
 def test_harmless_functions_of_the_server_stay() -> None:
     assert read("SELECT pg_advisory_xact_lock($1) FROM t WHERE id = $2").verb == "select"
     assert read("SELECT pg_notify($1, $2) FROM t").verb == "select"
+    assert read("SELECT pg_catalog.max(a) FROM t").verb == "select"
 
 
 WORDS = r"""

@@ -51,10 +51,18 @@ class Catalog:
         one that acts on the server or its files."""
         for node in tree.find_all(exp.Func):
             name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
-            if name in self._functions:
+            if name in self._functions or _schema_of(node) not in ("", "pg_catalog"):
                 raise Unreadable(f"it calls {name}, a function of the database")
             if _ACTING.match(name) and not _HARMLESS.match(name):
                 raise Unreadable(f"it calls {name}, which acts on the server")
+
+
+def _schema_of(call: exp.Func) -> str:
+    """The schema that a call names; empty without one."""
+    around = call.parent
+    if isinstance(around, exp.Dot) and around.expression is call:
+        return folded(around.this)
+    return folded(around.args.get("db")) if isinstance(around, exp.Table) and around.this is call else ""
 
 
 _KINDS = {"v": "view", "m": "materialised view", "f": "foreign table"}
