@@ -148,6 +148,7 @@ def test_a_draft_writes_what_the_application_writes(
     assert_valid("workload", found)
     assert found["left_out"] == []
     assert found["wal_share"] == 1.0
+    assert not any("ON CONFLICT" in note for note in found["notes"]), "no row of it was new"
     assert (found["device"] is not None) == (chosen.version_num >= 140000)
     assert found["rate"] == pytest.approx(300, rel=0.25), "two transactions and a read, 100 times a second"
     verbs_of = [[each["query"].split()[0] for each in script["statements"]] for script in found["scripts"]]

@@ -116,6 +116,8 @@ class AppTable:
     """Partitions without partitions of their own."""
     toast_bytes: int = 0
     """Part of ``size_bytes``: values out of line, without their index."""
+    inserted: float | None = None
+    """Rows that were inserted between two looks; None where that was not counted."""
 
 
 @dataclass(frozen=True, slots=True)

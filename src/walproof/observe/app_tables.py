@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from walproof.facts.application import AppColumn, AppIndex, AppKey, AppTable
@@ -132,8 +132,9 @@ _INDEXES = """
     ORDER BY i.indrelid, i.indexrelid"""
 
 
-def read_tables(asking: Asking) -> tuple[AppTable, ...]:
-    """The tables that are used most, ``TABLES_MOST`` of them."""
+def read_tables(asking: Asking, inserted: Mapping[int, float] | None = None) -> tuple[AppTable, ...]:
+    """The tables that are used most, ``TABLES_MOST`` of them. ``inserted``: oid -> rows that were inserted
+    between two looks."""
     rows = asking.rows("tables", _TABLES, [TABLES_MOST])
     oids = [row[0] for row in rows]
     keys: dict[int, list[AppKey]] = defaultdict(list)
@@ -184,7 +185,7 @@ def read_tables(asking: Asking) -> tuple[AppTable, ...]:
         AppTable(
             schema, relation, name, kind, rows_, size, tuple(columns[oid]), tuple(keys[oid]),
             tuple(indexes[oid]), options, tuple(triggers), tuple(others[oid]), is_unlogged,
-            heap, tuple(pages[oid]), _number(hot), by, tuple(key), parts, toast,
+            heap, tuple(pages[oid]), _number(hot), by, tuple(key), parts, toast, (inserted or {}).get(oid),
         )
         for (oid, schema, relation, name, kind, rows_, size, options, is_unlogged, triggers, heap, hot, by,
              key, parts, toast) in rows

@@ -6,6 +6,7 @@ Manual, "pg_stat_statements", "System Catalogs".
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections import defaultdict
@@ -47,6 +48,10 @@ _RESET = "SELECT extract(epoch FROM now() - stats_reset) FROM {schema}.pg_stat_s
 """From 14 on."""
 _DROPPED = "SELECT dealloc FROM {schema}.pg_stat_statements_info"
 _COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+_INSERTED = """
+    SELECT coalesce(pg_partition_root(s.relid)::oid, s.relid), sum(s.n_tup_ins)::float8
+    FROM pg_stat_user_tables s GROUP BY 1"""
+"""Of a partitioned table in all its partitions."""
 _FLUSHES_LEAST = 20
 _SESSIONS = """
     SELECT count(*) FROM pg_stat_activity
@@ -111,11 +116,13 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
         view, schema = _extension(asking)
         clock, look = CycleClock(asking), _look(asking, view, schema)
         commits, sessions = None, [_sessions(asking)]
+        inserted: dict[int, float] = {}
         if for_s is None:
             seconds = _number(asking.value("since when statements are counted", _RESET.format(schema=schema)))
             parts = usual_cycles(asking, seconds) if seconds else ()
         else:
             first, middle, asked = look, None, asking.count
+            before = _inserted(asking)
             while (passed := time.monotonic() - first.at) < for_s:
                 time.sleep(min(_LOOK_S, for_s - passed))
                 sessions.append(_sessions(asking))
@@ -128,6 +135,7 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             parts = clock.parts(middle.at - first.at, seconds)
             if look.commits is not None and first.commits is not None:
                 commits = max(0.0, look.commits - first.commits - asking.count + asked)
+            inserted = _grown_counts(before, _inserted(asking))
             grown = _grown(first.statements, middle.statements, look.statements)
             flushes = _more(first.flushes, look.flushes)
             look = _Look(look.at, grown, commits, look.dropped - first.dropped, flushes)
@@ -136,7 +144,7 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             database=session.info.dbname,
             seconds=seconds,
             statements=_most(look.statements.values()),
-            tables=read_tables(asking),
+            tables=read_tables(asking, inserted),
             sessions=max(sessions),
             commits=commits,
             cycle_parts=parts,
@@ -202,6 +210,16 @@ def _look(asking: Asking, view: str, schema: str) -> _Look:
     dropped = asking.value("full", _DROPPED.format(schema=schema)) if asking.major >= 14 else 0
     commits = _number(asking.value("commits", _COMMITS))
     return _Look(time.monotonic(), statements, commits, float(dropped or 0), _flushes(asking))
+
+
+def _inserted(asking: Asking) -> dict[int, float]:
+    """Table -> rows that were inserted so far."""
+    return {int(oid): float(count or 0) for oid, count in asking.rows("rows inserted", _INSERTED)}
+
+
+def _grown_counts(first: dict[int, float], last: dict[int, float]) -> dict[int, float]:
+    """By how much each count has grown, without those that were reset in between."""
+    return {oid: count - first[oid] for oid, count in last.items() if count >= first.get(oid, math.inf)}
 
 
 def _flushes(asking: Asking) -> tuple[float, float] | None:

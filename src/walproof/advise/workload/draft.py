@@ -22,6 +22,7 @@ from walproof.advise.workload.toast import toast_notes, widened
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.turns import in_whole_turns
 from walproof.advise.workload.unevenness import drawn_by
+from walproof.advise.workload.upserts import inserting, new_shares, upsert_notes
 from walproof.advise.workload.weights import rare_notes, weights_of
 from walproof.advise.workload.writer import Drawing
 from walproof.analysis.working_set import Draws
@@ -110,6 +111,8 @@ def draft(
     as_read = {table.name: table for table in application.tables}
     application = replace(application, tables=tuple(map(widened, application.tables)))
     read, why = _read(application)
+    shares = new_shares(read, why)
+    upserts = inserting(read, shares)
     for row, reason in (refused or {}).items():
         del read[row]
         why[row] = reason
@@ -124,7 +127,7 @@ def draft(
     share = min(1.0, order.most_bytes / max(1, size_bytes))
     table_bytes = share * size_bytes
     by_name = {table.name: table for table in used}
-    drawing = Drawing({table.name: make_table(table, by_name, share) for table in used}, {})
+    drawing = Drawing({table.name: make_table(table, by_name, share) for table in used}, {}, upserts)
     members = []
     for row in chosen:
         member = Member(row, read[row])
@@ -136,7 +139,7 @@ def draft(
     alike = transactions(members, committed(application.statements), application.commits)
     made = with_repeats(alike, application.commits)
     laws = drawn_by(application, made, used)
-    drawing = Drawing({table.name: make_table(table, by_name, share, laws) for table in used}, laws)
+    drawing = Drawing({table.name: make_table(table, by_name, share, laws) for table in used}, laws, upserts)
     turns = chain.from_iterable(map(in_whole_turns, made))
     scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(turns, start=1)}
     rate = sum(each.calls for each in made) / application.seconds if application.seconds else None
@@ -160,6 +163,7 @@ def draft(
         notes=(
             *_notes(application, alike, made, used, share),
             *toast_notes(as_read[table.name] for table in used),
+            *upsert_notes((member.read for member in members), shares),
             *rare_notes(scripts),
             *schema.notes,
         ),

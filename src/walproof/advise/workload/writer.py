@@ -27,7 +27,7 @@ from walproof.advise.workload.transactions import Member
 from walproof.advise.workload.values import base_of, value
 from walproof.analysis.working_set import Draws, Law
 from walproof.errors import SqlError
-from walproof.facts.application import AppColumn, AppTable
+from walproof.facts.application import AppColumn, AppStatement, AppTable
 from walproof.sqltext import quoted, statement, tokens
 
 _LIST_MOST = 100
@@ -54,6 +54,8 @@ class Drawing:
     """The tables by name."""
     laws: Mapping[str, Draws]
     """Table -> how its rows are drawn; even, without an entry."""
+    inserting: frozenset[AppStatement] = frozenset()
+    """Upserts of which most rows are new."""
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ class Writer:
         """Whether what it inserts is there already: DO NOTHING counts the rows that are new."""
         if self._read.has_conflict and self._read.passes_over:
             return self._statement.rows < _NEW_LEAST * self._statement.calls * self._read.tuples
-        return self._read.has_conflict
+        return self._read.has_conflict and self._statement not in self._drawing.inserting
 
     def text(self) -> str:
         """The statement. Raises Unreadable."""
