@@ -20,13 +20,22 @@ from walproof.sqltext import tokens
 
 TABLES_MOST = 1000
 """How many tables are read: those that are used most."""
-_TABLES = """
+_COUNTED_ROWS = """
+    greatest(CASE WHEN {x}.reltuples > 0 OR ({x}.reltuples = 0 AND {x}.relpages > 0)
+                  THEN {x}.reltuples::float8
+                  ELSE pg_relation_size({x}.oid) / (
+                    SELECT 28 + coalesce(sum(CASE WHEN a.attlen > 0 THEN a.attlen ELSE 32 END), 0)
+                    FROM pg_attribute a WHERE a.attrelid = {x}.oid AND a.attnum > 0 AND NOT a.attisdropped)
+             END, 0)"""
+"""Rows of {x}: as VACUUM or ANALYZE counted them, or else as the planner guesses them, from the size and the
+types of the columns (src/backend/access/table/tableam.c, table_block_relation_estimate_size)."""
+_TABLES = f"""
     SELECT c.oid, n.nspname, c.relname, quote_ident(n.nspname) || '.' || quote_ident(c.relname),
            CASE WHEN c.relispartition THEN 'i' ELSE c.relkind::text END,
            CASE WHEN c.relkind = 'p'
-                THEN (SELECT coalesce(sum(greatest(l.reltuples, 0)), 0) FROM pg_partition_tree(c.oid) t
+                THEN (SELECT coalesce(sum({_COUNTED_ROWS.format(x="l")}), 0) FROM pg_partition_tree(c.oid) t
                       JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf)
-                ELSE greatest(c.reltuples, 0) END::bigint,
+                ELSE {_COUNTED_ROWS.format(x="c")} END::bigint,
            CASE WHEN c.relkind = 'p'
                 THEN (SELECT coalesce(sum(pg_table_size(t.relid)), 0) FROM pg_partition_tree(c.oid) t)
                 ELSE pg_table_size(c.oid) END::bigint,

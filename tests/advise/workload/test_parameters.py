@@ -190,6 +190,13 @@ def test_a_table_without_a_schema_is_the_one_in_public() -> None:
     assert read("SELECT x FROM other.t").tables[0].schema == "other"
 
 
+def test_a_table_that_is_empty_is_none_where_another_of_its_name_has_rows() -> None:
+    empty, used = table("x", column("a", "text"), rows=0), table("x", column("a", "text"), schema="app")
+    assert read_statement("SELECT a FROM x", Catalog([empty, used])).tables == (used,)
+    assert read_statement("SELECT a FROM public.x", Catalog([empty, used])).tables == (empty,)
+    assert read_statement("SELECT a FROM x", Catalog([empty])).tables == (empty,)
+
+
 def test_harmless_functions_of_the_server_stay() -> None:
     assert read("SELECT pg_advisory_xact_lock($1) FROM t WHERE id = $2").verb == "select"
     assert read("SELECT pg_notify($1, $2) FROM t").verb == "select"

@@ -385,12 +385,13 @@ def _notes(
         )
     without = [
         table.name for table in used
-        if table.columns and all(column.distinct is None for column in table.columns) and table.rows > 0
+        if table.columns and all(column.distinct is None for column in table.columns) and table.size_bytes > 0
     ]  # fmt: skip
     if without:
         yield (
-            f"Of {len(without)} tables there are no statistics to read (no ANALYZE, or no right to SELECT): "
-            "how many values a column has is guessed, and that it is never NULL."
+            f"Of {say_count(len(without), 'table')} there are no statistics to read (no ANALYZE, or no right "
+            "to SELECT): how many values a column has is guessed, and that it is never NULL; so is how many "
+            "rows a table has that was never analysed."
         )
     if application.flush_s is None:
         yield (

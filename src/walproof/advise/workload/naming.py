@@ -34,11 +34,13 @@ class Catalog:
             self._by_name.setdefault(table.relation, []).append(table)
 
     def find(self, name: str, schema: str) -> AppTable | None:
-        """The table; without a schema the one in ``public``, or the first of that name."""
+        """The table; without a schema the one in ``public``, or the first of that name. One that is empty is
+        none where another has rows: a search_path may lead past it."""
         found = self._by_name.get(name, [])
         if schema:
             return next((table for table in found if table.schema == schema), None)
-        return next((table for table in found if table.schema == "public"), found[0] if found else None)
+        used = [table for table in found if table.heap_pages > 0] or found
+        return next((table for table in used if table.schema == "public"), used[0] if used else None)
 
     def kind_of_view(self, name: str, schema: str) -> str | None:
         """What it is that can be read like a table; None if there is nothing of that name."""
