@@ -19,6 +19,7 @@ from tests.cli.command import walproof
 from tests.schemas import assert_valid
 from walproof.advise.workload.values import value
 from walproof.facts import Install
+from walproof.observe import app_tables
 from walproof.observe.application import read_application
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_extension
@@ -199,6 +200,8 @@ PARTITIONED = """
     FROM generate_series(1, 60000) i;
     INSERT INTO kinds (kind, note) SELECT chr(97 + i % 4), md5(i::text) FROM generate_series(1, 2000) i;
     INSERT INTO spread SELECT i, md5(i::text) FROM generate_series(1, 2000) i;
+    CREATE TABLE items (id bigint PRIMARY KEY, spread bigint NOT NULL REFERENCES spread);
+    INSERT INTO items SELECT 1000 + i, 1 + i % 2000 FROM generate_series(1, 500) i;
     ANALYZE readings_1, readings_2, readings_3, kinds, spread;
     CREATE EXTENSION pg_stat_statements;
     SELECT pg_stat_statements_reset()"""
@@ -207,12 +210,13 @@ WRITES = (
     "INSERT INTO readings VALUES ({n}, '2026-11-25 12:00:{n}+00', 1.5)",
     "INSERT INTO kinds (kind, note) VALUES ('a', 'x{n}')",
     "UPDATE spread SET note = 'y{n}' WHERE id = {n}",
+    "INSERT INTO items VALUES ({n}, {n})",
 )
 
 
 @pytest.mark.parametrize("chosen", counting_installs(), ids=lambda each: each.version)
 def test_partitions_come_along(
-    chosen: Install, workspace: Workspace, tmp_path: Path, open_place: Path
+    chosen: Install, workspace: Workspace, tmp_path: Path, open_place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install = reachable_install(chosen, server_user())
     versions.note(install.version)
@@ -224,6 +228,11 @@ def test_partitions_come_along(
         found = read_application(cluster.conninfo, None)
         done = walproof("workload", cluster.conninfo, "--to", "parts", "--since-reset", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+        with monkeypatch.context() as patch:
+            patch.setattr(app_tables, "TABLES_MOST", 3)
+            few = read_application(cluster.conninfo, None)
+    assert {table.name for table in few.tables} == {"public.readings", "public.kinds", "public.spread"}
+    assert any(lack.startswith("tables: only 3 of 11 were read") for lack in few.lacks)
     tables = {table.name: table for table in found.tables}
     readings = tables["public.readings"]
     assert (readings.partitioned_by, readings.partition_columns, readings.partitions) == ("r", ("at",), 3)
@@ -231,6 +240,9 @@ def test_partitions_come_along(
     assert dict(readings.index_pages)["device", "at"] > 50, "those of all partitions"
     at = next(column for column in readings.columns if column.name == "at")
     assert at.correlation == pytest.approx(1.0, abs=0.01), "of the largest partition"
+    items = tables["public.items"]
+    assert [key.other for key in items.keys if key.kind == "f"] == ["public.spread"], "none of its partitions"
+    assert items.rows == pytest.approx(530, rel=0.2), "it was never analysed"
     assert "public.kinds is partitioned by lists; here it is by hash." in " ".join(done.stdout.split())
     with running(install, workspace, "draft", COUNTING) as cluster:
         for each in statements((tmp_path / "parts" / "schema.sql").read_text()):
