@@ -373,3 +373,36 @@ def test_a_unique_index_that_made_rows_would_break_is_a_plain_one_and_said() -> 
     assert f"{index.definition};" in found.files["schema.sql"]
     assert found.left_out == ()
     assert any("has a unique index that is a plain one here" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("type_", "definition", "is_here"),
+    [
+        ("public.hstore", "USING btree (((v OPERATOR(public.->) 'color'::text)))", False),
+        ("numrange", "USING btree (lower(v))", False),
+        ("cidr", "USING gist (id) WHERE (family(v) = 4)", False),
+        ('"char"', "USING btree (id) WHERE (v = 'a'::\"char\")", False),
+        ("text", "USING btree (id) WHERE (v OPERATOR(public.%) 'a'::text)", False),
+        ("text", "USING btree (id) WHERE (v OPERATOR(pg_catalog.=) 'v'::text)", True),
+        ("cidr", "USING btree (id) WHERE (id > length('v'::text))", True),
+    ],
+)
+def test_an_index_over_what_is_bytes_here_is_left_out(type_: str, definition: str, is_here: bool) -> None:
+    """Also where only its expression or its predicate names the column: bytea has no such operator."""
+    index = AppIndex(f"CREATE INDEX x ON public.own {definition}", (), False)
+    own = table("own", ID, column("v", type_), keys=(primary("id"),), indexes=(index,))
+    found = made("DELETE FROM own WHERE id = $1", tables=(own,))
+    assert (f"{index.definition};" in found.files["schema.sql"]) is is_here
+    assert any("has an index that is not here" in note for note in found.notes) is not is_here
+
+
+def test_a_column_that_is_made_of_what_is_bytes_here_is_filled() -> None:
+    low = replace(column("low", "numeric", default="lower(v)"), is_generated=True)
+    own = table("own", ID, column("v", "numrange"), low, keys=(primary("id"),))
+    insert = "INSERT INTO own (id) VALUES ($1)"
+    schema = made(insert, tables=(own,)).files["schema.sql"]
+    assert "GENERATED ALWAYS" not in schema
+    assert 'INSERT INTO public.own ("id", "v", "low")' in schema
+    needed = replace(own, columns=(*own.columns[:2], replace(low, not_null=True)))
+    (left,) = made(insert, tables=(needed,)).left_out
+    assert left.why == "it gives no low, which is NOT NULL in public.own: its default lower(v) is not here"

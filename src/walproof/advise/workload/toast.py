@@ -14,7 +14,7 @@ from walproof.advise.wording import say_percent
 from walproof.advise.workload.values import base_of
 from walproof.facts.application import AppColumn, AppTable
 from walproof.sentences import say_list
-from walproof.sqltext import folded, tokens
+from walproof.sqltext import identifiers
 from walproof.units import format_bytes
 
 _POINTER_BYTES = 18
@@ -79,14 +79,8 @@ def _may_be_wide(table: AppTable, column: AppColumn) -> bool:
     is_wide_type = kind in _TYPES and column.labels is None and (modifier is None or modifier > _SHORT)
     is_apart = (column.distinct is None or column.distinct < 0) and column.null_share < 1
     in_key = any(column.name in key.columns for key in table.keys) or any(
-        column.name in _names_in(index.definition)
+        column.name in identifiers(index.definition.partition(" USING ")[2])
         for index in table.indexes
         if " USING btree " in index.definition
     )
     return is_wide_type and is_apart and not in_key and not column.is_generated
-
-
-def _names_in(definition: str) -> set[str]:
-    """The names in an index's key, and in its predicate."""
-    inner = definition.partition(" USING ")[2]
-    return {folded(token.text) for token in tokens(inner) if token.kind in ("word", "name")}
