@@ -185,6 +185,15 @@ def test_what_reads_the_catalogs_is_none_of_the_application(query: str) -> None:
         read(query)
 
 
+def test_a_table_whose_name_begins_like_the_servers_own_is_the_applications() -> None:
+    found = table("pg_search_documents", column("id", "integer"), column("content", "text"))
+    catalog = Catalog([found])
+    update = "UPDATE pg_search_documents SET content = $1 WHERE id = $2"
+    assert read_statement(update, catalog).tables == (found,)
+    with pytest.raises(NoneOfIt):
+        read_statement("SELECT * FROM pg_catalog.pg_search_documents", catalog)
+
+
 def test_a_table_without_a_schema_is_the_one_in_public() -> None:
     assert read("SELECT a FROM t").tables == (T,)
     assert read("SELECT x FROM other.t").tables[0].schema == "other"

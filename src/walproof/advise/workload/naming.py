@@ -100,11 +100,11 @@ class Names:
                 continue  # a function that returns rows
             if not node.db and node.name in made:
                 continue
-            if node.db in ("pg_catalog", "information_schema") or (
-                not node.db and node.name.startswith("pg_")
-            ):
+            is_own = node.db in ("pg_catalog", "information_schema")
+            table = None if is_own else catalog.find(folded(node.this), folded(node.args.get("db")))
+            # An application may have tables with such names, too.
+            if is_own or (table is None and not node.db and node.name.startswith("pg_")):
                 raise NoneOfIt("it reads the server's own catalogs or statistics")
-            table = catalog.find(folded(node.this), folded(node.args.get("db")))
             if table is None:
                 raise Unreadable(self._what_it_is(node))
             self._by_alias[folded(node.args["alias"].this) if node.alias else table.relation] = table
