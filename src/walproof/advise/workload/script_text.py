@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
+import re
+
 from walproof.advise.workload.naming import Unreadable
-from walproof.sqltext import tokens
+from walproof.sqltext import Token, tokens
+
+_VARIABLE = re.compile(r"(?<!:):[A-Za-z_\x80-\U0010ffff]")
+"""What pgbench takes for a variable."""
+_COLON = re.compile(r"\\(.)|:", re.DOTALL)
+
+
+def without_variables(sql: str) -> str:
+    """The SQL; colons in quotes are escaped where pgbench would put a variable in their place: it looks for
+    ``:name`` without regard to quotes (src/bin/pgbench/pgbench.c, parseQuery)."""
+    return "".join(
+        _escaped(token) if token.kind in ("literal", "name") and _VARIABLE.search(token.text) else token.text
+        for token in tokens(sql)
+    )
+
+
+def _escaped(token: Token) -> str:
+    """The literal or name without a colon; other kinds of literals (B'', U&'') stay as they are."""
+    text = token.text
+    if text.startswith("'"):
+        return "E" + text.replace("\\", "\\\\").replace(":", r"\x3a")
+    if text.startswith('"'):
+        return "U&" + text.replace("\\", "\\\\").replace(":", r"\003a")
+    if text[:2] in ("E'", "e'"):
+        return _COLON.sub(lambda match: r"\x3a" if match[1] in (None, ":") else match[0], text)
+    return text
 
 
 def guarded(sql: str) -> str:

@@ -20,7 +20,7 @@ from walproof.advise.workload.new_rows import (
 )
 from walproof.advise.workload.parts import Parameter, Part
 from walproof.advise.workload.schema import FRESH, key_sequence, stands_for, typed
-from walproof.advise.workload.script_text import guarded
+from walproof.advise.workload.script_text import guarded, without_variables
 from walproof.advise.workload.spaces import MadeTable, Space, row_with, step_of
 from walproof.advise.workload.table_keys import unique_keys
 from walproof.advise.workload.transactions import Member
@@ -129,7 +129,7 @@ class Writer:
             safe = statement(marked)
         except SqlError as error:
             raise Unreadable(f"its text cannot stand in a script: {error}") from None
-        safe = _MARKED.sub(lambda match: values.get(int(match[1]), match[0]), safe)
+        safe = without_variables(_MARKED.sub(lambda match: values.get(int(match[1]), match[0]), safe))
         if _MARK in safe:
             raise Unreadable("a parameter of it was not understood")
         if len(_VARIABLE.findall(safe)) > _ARGUMENTS_MOST:
