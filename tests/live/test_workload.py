@@ -380,7 +380,8 @@ def test_what_a_server_lacks_is_said(kind: str, workspace: Workspace, tmp_path: 
     versions.note(install.version)
     with running(install, workspace, "lacking", {} if kind == "not loaded" else COUNTING) as cluster:
         if kind == "old":
-            execute(cluster, "CREATE EXTENSION pg_stat_statements VERSION '1.7'")
+            old = "1.8" if chosen.version_num >= 140000 else "1.7"
+            execute(cluster, f"CREATE EXTENSION pg_stat_statements VERSION '{old}'")
         elif kind == "no schema":
             execute(cluster, "CREATE SCHEMA ext")
             execute(cluster, "CREATE EXTENSION pg_stat_statements SCHEMA ext")

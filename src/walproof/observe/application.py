@@ -40,8 +40,6 @@ _STATEMENTS = """
     FROM {view}
     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) {toplevel}
           AND query IS NOT NULL"""
-_COUNTS_WAL = (1, 8)
-"""Version of the extension that has wal_bytes, that of PostgreSQL 13."""
 _HIDDEN_MOST = 0.5
 """Share of the calls."""
 _RESET = "SELECT extract(epoch FROM now() - stats_reset) FROM {schema}.pg_stat_statements_info"
@@ -171,9 +169,11 @@ def _extension(asking: Asking) -> tuple[str, str]:
             "CREATE EXTENSION pg_stat_statements in this database; or name another database.",
         )
     view, schema, version, may_use = found[0]
-    if tuple(map(int, str(version).split("."))) < _COUNTS_WAL:
+    # 1.8, of 13, has wal_bytes; 1.9 has what is asked of 14: toplevel, pg_stat_statements_info.
+    least = "1.9" if asking.major >= 14 else "1.8"
+    if _parts(str(version)) < _parts(least):
         raise ProbeError(
-            f"pg_stat_statements is of version {version} here, which does not count WAL",
+            f"pg_stat_statements is of version {version} here, and a load needs {least} on this server",
             detail="After an upgrade by pg_upgrade an extension keeps its old version.",
             hint="ALTER EXTENSION pg_stat_statements UPDATE, as its owner.",
         )
@@ -185,13 +185,18 @@ def _extension(asking: Asking) -> tuple[str, str]:
     return view, schema
 
 
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 def _look(asking: Asking, view: str, schema: str) -> _Look:
     toplevel = "AND toplevel" if asking.major >= 14 else ""
     rows = asking.rows("statements", _STATEMENTS.format(view=view, toplevel=toplevel))
-    if not rows and asking.lacks:
+    lack = next((lack for lack in asking.lacks if lack.startswith("statements:")), None)
+    if not rows and lack is not None:
         raise ProbeError(
             "could not read pg_stat_statements",
-            detail=asking.lacks[0],
+            detail=lack,
             hint="It has to be in shared_preload_libraries, and the role needs pg_read_all_stats.",
         )
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
