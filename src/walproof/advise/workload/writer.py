@@ -250,7 +250,8 @@ class Writer:
 
     def _found(self, space: Space) -> str:
         """A number for a value that rows have: not all that a foreign key may point to."""
-        if space.is_foreign and space.of not in self._drawn and space.size < space.keys:
+        is_apart = space.of not in self._drawn or space.reach < space.keys
+        if space.is_foreign and is_apart and space.size < space.keys:
             return self._draw(space.size, space.of)
         return self._number(space)
 
