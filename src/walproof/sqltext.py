@@ -165,6 +165,11 @@ def statement(text: str) -> str:
     return "".join(parts) + end
 
 
+def identifiers(text: str) -> set[str]:
+    """What may be a name in SQL, as the catalogs have it: words outside of quotes, and quoted names."""
+    return {folded(token.text) for token in tokens(text) if token.kind in ("word", "name")}
+
+
 def names(text: str) -> str:
     """The text, when it is nothing but names, dots and commas. Raises SqlError."""
     for token in tokens(text):

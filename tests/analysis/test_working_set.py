@@ -99,3 +99,10 @@ def test_of_several_laws_the_one_with_as_many_images_is_nearest(is_adjacent: boo
     pages = drawn(either[is_adjacent], 5000)
     counted = Counted(distinct(pages), distinct(pages[:2500]))
     assert nearest([family], HALVES, counted, either) == either[is_adjacent]
+
+
+def test_a_small_table_that_is_changed_often_has_all_its_pages_touched() -> None:
+    """Ten counters, 100 changes a second: in five minutes the chance to miss one is less than a float has."""
+    assert touched(Pages(10, 4, 100.0), 30_000.0, Draws(Law.ZIPF, 1.2)) == 4.0
+    day = [CyclePart(0.0, 300.0, 288.0)]
+    assert fit([Pages(10, 4, 100.0)], day, Counted(1100, 0)) is None

@@ -19,6 +19,7 @@ from tests.cli.command import walproof
 from tests.schemas import assert_valid
 from walproof.advise.workload.values import value
 from walproof.facts import Install
+from walproof.observe import app_tables
 from walproof.observe.application import read_application
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_extension
@@ -148,6 +149,7 @@ def test_a_draft_writes_what_the_application_writes(
     assert_valid("workload", found)
     assert found["left_out"] == []
     assert found["wal_share"] == 1.0
+    assert not any("ON CONFLICT" in note for note in found["notes"]), "no row of it was new"
     assert (found["device"] is not None) == (chosen.version_num >= 140000)
     assert found["rate"] == pytest.approx(300, rel=0.25), "two transactions and a read, 100 times a second"
     verbs_of = [[each["query"].split()[0] for each in script["statements"]] for script in found["scripts"]]
@@ -198,6 +200,8 @@ PARTITIONED = """
     FROM generate_series(1, 60000) i;
     INSERT INTO kinds (kind, note) SELECT chr(97 + i % 4), md5(i::text) FROM generate_series(1, 2000) i;
     INSERT INTO spread SELECT i, md5(i::text) FROM generate_series(1, 2000) i;
+    CREATE TABLE items (id bigint PRIMARY KEY, spread bigint NOT NULL REFERENCES spread);
+    INSERT INTO items SELECT 1000 + i, 1 + i % 2000 FROM generate_series(1, 500) i;
     ANALYZE readings_1, readings_2, readings_3, kinds, spread;
     CREATE EXTENSION pg_stat_statements;
     SELECT pg_stat_statements_reset()"""
@@ -206,12 +210,13 @@ WRITES = (
     "INSERT INTO readings VALUES ({n}, '2026-11-25 12:00:{n}+00', 1.5)",
     "INSERT INTO kinds (kind, note) VALUES ('a', 'x{n}')",
     "UPDATE spread SET note = 'y{n}' WHERE id = {n}",
+    "INSERT INTO items VALUES ({n}, {n})",
 )
 
 
 @pytest.mark.parametrize("chosen", counting_installs(), ids=lambda each: each.version)
 def test_partitions_come_along(
-    chosen: Install, workspace: Workspace, tmp_path: Path, open_place: Path
+    chosen: Install, workspace: Workspace, tmp_path: Path, open_place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install = reachable_install(chosen, server_user())
     versions.note(install.version)
@@ -223,6 +228,11 @@ def test_partitions_come_along(
         found = read_application(cluster.conninfo, None)
         done = walproof("workload", cluster.conninfo, "--to", "parts", "--since-reset", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+        with monkeypatch.context() as patch:
+            patch.setattr(app_tables, "TABLES_MOST", 3)
+            few = read_application(cluster.conninfo, None)
+    assert {table.name for table in few.tables} == {"public.readings", "public.kinds", "public.spread"}
+    assert any(lack.startswith("tables: only 3 of 11 were read") for lack in few.lacks)
     tables = {table.name: table for table in found.tables}
     readings = tables["public.readings"]
     assert (readings.partitioned_by, readings.partition_columns, readings.partitions) == ("r", ("at",), 3)
@@ -230,6 +240,9 @@ def test_partitions_come_along(
     assert dict(readings.index_pages)["device", "at"] > 50, "those of all partitions"
     at = next(column for column in readings.columns if column.name == "at")
     assert at.correlation == pytest.approx(1.0, abs=0.01), "of the largest partition"
+    items = tables["public.items"]
+    assert [key.other for key in items.keys if key.kind == "f"] == ["public.spread"], "none of its partitions"
+    assert items.rows == pytest.approx(530, rel=0.2), "it was never analysed"
     assert "public.kinds is partitioned by lists; here it is by hash." in " ".join(done.stdout.split())
     with running(install, workspace, "draft", COUNTING) as cluster:
         for each in statements((tmp_path / "parts" / "schema.sql").read_text()):
@@ -280,6 +293,7 @@ OWN_SCHEMA = """
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, person bigint NOT NULL REFERENCES app.people,
         state app.state NOT NULL, during int4range, EXCLUDE USING gist (during WITH &&));
     CREATE INDEX ON app.orders (id) WHERE state IN ('new', 'paid');
+    CREATE UNIQUE INDEX ON app.orders (person) WHERE state = 'lost';
     INSERT INTO app.tenants SELECT i, 'tenant ' || i FROM generate_series(1, 40) i;
     INSERT INTO app.people (tenant, mail, grade)
     SELECT 1 + i % 40, i || '@example.org', 'a' FROM generate_series(1, 4000) i;
@@ -326,6 +340,7 @@ def test_an_application_with_schemas_of_its_own(
     unique = [each.columns for each in tables["app.people"].indexes if each.is_unique]
     # Those of expressions, too, and none of a predicate.
     assert unique == [("tenant", "mail"), ("mail",), ("tenant", "a")]
+    assert "has a unique index that is a plain one here" in " ".join(done.stdout.split())
     state = next(column for column in tables["app.orders"].columns if column.name == "state")
     assert set(state.usual) == ({"sent", "lost", "paid"} if role == "owner" else set())
     with running(install, workspace, "draft", COUNTING) as cluster:
@@ -365,7 +380,8 @@ def test_what_a_server_lacks_is_said(kind: str, workspace: Workspace, tmp_path: 
     versions.note(install.version)
     with running(install, workspace, "lacking", {} if kind == "not loaded" else COUNTING) as cluster:
         if kind == "old":
-            execute(cluster, "CREATE EXTENSION pg_stat_statements VERSION '1.7'")
+            old = "1.8" if chosen.version_num >= 140000 else "1.7"
+            execute(cluster, f"CREATE EXTENSION pg_stat_statements VERSION '{old}'")
         elif kind == "no schema":
             execute(cluster, "CREATE SCHEMA ext")
             execute(cluster, "CREATE EXTENSION pg_stat_statements SCHEMA ext")

@@ -11,6 +11,7 @@ import pytest
 from tests import versions
 from tests.live.test_workload import COUNTING, counting_installs, execute, pgbench, running
 from walproof.advise.workload.draft import DraftOrder, draft
+from walproof.advise.workload.toast import wide_of
 from walproof.facts import Install
 from walproof.observe.application import read_application
 from walproof.postgres.cluster import Cluster
@@ -51,6 +52,11 @@ SCHEMA = """
                       no text UNIQUE NOT NULL DEFAULT 'I-' || nextval('free'),
                       at timestamptz NOT NULL DEFAULT now());
     INSERT INTO inv (what) SELECT 'x' FROM generate_series(1, 500);
+    CREATE TABLE docs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text NOT NULL);
+    ALTER TABLE docs ALTER body SET STORAGE EXTERNAL;
+    INSERT INTO docs (body) SELECT repeat(md5(i::text), 250) FROM generate_series(1, 200) i;
+    CREATE FUNCTION max(text, text) RETURNS text LANGUAGE sql AS 'SELECT greatest($1, $2)';
+    CREATE FUNCTION later(int) RETURNS int LANGUAGE sql AS 'SELECT $1 + 1';
     CREATE VIEW best AS SELECT * FROM acc WHERE n > 40;
     CREATE EXTENSION pg_stat_statements;
     ANALYZE;
@@ -91,6 +97,7 @@ STATEMENTS = (
     "UPDATE events SET what = 'z' WHERE id = {n}",
     "INSERT INTO inv (what) VALUES ('y{n}')",
     "INSERT INTO inv (id, what, at) VALUES (DEFAULT, 'z{n}', now() - interval '1 h')",
+    "INSERT INTO docs (body) VALUES ('x{n}')",
 )
 MERGE = (
     "MERGE INTO counters c USING (VALUES (date '2026-01-02', 'p{n}', 1)) v (d, p, h) "
@@ -102,7 +109,7 @@ TIMES = 40
 
 def counted(cluster: Cluster) -> float:
     """Rows that the statements on the tables returned or changed."""
-    named = "acc|count|perm|Sales|jobs|events|inv"
+    named = "acc|count|perm|Sales|jobs|events|inv|docs"
     query = f"SELECT sum(rows)::float8 FROM pg_stat_statements WHERE query ~ '{named}'"
     with cluster.connect() as session:
         found = session.execute(query.encode()).fetchone()
@@ -122,6 +129,10 @@ def test_statements_have_as_many_rows(chosen: Install, workspace: Workspace, ope
                 execute(cluster, query.format(n=n))
         seen = read_application(cluster.conninfo, None)
     assert seen.views == (("public", "best", "v"),)
+    assert "later" in seen.functions
+    assert "max" not in seen.functions, "a call of it is one of the server's own"
+    docs = next(each for each in seen.tables if each.name == "public.docs")
+    assert wide_of(docs)["body"] == pytest.approx(8000, rel=0.15), "ANALYZE says 18"
     made = draft(replace(seen, commits=None), DraftOrder("rows", 1 << 30, 100))
     assert [(left.why, left.statement.query) for left in made.left_out
             if not re.match("CREATE|ANALYZE", left.statement.query)

@@ -107,6 +107,8 @@ def touched(family: Pages, changes: float, draws: Draws) -> float:
         return float((-np.expm1(-changes * chances) * weights).sum())
     chances, weights = _chances(draws.law, draws.parameter, rows, 1.0)
     missed = float((np.exp(-changes * chances) * weights).sum()) / rows
+    if missed <= 0.0:
+        return float(pages)  # as good as no row, less than a float tells
     return float(pages * -math.expm1(rows / pages * math.log(missed)))
 
 

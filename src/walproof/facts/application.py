@@ -74,6 +74,8 @@ class AppIndex:
     """Its plain columns; of a unique index those of its expressions, too."""
     is_unique: bool
     has_expressions: bool = False
+    was_unique: bool = False
+    """Whether it is unique in the application, and rows that are made would break it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,10 @@ class AppTable:
     """Its partition key; empty for a key with expressions."""
     partitions: int = 0
     """Partitions without partitions of their own."""
+    toast_bytes: int = 0
+    """Part of ``size_bytes``: values out of line, without their index."""
+    inserted: float | None = None
+    """Rows that were inserted between two looks; None where that was not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +167,7 @@ class Application:
     """The time in which statements were counted, by checkpoint cycles; empty where the server does not say
     when it made checkpoints."""
     functions: tuple[str, ...] = ()
-    """Names of the functions that are none of the server's own: extensions' and the application's."""
+    """Names of the functions that the server itself has none of: extensions' and the application's."""
     dropped: float = 0.0
     """How often pg_stat_statements was full in that time and dropped what was called least."""
     lacks: tuple[str, ...] = field(default=())

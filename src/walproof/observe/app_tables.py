@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from walproof.facts.application import AppColumn, AppIndex, AppKey, AppTable
@@ -20,13 +20,27 @@ from walproof.sqltext import tokens
 
 TABLES_MOST = 1000
 """How many tables are read: those that are used most."""
-_TABLES = """
+_COUNTED_ROWS = """
+    greatest(CASE WHEN {x}.reltuples > 0 OR ({x}.reltuples = 0 AND {x}.relpages > 0)
+                  THEN {x}.reltuples::float8
+                  ELSE pg_relation_size({x}.oid) / (
+                    SELECT 28 + coalesce(sum(CASE WHEN a.attlen > 0 THEN a.attlen ELSE 32 END), 0)
+                    FROM pg_attribute a WHERE a.attrelid = {x}.oid AND a.attnum > 0 AND NOT a.attisdropped)
+             END, 0)"""
+"""Rows of {x}: as VACUUM or ANALYZE counted them, or else as the planner guesses them, from the size and the
+types of the columns (src/backend/access/table/tableam.c, table_block_relation_estimate_size)."""
+_ARE_THE_APPLICATIONS = """
+          c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+          AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+                          AND d.objid = c.oid AND d.deptype = 'e')"""
+_TABLES = f"""
     SELECT c.oid, n.nspname, c.relname, quote_ident(n.nspname) || '.' || quote_ident(c.relname),
            CASE WHEN c.relispartition THEN 'i' ELSE c.relkind::text END,
            CASE WHEN c.relkind = 'p'
-                THEN (SELECT coalesce(sum(greatest(l.reltuples, 0)), 0) FROM pg_partition_tree(c.oid) t
+                THEN (SELECT coalesce(sum({_COUNTED_ROWS.format(x="l")}), 0) FROM pg_partition_tree(c.oid) t
                       JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf)
-                ELSE greatest(c.reltuples, 0) END::bigint,
+                ELSE {_COUNTED_ROWS.format(x="c")} END::bigint,
            CASE WHEN c.relkind = 'p'
                 THEN (SELECT coalesce(sum(pg_table_size(t.relid)), 0) FROM pg_partition_tree(c.oid) t)
                 ELSE pg_table_size(c.oid) END::bigint,
@@ -41,17 +55,25 @@ _TABLES = """
                  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = u.number
                  WHERE p.partexprs IS NULL ORDER BY u.place),
            CASE WHEN c.relkind = 'p'
-                THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) ELSE 0 END
+                THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) ELSE 0 END,
+           CASE WHEN c.relkind = 'p'
+                THEN (SELECT coalesce(sum(pg_relation_size(l.reltoastrelid)), 0)
+                      FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid)
+                ELSE coalesce(pg_relation_size(c.reltoastrelid), 0) END::bigint
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
          LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
          LEFT JOIN pg_partitioned_table p ON p.partrelid = c.oid
-    WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
-          AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-                          AND d.objid = c.oid AND d.deptype = 'e')
-    ORDER BY coalesce(s.n_tup_ins + s.n_tup_upd + s.n_tup_del + s.seq_scan, 0) + coalesce(s.idx_scan, 0) DESC,
-             c.oid
+         CROSS JOIN LATERAL (
+           SELECT coalesce(s.n_tup_ins + s.n_tup_upd + s.n_tup_del + s.seq_scan, 0) + coalesce(s.idx_scan, 0)
+           AS times) used
+    WHERE {_ARE_THE_APPLICATIONS}
+    -- Statements name partitioned tables, and what they do is counted at the partitions.
+    ORDER BY c.relkind = 'p' AND NOT c.relispartition DESC, used.times > 0 DESC, c.relispartition,
+             used.times DESC, c.oid
     LIMIT %s"""
+_ALL_TABLES = f"""
+    SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE {_ARE_THE_APPLICATIONS}"""
 _DEFAULTS = """
     SELECT adrelid, pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = ANY(%s)"""
 _COLUMNS = """
@@ -110,6 +132,8 @@ _KEYS = """
                  JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.number ORDER BY u.place),
            k.conname::text
     FROM pg_constraint k WHERE k.conrelid = ANY(%s) AND k.contype IN ('p', 'u', 'f', 'c', 'x')
+          -- A foreign key to a partitioned table has a copy for each of its partitions.
+          AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = k.conparentid AND p.conrelid = k.conrelid)
     ORDER BY k.conrelid, k.contype = 'f', k.conname"""
 _INDEXES = """
     SELECT i.indrelid, pg_get_indexdef(i.indexrelid),
@@ -128,9 +152,12 @@ _INDEXES = """
     ORDER BY i.indrelid, i.indexrelid"""
 
 
-def read_tables(asking: Asking) -> tuple[AppTable, ...]:
-    """The tables that are used most, ``TABLES_MOST`` of them."""
+def read_tables(asking: Asking, inserted: Mapping[int, float] | None = None) -> tuple[AppTable, ...]:
+    """The tables that are used most, ``TABLES_MOST`` of them. ``inserted``: oid -> rows that were inserted
+    between two looks."""
     rows = asking.rows("tables", _TABLES, [TABLES_MOST])
+    if len(rows) == TABLES_MOST and (count := int(asking.value("tables", _ALL_TABLES) or 0)) > TABLES_MOST:
+        asking.lack("tables", f"only {TABLES_MOST:,} of {count:,} were read, those that are used most")
     oids = [row[0] for row in rows]
     keys: dict[int, list[AppKey]] = defaultdict(list)
     others: dict[int, list[str]] = defaultdict(list)
@@ -159,22 +186,31 @@ def read_tables(asking: Asking) -> tuple[AppTable, ...]:
                 tuple(shares or ()),
             )
         )  # fmt: skip
+    counts = {row[0]: int(row[5]) for row in rows}
     indexes: dict[int, list[AppIndex]] = defaultdict(list)
     pages: dict[int, list[tuple[tuple[str, ...], int]]] = defaultdict(list)
     for oid, definition, names, expressions, is_unique, is_of_key, count in index_rows:
         pages[oid].append((tuple(names), count))
         if not is_of_key:
             indexes[oid].append(
-                index_of(definition, tuple(names), expressions, columns[oid], is_unique=is_unique)
+                index_of(
+                    definition,
+                    tuple(names),
+                    expressions,
+                    columns[oid],
+                    keys[oid],
+                    is_unique=is_unique,
+                    rows=counts[oid],
+                )
             )
     return tuple(
         AppTable(
             schema, relation, name, kind, rows_, size, tuple(columns[oid]), tuple(keys[oid]),
             tuple(indexes[oid]), options, tuple(triggers), tuple(others[oid]), is_unlogged,
-            heap, tuple(pages[oid]), _number(hot), by, tuple(key), parts,
+            heap, tuple(pages[oid]), _number(hot), by, tuple(key), parts, toast, (inserted or {}).get(oid),
         )
         for (oid, schema, relation, name, kind, rows_, size, options, is_unlogged, triggers, heap, hot, by,
-             key, parts) in rows
+             key, parts, toast) in rows
     )  # fmt: skip
 
 

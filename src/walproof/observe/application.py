@@ -6,6 +6,7 @@ Manual, "pg_stat_statements", "System Catalogs".
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections import defaultdict
@@ -39,14 +40,16 @@ _STATEMENTS = """
     FROM {view}
     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) {toplevel}
           AND query IS NOT NULL"""
-_COUNTS_WAL = (1, 8)
-"""Version of the extension that has wal_bytes, that of PostgreSQL 13."""
 _HIDDEN_MOST = 0.5
 """Share of the calls."""
 _RESET = "SELECT extract(epoch FROM now() - stats_reset) FROM {schema}.pg_stat_statements_info"
 """From 14 on."""
 _DROPPED = "SELECT dealloc FROM {schema}.pg_stat_statements_info"
 _COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+_INSERTED = """
+    SELECT coalesce(pg_partition_root(s.relid)::oid, s.relid), sum(s.n_tup_ins)::float8
+    FROM pg_stat_user_tables s GROUP BY 1"""
+"""Of a partitioned table in all its partitions."""
 _FLUSHES_LEAST = 20
 _SESSIONS = """
     SELECT count(*) FROM pg_stat_activity
@@ -54,7 +57,12 @@ _SESSIONS = """
           AND (state <> 'idle' OR state_change > now() - interval '1 second')"""
 _FUNCTIONS = """
     SELECT DISTINCT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-    WHERE n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema' ORDER BY 1"""
+    WHERE n.nspname <> 'pg_catalog' AND n.nspname <> 'information_schema'
+          AND NOT EXISTS (SELECT FROM pg_proc o WHERE o.proname = p.proname
+                          AND o.pronamespace = 'pg_catalog'::regnamespace)
+    ORDER BY 1"""
+"""Without those that the server has, too: citext has a max of its own. A call that means that one fails where
+it is tried."""
 _VIEWS = """
     SELECT n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
@@ -106,11 +114,13 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
         view, schema = _extension(asking)
         clock, look = CycleClock(asking), _look(asking, view, schema)
         commits, sessions = None, [_sessions(asking)]
+        inserted: dict[int, float] = {}
         if for_s is None:
             seconds = _number(asking.value("since when statements are counted", _RESET.format(schema=schema)))
             parts = usual_cycles(asking, seconds) if seconds else ()
         else:
             first, middle, asked = look, None, asking.count
+            before = _inserted(asking)
             while (passed := time.monotonic() - first.at) < for_s:
                 time.sleep(min(_LOOK_S, for_s - passed))
                 sessions.append(_sessions(asking))
@@ -123,6 +133,7 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             parts = clock.parts(middle.at - first.at, seconds)
             if look.commits is not None and first.commits is not None:
                 commits = max(0.0, look.commits - first.commits - asking.count + asked)
+            inserted = _grown_counts(before, _inserted(asking))
             grown = _grown(first.statements, middle.statements, look.statements)
             flushes = _more(first.flushes, look.flushes)
             look = _Look(look.at, grown, commits, look.dropped - first.dropped, flushes)
@@ -131,7 +142,7 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
             database=session.info.dbname,
             seconds=seconds,
             statements=_most(look.statements.values()),
-            tables=read_tables(asking),
+            tables=read_tables(asking, inserted),
             sessions=max(sessions),
             commits=commits,
             cycle_parts=parts,
@@ -158,9 +169,11 @@ def _extension(asking: Asking) -> tuple[str, str]:
             "CREATE EXTENSION pg_stat_statements in this database; or name another database.",
         )
     view, schema, version, may_use = found[0]
-    if tuple(map(int, str(version).split("."))) < _COUNTS_WAL:
+    # 1.8, of 13, has wal_bytes; 1.9 has what is asked of 14: toplevel, pg_stat_statements_info.
+    least = "1.9" if asking.major >= 14 else "1.8"
+    if _parts(str(version)) < _parts(least):
         raise ProbeError(
-            f"pg_stat_statements is of version {version} here, which does not count WAL",
+            f"pg_stat_statements is of version {version} here, and a load needs {least} on this server",
             detail="After an upgrade by pg_upgrade an extension keeps its old version.",
             hint="ALTER EXTENSION pg_stat_statements UPDATE, as its owner.",
         )
@@ -172,13 +185,18 @@ def _extension(asking: Asking) -> tuple[str, str]:
     return view, schema
 
 
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 def _look(asking: Asking, view: str, schema: str) -> _Look:
     toplevel = "AND toplevel" if asking.major >= 14 else ""
     rows = asking.rows("statements", _STATEMENTS.format(view=view, toplevel=toplevel))
-    if not rows and asking.lacks:
+    lack = next((lack for lack in asking.lacks if lack.startswith("statements:")), None)
+    if not rows and lack is not None:
         raise ProbeError(
             "could not read pg_stat_statements",
-            detail=asking.lacks[0],
+            detail=lack,
             hint="It has to be in shared_preload_libraries, and the role needs pg_read_all_stats.",
         )
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
@@ -197,6 +215,16 @@ def _look(asking: Asking, view: str, schema: str) -> _Look:
     dropped = asking.value("full", _DROPPED.format(schema=schema)) if asking.major >= 14 else 0
     commits = _number(asking.value("commits", _COMMITS))
     return _Look(time.monotonic(), statements, commits, float(dropped or 0), _flushes(asking))
+
+
+def _inserted(asking: Asking) -> dict[int, float]:
+    """Table -> rows that were inserted so far."""
+    return {int(oid): float(count or 0) for oid, count in asking.rows("rows inserted", _INSERTED)}
+
+
+def _grown_counts(first: dict[int, float], last: dict[int, float]) -> dict[int, float]:
+    """By how much each count has grown, without those that were reset in between."""
+    return {oid: count - first[oid] for oid, count in last.items() if count >= first.get(oid, math.inf)}
 
 
 def _flushes(asking: Asking) -> tuple[float, float] | None:

@@ -282,6 +282,12 @@ def test_a_full_view_is_told() -> None:
     assert any("was full 3 times meanwhile" in note for note in found.notes)
 
 
+def test_a_table_that_was_never_analysed_is_told() -> None:
+    new = replace(PARENTS, columns=tuple(replace(each, distinct=None) for each in PARENTS.columns), rows=0)
+    found = made("UPDATE parents SET name = $1 WHERE id = $2", tables=(new,))
+    assert any(note.startswith("Of 1 table there are no statistics to read") for note in found.notes)
+
+
 def test_files_are_plain_names() -> None:
     assert all(Path(name).name == name for name in draft(tickets(), ORDER).files)
 

@@ -288,3 +288,121 @@ def test_statements_of_a_transaction_are_about_the_same_row(key: str) -> None:
     id_, org = (made_people.spaces[name].number.replace("i", ":v1::bigint") for name in ("id", "org"))
     assert text.count(id_) == 2, text
     assert text.count(org) == 1, text
+
+
+@pytest.mark.parametrize("distinct", [-0.5, None])
+def test_a_key_over_a_smaller_table_has_rows_that_are_there(distinct: float | None) -> None:
+    """People, some of whom are customers, and orders of those."""
+    people = table("people", ID, rows=10_000, keys=(primary("id"),))
+    customers = table(
+        "customers", column("person_id", "bigint", not_null=True), column("note", "text"), rows=2000,
+        keys=(primary("person_id"), foreign("person_id", "public.people")),
+    )  # fmt: skip
+    orders = table(
+        "orders", ID, column("customer_id", "bigint", not_null=True, distinct=distinct),
+        keys=(primary("id"), foreign("customer_id", "public.customers", "person_id")),
+    )  # fmt: skip
+    tables = {each.name: each for each in (people, customers, orders)}
+    there = set(numbers(make_table(customers, tables, 1.0), "person_id"))
+    assert there == set(range(1, 2001))
+    assert set(numbers(make_table(orders, tables, 1.0), "customer_id")) <= there
+    insert = "INSERT INTO orders (customer_id) VALUES ($1)"
+    assert "random(1, 2000)\n" in only_script(made(insert, tables=tuple(tables.values())))
+    text = only_script(
+        made("SELECT id FROM people WHERE id = $1", insert, tables=tuple(tables.values()), commits=1000.0)
+    )
+    assert "random(1, 10000)\n" in text
+    assert "random(1, 2000)\n" in text
+
+
+@pytest.mark.parametrize("correlation", [0.0, 1.0])
+def test_a_row_of_another_one_alone_is_made_where_that_one_is(correlation: float) -> None:
+    """How many rows each table has is an estimate of its own: here more profiles than users."""
+    users = table("users", ID, rows=5000, keys=(primary("id"),))
+    owner = column("user_id", "bigint", not_null=True, correlation=correlation)
+    keys = (primary("user_id"), foreign("user_id", "public.users"))
+    profiles = table("profiles", owner, rows=5047, keys=keys)
+    pictures = table(
+        "pictures", owner, rows=5100,
+        keys=(primary("user_id"), foreign("user_id", "public.profiles", "user_id")),
+    )  # fmt: skip
+    tables = {each.name: each for each in (users, profiles, pictures)}
+    for each in (profiles, pictures):
+        found = make_table(each, tables, 1.0)
+        assert sorted(numbers(found, "user_id")) == list(range(1, 5001))
+    # Where it need not have one, the rows for which none is left have none.
+    guests = replace(profiles, columns=(replace(owner, not_null=False),), keys=(
+        AppKey("u", ("user_id",), "UNIQUE (user_id)"), keys[1],
+    ))  # fmt: skip
+    found = make_table(guests, tables, 1.0)
+    assert found.rows == 5047
+    assert found.spaces["user_id"].is_root == "i > 5000"
+    assert sorted(numbers(found, "user_id")[:5000]) == list(range(1, 5001))
+
+
+def test_tables_that_point_to_each_other_have_as_many_rows() -> None:
+    other = column("other", "bigint", not_null=True)
+    tables = {
+        f"public.{name}": table(
+            name, other, rows=rows, keys=(primary("other"), foreign("other", f"public.{of}", "other"))
+        )
+        for name, of, rows in (("a", "b", 2000), ("b", "c", 1500), ("c", "a", 1800))
+    }
+    assert {make_table(each, tables, 1.0).rows for each in tables.values()} == {1500}
+
+
+def test_where_null_may_stand_once_no_row_has_it() -> None:
+    """UNIQUE NULLS NOT DISTINCT: rows that have another value each would be alike without it."""
+    gone = column("gone", "timestamp with time zone", distinct=-0.1, null_share=0.9)
+    names = ("tenant", "gone")
+    for definition, is_null in (("UNIQUE NULLS NOT DISTINCT", False), ("UNIQUE", True)):
+        key = AppKey("u", names, f"{definition} (tenant, gone)")
+        own = table(
+            "own", ID, column("tenant", "integer", distinct=50.0), gone, keys=(primary("id"), key)
+        )  # fmt: skip
+        schema = made("SELECT id FROM own WHERE id = $1", tables=(own,)).files["schema.sql"]
+        assert ("% 1000 >= 900 THEN" in schema) is is_null
+
+
+def test_a_unique_index_that_made_rows_would_break_is_a_plain_one_and_said() -> None:
+    index = AppIndex(
+        "CREATE INDEX one ON public.own USING btree (queue) WHERE active", ("queue",), False, was_unique=True
+    )
+    own = table("own", ID, column("queue", "bigint", distinct=5.0), keys=(primary("id"),), indexes=(index,))
+    found = made("UPDATE own SET queue = $1 WHERE id = $2", tables=(own,))
+    assert f"{index.definition};" in found.files["schema.sql"]
+    assert found.left_out == ()
+    assert any("has a unique index that is a plain one here" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("type_", "definition", "is_here"),
+    [
+        ("public.hstore", "USING btree (((v OPERATOR(public.->) 'color'::text)))", False),
+        ("numrange", "USING btree (lower(v))", False),
+        ("cidr", "USING gist (id) WHERE (family(v) = 4)", False),
+        ('"char"', "USING btree (id) WHERE (v = 'a'::\"char\")", False),
+        ("text", "USING btree (id) WHERE (v OPERATOR(public.%) 'a'::text)", False),
+        ("text", "USING btree (id) WHERE (v OPERATOR(pg_catalog.=) 'v'::text)", True),
+        ("cidr", "USING btree (id) WHERE (id > length('v'::text))", True),
+    ],
+)
+def test_an_index_over_what_is_bytes_here_is_left_out(type_: str, definition: str, is_here: bool) -> None:
+    """Also where only its expression or its predicate names the column: bytea has no such operator."""
+    index = AppIndex(f"CREATE INDEX x ON public.own {definition}", (), False)
+    own = table("own", ID, column("v", type_), keys=(primary("id"),), indexes=(index,))
+    found = made("DELETE FROM own WHERE id = $1", tables=(own,))
+    assert (f"{index.definition};" in found.files["schema.sql"]) is is_here
+    assert any("has an index that is not here" in note for note in found.notes) is not is_here
+
+
+def test_a_column_that_is_made_of_what_is_bytes_here_is_filled() -> None:
+    low = replace(column("low", "numeric", default="lower(v)"), is_generated=True)
+    own = table("own", ID, column("v", "numrange"), low, keys=(primary("id"),))
+    insert = "INSERT INTO own (id) VALUES ($1)"
+    schema = made(insert, tables=(own,)).files["schema.sql"]
+    assert "GENERATED ALWAYS" not in schema
+    assert 'INSERT INTO public.own ("id", "v", "low")' in schema
+    needed = replace(own, columns=(*own.columns[:2], replace(low, not_null=True)))
+    (left,) = made(insert, tables=(needed,)).left_out
+    assert left.why == "it gives no low, which is NOT NULL in public.own: its default lower(v) is not here"

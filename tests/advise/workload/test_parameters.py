@@ -161,6 +161,7 @@ def test_what_conflicts_is_changed_or_passed_over() -> None:
         ('SELECT * FROM other."Sums"', 'other."Sums" is a materialised view, which a load has none of'),
         ("SELECT * FROM public.sums s", "public.sums is no table that was read"),
         ("SELECT audit($1) FROM t", "it calls audit, a function of the database"),
+        ("SELECT ext.max(a) FROM t", "it calls max, a function of the database"),
         ("UPDATE t SET a = pg_read_file($1)", "it calls pg_read_file, which acts on the server"),
         ("SELECT lo_export($1, $2) FROM t", "it calls lo_export, which acts on the server"),
         ("SELECT * FROM t WHERE id = length(a || $1)", "the expression around $1 was not understood"),
@@ -184,14 +185,31 @@ def test_what_reads_the_catalogs_is_none_of_the_application(query: str) -> None:
         read(query)
 
 
+def test_a_table_whose_name_begins_like_the_servers_own_is_the_applications() -> None:
+    found = table("pg_search_documents", column("id", "integer"), column("content", "text"))
+    catalog = Catalog([found])
+    update = "UPDATE pg_search_documents SET content = $1 WHERE id = $2"
+    assert read_statement(update, catalog).tables == (found,)
+    with pytest.raises(NoneOfIt):
+        read_statement("SELECT * FROM pg_catalog.pg_search_documents", catalog)
+
+
 def test_a_table_without_a_schema_is_the_one_in_public() -> None:
     assert read("SELECT a FROM t").tables == (T,)
     assert read("SELECT x FROM other.t").tables[0].schema == "other"
 
 
+def test_a_table_that_is_empty_is_none_where_another_of_its_name_has_rows() -> None:
+    empty, used = table("x", column("a", "text"), rows=0), table("x", column("a", "text"), schema="app")
+    assert read_statement("SELECT a FROM x", Catalog([empty, used])).tables == (used,)
+    assert read_statement("SELECT a FROM public.x", Catalog([empty, used])).tables == (empty,)
+    assert read_statement("SELECT a FROM x", Catalog([empty])).tables == (empty,)
+
+
 def test_harmless_functions_of_the_server_stay() -> None:
     assert read("SELECT pg_advisory_xact_lock($1) FROM t WHERE id = $2").verb == "select"
     assert read("SELECT pg_notify($1, $2) FROM t").verb == "select"
+    assert read("SELECT pg_catalog.max(a) FROM t").verb == "select"
 
 
 WORDS = r"""

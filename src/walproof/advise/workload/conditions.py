@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from walproof.advise.workload.parameters import ReadStatement
 from walproof.advise.workload.parts import Parameter, Part
-from walproof.advise.workload.spaces import MadeTable, unique_keys
+from walproof.advise.workload.spaces import MadeTable
+from walproof.advise.workload.table_keys import unique_keys
 from walproof.facts.application import AppStatement
 
 _FOUND_LEAST = 0.5

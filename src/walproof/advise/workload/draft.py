@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from walproof.advise.wording import say_percent
@@ -16,10 +16,14 @@ from walproof.advise.workload.repeats import with_repeats
 from walproof.advise.workload.schema import Schema, schema_sql
 from walproof.advise.workload.scripts import check, script
 from walproof.advise.workload.server_conf import FILE, conf_of, device, shared_buffers
-from walproof.advise.workload.spaces import MadeTable, is_unique, make_table
+from walproof.advise.workload.spaces import MadeTable, make_table
+from walproof.advise.workload.table_keys import is_unique
+from walproof.advise.workload.toast import toast_notes, widened
 from walproof.advise.workload.transactions import Member, Transaction, committed, transactions
 from walproof.advise.workload.turns import in_whole_turns
 from walproof.advise.workload.unevenness import drawn_by
+from walproof.advise.workload.upserts import inserting, new_shares, upsert_notes
+from walproof.advise.workload.weights import rare_notes, weights_of
 from walproof.advise.workload.writer import Drawing
 from walproof.analysis.working_set import Draws
 from walproof.facts.application import HIDDEN, Application, AppStatement, AppTable
@@ -27,8 +31,6 @@ from walproof.sentences import say_count, say_list
 from walproof.sqltext import visible
 from walproof.units import format_bytes
 
-_WEIGHTS = 10_000
-"""Sum of the weights, about."""
 _UTILITY = (
     "BEGIN", "START TRANSACTION", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET",
     "RESET", "SHOW", "DISCARD", "DEALLOCATE", "LISTEN", "UNLISTEN", "FETCH", "CLOSE",
@@ -106,7 +108,11 @@ def draft(
 
     ``refused``: statements that cannot be part of it, and why, as its try has shown.
     """
+    as_read = {table.name: table for table in application.tables}
+    application = replace(application, tables=tuple(map(widened, application.tables)))
     read, why = _read(application)
+    shares = new_shares(read, why)
+    upserts = inserting(read, shares)
     for row, reason in (refused or {}).items():
         del read[row]
         why[row] = reason
@@ -121,7 +127,7 @@ def draft(
     share = min(1.0, order.most_bytes / max(1, size_bytes))
     table_bytes = share * size_bytes
     by_name = {table.name: table for table in used}
-    drawing = Drawing({table.name: make_table(table, by_name, share) for table in used}, {})
+    drawing = Drawing({table.name: make_table(table, by_name, share) for table in used}, {}, upserts)
     members = []
     for row in chosen:
         member = Member(row, read[row])
@@ -133,7 +139,7 @@ def draft(
     alike = transactions(members, committed(application.statements), application.commits)
     made = with_repeats(alike, application.commits)
     laws = drawn_by(application, made, used)
-    drawing = Drawing({table.name: make_table(table, by_name, share, laws) for table in used}, laws)
+    drawing = Drawing({table.name: make_table(table, by_name, share, laws) for table in used}, laws, upserts)
     turns = chain.from_iterable(map(in_whole_turns, made))
     scripts = {f"{number:02}-{_label(each)}.sql": each for number, each in enumerate(turns, start=1)}
     rate = sum(each.calls for each in made) / application.seconds if application.seconds else None
@@ -154,7 +160,13 @@ def draft(
             LeftOut(row, reason, row.calls / calls, row.wal_bytes / wal)
             for row, reason in sorted(why.items(), key=lambda item: (-item[0].wal_bytes, -item[0].calls))
         ),
-        notes=(*_notes(application, alike, made, used, share), *schema.notes),
+        notes=(
+            *_notes(application, alike, made, used, share),
+            *toast_notes(as_read[table.name] for table in used),
+            *upsert_notes((member.read for member in members), shares),
+            *rare_notes(scripts),
+            *schema.notes,
+        ),
         laws=drawing.laws,
         rate=rate,
         shared_buffers=fitted,
@@ -249,7 +261,6 @@ def _toml(
     *,
     keeps_answers: bool,
 ) -> str:
-    total = sum(each.calls for each in scripts.values()) or 1.0
     clients = min(_CLIENTS[1], max(_CLIENTS[0], application.sessions))
     lines = [
         f"# Drafted from the statistics of a database of PostgreSQL {application.version_num // 10000}.",
@@ -277,8 +288,8 @@ def _toml(
     ]
     if rate is not None:
         lines.append(f"# rate = {max(1, round(rate))}  # transactions a second in the application")
-    for name, made in scripts.items():
-        weight = max(1, round(_WEIGHTS * made.calls / total))
+    weights = weights_of([each.calls for each in scripts.values()])
+    for name, weight in zip(scripts, weights, strict=True):
         lines += ["", "[[workload.script]]", f"file = {json.dumps(name)}", f"weight = {weight}"]
     lines += ["", "[[variant]]", 'name = "default"']
     for name, value in _VARIANTS:
@@ -374,12 +385,13 @@ def _notes(
         )
     without = [
         table.name for table in used
-        if table.columns and all(column.distinct is None for column in table.columns) and table.rows > 0
+        if table.columns and all(column.distinct is None for column in table.columns) and table.size_bytes > 0
     ]  # fmt: skip
     if without:
         yield (
-            f"Of {len(without)} tables there are no statistics to read (no ANALYZE, or no right to SELECT): "
-            "how many values a column has is guessed, and that it is never NULL."
+            f"Of {say_count(len(without), 'table')} there are no statistics to read (no ANALYZE, or no right "
+            "to SELECT): how many values a column has is guessed, and that it is never NULL; so is how many "
+            "rows a table has that was never analysed."
         )
     if application.flush_s is None:
         yield (

@@ -34,11 +34,13 @@ class Catalog:
             self._by_name.setdefault(table.relation, []).append(table)
 
     def find(self, name: str, schema: str) -> AppTable | None:
-        """The table; without a schema the one in ``public``, or the first of that name."""
+        """The table; without a schema the one in ``public``, or the first of that name. One that is empty is
+        none where another has rows: a search_path may lead past it."""
         found = self._by_name.get(name, [])
         if schema:
             return next((table for table in found if table.schema == schema), None)
-        return next((table for table in found if table.schema == "public"), found[0] if found else None)
+        used = [table for table in found if table.heap_pages > 0] or found
+        return next((table for table in used if table.schema == "public"), used[0] if used else None)
 
     def kind_of_view(self, name: str, schema: str) -> str | None:
         """What it is that can be read like a table; None if there is nothing of that name."""
@@ -51,10 +53,18 @@ class Catalog:
         one that acts on the server or its files."""
         for node in tree.find_all(exp.Func):
             name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
-            if name in self._functions:
+            if name in self._functions or _schema_of(node) not in ("", "pg_catalog"):
                 raise Unreadable(f"it calls {name}, a function of the database")
             if _ACTING.match(name) and not _HARMLESS.match(name):
                 raise Unreadable(f"it calls {name}, which acts on the server")
+
+
+def _schema_of(call: exp.Func) -> str:
+    """The schema that a call names; empty without one."""
+    around = call.parent
+    if isinstance(around, exp.Dot) and around.expression is call:
+        return folded(around.this)
+    return folded(around.args.get("db")) if isinstance(around, exp.Table) and around.this is call else ""
 
 
 _KINDS = {"v": "view", "m": "materialised view", "f": "foreign table"}
@@ -90,11 +100,11 @@ class Names:
                 continue  # a function that returns rows
             if not node.db and node.name in made:
                 continue
-            if node.db in ("pg_catalog", "information_schema") or (
-                not node.db and node.name.startswith("pg_")
-            ):
+            is_own = node.db in ("pg_catalog", "information_schema")
+            table = None if is_own else catalog.find(folded(node.this), folded(node.args.get("db")))
+            # An application may have tables with such names, too.
+            if is_own or (table is None and not node.db and node.name.startswith("pg_")):
                 raise NoneOfIt("it reads the server's own catalogs or statistics")
-            table = catalog.find(folded(node.this), folded(node.args.get("db")))
             if table is None:
                 raise Unreadable(self._what_it_is(node))
             self._by_alias[folded(node.args["alias"].this) if node.alias else table.relation] = table

@@ -11,7 +11,7 @@ from walproof.advise.workload.partitions import partitions_of
 from walproof.advise.workload.spaces import MadeTable, Space
 from walproof.advise.workload.values import base_of, is_known, value
 from walproof.facts.application import AppColumn, AppIndex, AppKey, AppTable
-from walproof.sqltext import Token, folded, literal, quoted, tokens
+from walproof.sqltext import Token, folded, identifiers, literal, quoted, tokens
 
 FRESH = "walproof_fresh"
 """Sequence of numbers that no row has."""
@@ -37,6 +37,8 @@ _NATIVE = {
     "gin": re.compile(r"\[\]$|^(?:jsonb|tsvector)$"),
 }
 """Types that the server itself has a default operator class for (manual, "GiST Indexes", "GIN Indexes")."""
+_NULL_ONCE = "NULLS NOT DISTINCT"
+"""Of a unique key that NULL may stand in once (from 15 on)."""
 _OWN_TYPES = ("public.citext", "citext")
 _COUNTED = ("smallint", "integer", "bigint")
 
@@ -60,11 +62,23 @@ def is_replaced(column: AppColumn) -> bool:
     return stands_for(column) == "bytea" and column.type != "bytea"
 
 
+def replaced_in(table: AppTable) -> frozenset[str]:
+    """Columns of the table for whose type bytea stands."""
+    return frozenset(column.name for column in table.columns if is_replaced(column))
+
+
 def is_foreign_code(expression: str, own: frozenset[str] = frozenset()) -> bool:
     """Whether an expression names something that is neither the server's own nor among ``own``: the catalog
     writes its name with the schema."""
     found = _significant(expression)
-    return any(
+    operators = any(
+        word.text.upper() == "OPERATOR"
+        and bracket.text == "("
+        and dot.text == "."
+        and folded(schema.text) != "pg_catalog"
+        for word, bracket, schema, dot in zip(found, found[1:], found[2:], found[3:], strict=False)
+    )
+    return operators or any(
         before.kind in ("word", "name")
         and dot.text == "."
         and after.kind in ("word", "name")
@@ -84,21 +98,24 @@ def is_counted(column: AppColumn) -> bool:
     return (column.is_identity or is_numbered) and base_of(column.type)[0] in _COUNTED
 
 
-def has_value(column: AppColumn, own: frozenset[str]) -> bool:
-    """Whether a row that is inserted without the column gets what it needs there."""
+def has_value(column: AppColumn, own: frozenset[str], replaced: frozenset[str]) -> bool:
+    """Whether a row that is inserted without the column gets what it needs there. ``own``: names of types
+    that are here; ``replaced``: columns of the table for whose type bytea stands."""
     if not column.not_null or is_counted(column):
         return True
-    return column.default is not None and not is_replaced(column) and _only_makes(column.default, own)
+    return (
+        column.default is not None and not is_replaced(column) and _only_makes(column.default, own, replaced)
+    )
 
 
-def _only_makes(expression: str, own: frozenset[str]) -> bool:
+def _only_makes(expression: str, own: frozenset[str], replaced: frozenset[str]) -> bool:
     """Whether a default or generated column does nothing but make a value of what is here."""
     expression = _NEXT.sub("0", expression)
     calls = any(
         word.kind in ("word", "name") and bracket.text == "(" and word.text.lower() not in _MAKERS
         for word, bracket in pairwise(_significant(expression))
     )
-    return not calls and not is_foreign_code(expression, own)
+    return not calls and not is_foreign_code(expression, own) and not identifiers(expression) & replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +196,10 @@ def _create(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[
     table = made.table
     kind = "UNLOGGED TABLE" if table.is_unlogged else "TABLE"
     yield f"CREATE {kind} {table.name} ("
-    lines = [f"    {_column(table.name, column, own, notes)}" for column in table.columns]
+    replaced = replaced_in(table)
+    lines = [f"    {_column(table.name, column, own, replaced, notes)}" for column in table.columns]
     yield ",\n".join(lines)
-    parts = partitions_of(made, frozenset(column.name for column in table.columns if is_replaced(column)))
+    parts = partitions_of(made, replaced)
     end = f" {parts.clause}" if parts is not None else f" WITH ({table.options})" if table.options else ""
     yield f"){end};"
     if parts is not None:
@@ -196,7 +214,9 @@ def _create(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[
         notes.append(f"{table.name} has constraints that are not here: {'; '.join(table.others)}.")
 
 
-def _column(table: str, column: AppColumn, own: frozenset[str], notes: list[str]) -> str:
+def _column(
+    table: str, column: AppColumn, own: frozenset[str], replaced: frozenset[str], notes: list[str]
+) -> str:
     type_ = stands_for(column)
     if is_replaced(column):
         notes.append(f"{table}.{column.name} is {column.type}; here it is bytea of the same width.")
@@ -205,7 +225,7 @@ def _column(table: str, column: AppColumn, own: frozenset[str], notes: list[str]
         return f"{text} GENERATED BY DEFAULT AS IDENTITY"
     expression = column.default
     if expression is not None and not is_replaced(column):
-        if not _only_makes(expression, own):
+        if not _only_makes(expression, own, replaced):
             notes.append(f"{table}.{column.name} has a default that is not here: {expression}.")
         elif column.is_generated:
             text += f" GENERATED ALWAYS AS ({expression}) STORED"
@@ -215,9 +235,9 @@ def _column(table: str, column: AppColumn, own: frozenset[str], notes: list[str]
 
 
 def _fill(made: MadeTable, own: frozenset[str]) -> str:
-    columns = [column for column in made.table.columns if not _is_generated(column, own)]
-    whole = {name for index in made.table.indexes if index.is_unique and index.has_expressions
-             for name in index.columns} | set(made.table.partition_columns)  # fmt: skip
+    replaced = replaced_in(made.table)
+    columns = [column for column in made.table.columns if not _is_generated(column, own, replaced)]
+    whole = _without_null(made.table)
     values = ",\n       ".join(
         _row_value(column, made.spaces[column.name], place, may_be_null=column.name not in whole)
         for place, column in enumerate(columns)
@@ -229,8 +249,18 @@ def _fill(made: MadeTable, own: frozenset[str]) -> str:
     )
 
 
-def _is_generated(column: AppColumn, own: frozenset[str]) -> bool:
-    return column.is_generated and _only_makes(column.default or "", own)
+def _without_null(table: AppTable) -> set[str]:
+    """Columns of which no row may have NULL here: what it would make equal to other rows, and what no
+    partition has a place for."""
+    keys = [index.columns for index in table.indexes
+            if index.is_unique and (index.has_expressions or _NULL_ONCE in index.definition)]  # fmt: skip
+    keys += [key.columns for key in table.keys if _NULL_ONCE in key.definition]
+    return {name for key in keys for name in key} | set(table.partition_columns)
+
+
+def _is_generated(column: AppColumn, own: frozenset[str], replaced: frozenset[str]) -> bool:
+    is_here = not is_replaced(column) and _only_makes(column.default or "", own, replaced)
+    return column.is_generated and is_here
 
 
 def _row_value(column: AppColumn, space: Space, place: int, *, may_be_null: bool) -> str:
@@ -256,7 +286,7 @@ def typed(column: AppColumn, space: Space, e: str) -> str:
 
 def _keys(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[str]:
     table = made.table
-    replaced = {column.name for column in table.columns if is_replaced(column)}
+    replaced = replaced_in(table)
     for key in table.keys:
         if key.kind == "f":
             continue
@@ -269,7 +299,8 @@ def _keys(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[st
     for index in table.indexes:
         inner = index.definition.partition(" USING ")[2]
         plain = _needing_extension(table, index)
-        if is_foreign_code(inner, own) or replaced & set(index.columns) or index.columns in made.lost_keys:
+        is_changed = bool(replaced & {*index.columns, *identifiers(inner)})
+        if is_foreign_code(inner, own) or is_changed or index.columns in made.lost_keys:
             notes.append(f"{table.name} has an index that is not here: {index.definition}.")
         elif plain:
             names = ", ".join(map(quoted, plain))
@@ -281,6 +312,11 @@ def _keys(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[st
             name = index.definition.partition(" INDEX ")[2].partition(" ON ")[0]
             yield f"CREATE INDEX {name} ON {table.name} ({names});"
         else:
+            if index.was_unique:
+                notes.append(
+                    f"{table.name} has a unique index that is a plain one here, since values of its columns "
+                    f"repeat: {index.definition}."
+                )
             yield f"{index.definition.replace(' ON ONLY ', ' ON ', 1)};"
 
 

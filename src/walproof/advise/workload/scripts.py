@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from walproof.advise.workload.children import NewRows
 from walproof.advise.workload.naming import Unreadable
-from walproof.advise.workload.schema import enums_of, has_value, is_replaced
+from walproof.advise.workload.schema import enums_of, has_value, is_replaced, replaced_in
 from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.turns import places_of
 from walproof.advise.workload.writer import Drawing, Drawn, Writer
@@ -17,7 +17,7 @@ def check(member: Member, drawing: Drawing) -> None:
             raise Unreadable(f"it names {column.name} of type {column.type}, of which no value can be made")
     own = frozenset(enums_of(drawing.made.values()))
     for table, column in member.read.unfilled:
-        if not has_value(column, own):
+        if not has_value(column, own, replaced_in(table)):
             what = (
                 "only a trigger fills it"
                 if column.default is None

@@ -16,13 +16,12 @@ from itertools import accumulate
 from walproof.advise.workload.constant_defaults import constant_of
 from walproof.advise.workload.skew import of_rows, rank, shares_of
 from walproof.advise.workload.states import States, states_of
+from walproof.advise.workload.table_keys import is_unique, pointed_to, rows_of, unique_keys
 from walproof.advise.workload.values import NUMBERS, TEXTS, base_of, value
 from walproof.analysis.working_set import Draws
 from walproof.facts.application import AppColumn, AppTable
 from walproof.sqltext import literal
 
-_ROWS_WHOLE = 1000
-"""Tables up to so many rows are not made smaller."""
 _DISTINCT_UNKNOWN = 0.1
 """Share of the rows with a value of their own, where the server has no statistics."""
 _DISTINCT_LEAST = 1000
@@ -56,14 +55,16 @@ class Space:
     first: int = 0
     """What is added to numbers, so that the first value is the column's default."""
     is_root: str = ""
-    """SQL that is true for the row without a value: of rows that point to rows of their own table, the first
-    one. Empty where there is none."""
+    """SQL that is true for rows without a value: of those that point to rows of their own table, the first
+    one; of those that need a row to themselves, all for which none is left. Empty where there is none."""
     default: str | None = None
     """The text that is the first value."""
     has_default: bool = False
     """Whether all rows have the column's default."""
     states: States | None = None
     """Its values, where they are few and the schema names some of them."""
+    reach: int = 0
+    """Of a foreign key, how many numbers it may have: the rows of the smallest table on the way to ``of``."""
 
     def value(self, e: str) -> str | None:
         """SQL of the e-th value; None for a type that is not known."""
@@ -107,7 +108,7 @@ def make_table(
 ) -> MadeTable:
     """The table with this share of its rows. ``tables``: those that foreign keys may point to, by name;
     ``laws``: table -> law by which its rows are drawn, as far as that is known."""
-    rows = rows_of(table, share)
+    rows = rows_of(table, tables, share)
     spaces = {
         column.name: _space(table, column, place, tables, share) for place, column in enumerate(table.columns)
     }
@@ -137,23 +138,6 @@ def make_table(
     return MadeTable(table, rows, spaces, tuple(lost))
 
 
-def rows_of(table: AppTable, share: float) -> int:
-    """Rows that are made for the table."""
-    return max(min(table.rows, _ROWS_WHOLE), round(table.rows * share), 1)
-
-
-def unique_keys(table: AppTable) -> tuple[tuple[str, ...], ...]:
-    """Columns of each primary key, unique constraint and unique index."""
-    keys = [key.columns for key in table.keys if key.kind in "pu"]
-    keys += [index.columns for index in table.indexes if index.is_unique and index.columns]
-    return tuple(dict.fromkeys(keys))
-
-
-def is_unique(table: AppTable, name: str) -> bool:
-    """Whether the column alone is a unique key."""
-    return (name,) in unique_keys(table)
-
-
 def scattered(i: str, size: int) -> str:
     """SQL of a number from 1 to ``size``: every number equally often, neighbours far apart."""
     return f"1 + ({i} * {step_of(size)}) % {size}"
@@ -178,38 +162,43 @@ def row_with(space: Space, number: str) -> str:
 def _space(
     table: AppTable, column: AppColumn, place: int, tables: Mapping[str, AppTable], share: float
 ) -> Space:
-    rows = rows_of(table, share)
+    rows = rows_of(table, tables, share)
     if (states := states_of(table, column)) is not None:
         return _of_states(states, column, rows, place)
     alone = is_unique(table, column.name) or _is_unique_within(table, column, tables)
     size = rows if alone else _distinct(column, rows)
     at_table, at_column = table, column
+    reaches: list[int] = []
     for _ in range(_DEPTH_MOST):
-        other = _foreign(at_table, at_column.name, tables)
+        other = pointed_to(at_table, at_column.name, tables)
         if other is None or other == (at_table, at_column):
             break
         at_table, at_column = other
-        there = rows_of(at_table, share)
-        size = there if column.distinct is None else min(size, there)
+        reaches.append(rows_of(at_table, tables, share))
+    reach = min(reaches, default=size)
+    size = reach if column.distinct is None and not alone else min(size, reach)
     is_foreign = at_column is not column
     is_key = alone or is_foreign
     first = _first_of_default(column) if size == 1 and not is_key else None
     number, is_root = _number(column, size, rows, place, is_unique=alone), ""
     if is_foreign and at_table is table and not (alone and column.not_null):
         number, is_root = _earlier(_number(at_column, rows, rows, 0, is_unique=True), size, rows)
+    elif is_foreign and alone and size < rows:
+        is_root = f"i > {size}"
     return Space(
         size=size,
         number=number,
         is_unique=alone,
         is_foreign=is_foreign,
         of=at_table.name if is_key or _is_indexed(table, column) else "",
-        keys=rows_of(at_table, share) if is_key else size,
+        keys=rows_of(at_table, tables, share) if is_key else size,
         root=at_column,
         is_root_unique=any(at_column.name in key for key in unique_keys(at_table)),
         first=first if isinstance(first, int) else 0,
         is_root="" if column.not_null else is_root,
         default=first if isinstance(first, str) else None,
         has_default=first is not None,
+        reach=reach,
     )
 
 
@@ -240,7 +229,7 @@ def _may_be_skewed(table: AppTable, column: AppColumn, space: Space, tables: Map
     is_in_key = space.is_unique or any(column.name in key for key in unique_keys(table))
     is_named = column.labels is not None or column.type == "boolean" or space.states is not None
     is_placed = _is_ordered(column) or column.name in table.partition_columns
-    other = _foreign(table, column.name, tables)
+    other = pointed_to(table, column.name, tables)
     is_far = space.is_foreign and (other is None or other[0].name != space.of or space.of == table.name)
     is_filled = column.null_share < 1 and space.size > 1
     return is_filled and not (is_in_key or is_named or is_placed or is_far)
@@ -291,19 +280,11 @@ def _is_unique_within(table: AppTable, column: AppColumn, tables: Mapping[str, A
     """Whether a column of a longer key has another value in each row: ``id`` of a key (id, at)."""
     is_apart = column.is_identity or column.distinct == -1.0
     in_key = any(column.name in key for key in unique_keys(table))
-    return is_apart and in_key and _foreign(table, column.name, tables) is None
+    return is_apart and in_key and pointed_to(table, column.name, tables) is None
 
 
 def _is_indexed(table: AppTable, column: AppColumn) -> bool:
     return any(names[:1] == (column.name,) for names, _ in table.index_pages)
-
-
-def _foreign(table: AppTable, name: str, tables: Mapping[str, AppTable]) -> tuple[AppTable, AppColumn] | None:
-    for key in table.keys:
-        if key.kind == "f" and key.columns == (name,) and key.other is not None and key.other in tables:
-            other = tables[key.other]
-            return other, next(column for column in other.columns if column.name == key.other_columns[0])
-    return None
 
 
 def _distinct(column: AppColumn, rows: int) -> int:
@@ -399,12 +380,12 @@ def _earlier(own: str, size: int, rows: int) -> tuple[str, str]:
 def _widen(spaces: dict[str, Space], names: Sequence[str], rows: int) -> None:
     """Let columns that all point to other tables have more values than their statistics estimate, as far as
     rows are there to point to: that the key is unique is known, and n_distinct is an estimate."""
-    for name in sorted(names, key=lambda name: -spaces[name].keys):
+    for name in sorted(names, key=lambda name: -spaces[name].reach):
         pairs = math.prod(spaces[each].size for each in names)
         if pairs >= rows:
             return
         wanted = -(-rows * spaces[name].size // pairs)
-        spaces[name] = replace(spaces[name], size=max(spaces[name].size, min(spaces[name].keys, wanted)))
+        spaces[name] = replace(spaces[name], size=max(spaces[name].size, min(spaces[name].reach, wanted)))
 
 
 def _spread(spaces: dict[str, Space], names: Sequence[str], rows: int, rising: Collection[str]) -> bool:

@@ -20,12 +20,14 @@ from walproof.advise.workload.new_rows import (
 )
 from walproof.advise.workload.parts import Parameter, Part
 from walproof.advise.workload.schema import FRESH, key_sequence, stands_for, typed
-from walproof.advise.workload.spaces import MadeTable, Space, row_with, step_of, unique_keys
+from walproof.advise.workload.script_text import guarded, without_variables
+from walproof.advise.workload.spaces import MadeTable, Space, row_with, step_of
+from walproof.advise.workload.table_keys import unique_keys
 from walproof.advise.workload.transactions import Member
 from walproof.advise.workload.values import base_of, value
 from walproof.analysis.working_set import Draws, Law
 from walproof.errors import SqlError
-from walproof.facts.application import AppColumn, AppTable
+from walproof.facts.application import AppColumn, AppStatement, AppTable
 from walproof.sqltext import quoted, statement, tokens
 
 _LIST_MOST = 100
@@ -52,6 +54,8 @@ class Drawing:
     """The tables by name."""
     laws: Mapping[str, Draws]
     """Table -> how its rows are drawn; even, without an entry."""
+    inserting: frozenset[AppStatement] = frozenset()
+    """Upserts of which most rows are new."""
 
 
 @dataclass(slots=True)
@@ -105,7 +109,7 @@ class Writer:
         """Whether what it inserts is there already: DO NOTHING counts the rows that are new."""
         if self._read.has_conflict and self._read.passes_over:
             return self._statement.rows < _NEW_LEAST * self._statement.calls * self._read.tuples
-        return self._read.has_conflict
+        return self._read.has_conflict and self._statement not in self._drawing.inserting
 
     def text(self) -> str:
         """The statement. Raises Unreadable."""
@@ -125,7 +129,7 @@ class Writer:
             safe = statement(marked)
         except SqlError as error:
             raise Unreadable(f"its text cannot stand in a script: {error}") from None
-        safe = _MARKED.sub(lambda match: values.get(int(match[1]), match[0]), safe)
+        safe = without_variables(_MARKED.sub(lambda match: values.get(int(match[1]), match[0]), safe))
         if _MARK in safe:
             raise Unreadable("a parameter of it was not understood")
         if len(_VARIABLE.findall(safe)) > _ARGUMENTS_MOST:
@@ -133,7 +137,7 @@ class Writer:
                 f"it has more than {_ARGUMENTS_MOST} values, which pgbench does not pass at once"
             )
         ends = self._new.end(self._read, is_sure=not self._guards)
-        return (_guarded(safe) if self._guards else safe).removesuffix(";") + ends
+        return (guarded(safe) if self._guards else safe).removesuffix(";") + ends
 
     @property
     def _guards(self) -> bool:
@@ -246,7 +250,8 @@ class Writer:
 
     def _found(self, space: Space) -> str:
         """A number for a value that rows have: not all that a foreign key may point to."""
-        if space.is_foreign and space.of not in self._drawn and space.size < space.keys:
+        is_apart = space.of not in self._drawn or space.reach < space.keys
+        if space.is_foreign and is_apart and space.size < space.keys:
             return self._draw(space.size, space.of)
         return self._number(space)
 
@@ -276,6 +281,9 @@ class Writer:
             return "1"
         if not is_key:
             return self._draw(space.size, space.of)
+        if space.is_foreign and space.reach < space.keys:
+            # Rows of a table on the way, of which the last one has more.
+            return self._draw(space.reach, space.of)
         # What is shared is the row that is pointed to, whatever its key's number.
         row = self._shared(space.of, space.keys, space.of)
         return _of_row(self._drawing.made[space.of].spaces[space.root.name], row)
@@ -433,18 +441,3 @@ def _of_row(space: Space, row: str) -> str:
 
 def _next(first: str, n: int, size: int) -> str:
     return f"1 + ({first} + {n * max(1, size // 97)}) % {size}"
-
-
-def _guarded(sql: str) -> str:
-    """The INSERT, passing over rows that are there. Raises Unreadable for one within another statement."""
-    depth, begins, at = 0, False, len(sql.rstrip().removesuffix(";"))
-    for token in tokens(sql[:at]):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and token.kind == "word":
-            begins = begins or token.text.upper() == "INSERT"
-            if begins and token.text.upper() == "RETURNING":
-                at = token.start
-                break
-    if not begins:
-        raise Unreadable("it inserts, within another statement, rows whose keys may be there already")
-    return f"{sql[:at].rstrip()} ON CONFLICT DO NOTHING {sql[at:]}".replace("NOTHING ;", "NOTHING;")
