@@ -2,12 +2,14 @@ r"""What does a gate conclude where the truth is known? On gates drawn from a st
 
     walproof compare --set commit_delay=0 --rounds 24 --out same
     PYTHONPATH=. python bench/sure/gate.py drawn same --gates 1000
+    PYTHONPATH=. python bench/sure/gate.py drawn truth/runs --equal default twin --gates 1000
     PYTHONPATH=. python bench/sure/gate.py live --out gates
 
-``drawn``: the run's two variants are the same server under two names. A gate is made of whole rounds of it
-(or starts), none twice, with the names exchanged in half of them; then nothing differs, or the second
-variant's figures are changed by a factor. Each gate is judged as a run would be. Gates share rounds, so that
-shares are less sure than their number says.
+``drawn``: two variants of the runs are the same server under two names (the second command: two of those of
+``truth.py``). A gate is made of whole rounds (or starts) of all runs of one design, none twice, with the
+names exchanged in half of them; then nothing differs, or the second variant's figures are changed by a
+factor. Each gate is judged as a run would be. Gates share rounds, so that shares are less sure than their
+number says.
 
 ``live``: gates of the command line, each with its own servers: 15 of equal settings, 5 of a load that writes
 2 % more WAL (a logical message in each transaction), 5 of a load that is 5 % slower (a text that each
@@ -31,11 +33,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bench.sure.pool import Start, pooled, put_together
 from walproof.analysis.gate import judge
 from walproof.cli.status import ExitStatus
-from walproof.facts import Gate, Plan, Slice, Trial
+from walproof.facts import Gate, Slice, Trial
 from walproof.facts.gate import parse_promises
-from walproof.facts.store import Store
 
 PROMISES = ("tps < 0.97x", "wal_bytes_per_txn > 1.01x")
 CHANGES = {"unchanged": (1.0, 1.0), "5 % less tps": (0.95, 1.0), "2 % more WAL": (1.0, 1.02)}
@@ -57,9 +59,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parts = parser.add_subparsers(dest="part", required=True)
     drawn = parts.add_parser("drawn")
-    drawn.add_argument("folder", type=Path, help="--out of the run")
+    drawn.add_argument("folder", type=Path, help="--out of the runs")
+    drawn.add_argument("--equal", nargs=2, metavar="NAME", help="the two variants; default: there are two")
     drawn.add_argument("--gates", type=int, default=1000)
-    drawn.add_argument("--rounds", type=int, help="of a gate; default: half of the run's")
+    drawn.add_argument("--rounds", type=int, help="of a gate; default: half of all")
     live = parts.add_parser("live")
     live.add_argument("--out", type=Path, required=True)
     live.add_argument("--pg", default="embedded")
@@ -67,7 +70,7 @@ def main() -> None:
     live.add_argument("--clients", type=int, default=4)
     given = parser.parse_args()
     if given.part == "drawn":
-        draw(given.folder, given.gates, given.rounds)
+        draw(given.folder, given.equal, given.gates, given.rounds)
     else:
         given.out.mkdir(parents=True, exist_ok=True)
         run_live(given)
@@ -98,50 +101,54 @@ class Results:
                 continue
             counts = Counter(outcome["outcome"] for outcome in outcomes)
             shares = ", ".join(f"{word} {counts[word] / len(outcomes):.1%}" for word in OUTCOMES.values())
-            print(f"{kind:<16} {len(outcomes):>5} gates: {shares}")
+            print(f"{kind:<24} {len(outcomes):>5} gates: {shares}")
 
 
-def draw(folder: Path, gates: int, rounds: int | None) -> None:
-    """Judge gates made of a stored run's rounds."""
-    store = Store(folder / "walproof.sqlite")
-    run = store.run("last")
-    trials = store.trials(run.id)
-    store.close()
-    whole = sorted({trial.round for trial in trials})
-    size = rounds or len(whole) // 2
-    print(f"{run.id}: {len(whole)} rounds, {size} in a gate; fails if {' or '.join(PROMISES)}")
-    plan = replace(run.plan, rounds=size, budget_s=None, gate=Gate(parse_promises(PROMISES)))
+def draw(folder: Path, equal: Sequence[str] | None, gates: int, rounds: int | None) -> None:
+    """Judge gates made of stored rounds, for each design."""
     results = Results(folder / "gates-drawn.jsonl")
     began = time.monotonic()
-    for kind, (tps, wal) in CHANGES.items():
-        for number in range(gates):
-            if (kind, number) in results.found:
-                continue
-            chance = random.Random(f"{kind}/{number}")
-            made = [
-                changed
-                for at, source in enumerate(chance.sample(whole, size), 1)
-                for changed in _made(plan, trials, source, at, chance.random() < 0.5, tps, wal)
-            ]
-            found = judge(plan, made, is_finished=True)
-            assert found is not None
-            results.add(kind, number, outcome=found.outcome.value, rounds=found.done)
+    for design, (whole_plan, whole) in pooled(folder).items():
+        base, other = equal or [variant.name for variant in whole_plan.variants]
+        plan = replace(
+            whole_plan,
+            variants=tuple(variant for variant in whole_plan.variants if variant.name in (base, other)),
+        )
+        starts = [list(_of_two(start, (base, other))) for start in whole]
+        size = rounds or len(starts) // 2
+        print(f"{design}: {len(starts)} rounds, {size} in a gate; fails if {' or '.join(PROMISES)}")
+        plan = replace(plan, rounds=size, budget_s=None, gate=Gate(parse_promises(PROMISES)))
+        for change, (tps, wal) in CHANGES.items():
+            kind = f"{design}, {change}"
+            for number in range(gates):
+                if (kind, number) in results.found:
+                    continue
+                chance = random.Random(f"{kind}/{number}")
+                made = [
+                    list(_made(start, (base, other), chance.random() < 0.5, tps, wal))
+                    for start in chance.sample(starts, size)
+                ]
+                found = judge(plan, put_together(made), is_finished=True)
+                assert found is not None
+                results.add(kind, number, outcome=found.outcome.value, rounds=found.done)
     results.print()
     print(f"{time.monotonic() - began:.0f} s")
 
 
-def _made(
-    plan: Plan, trials: Sequence[Trial], source: int, at: int, swaps: bool, tps: float, wal: float
-) -> Iterator[Trial]:
-    """A round's trials as round ``at``: names exchanged if asked, the second variant's figures changed."""
-    base, other = (
-        plan.baseline,
-        next(variant.name for variant in plan.variants if variant.name != plan.baseline),
-    )
+def _of_two(start: Start, names: Sequence[str]) -> Iterator[Trial]:
+    """A start with these variants alone."""
+    for trial in start:
+        if trial.slices:
+            yield replace(trial, slices=tuple(one for one in trial.slices if one.variant in names))
+        elif trial.variant in names:
+            yield trial
+
+
+def _made(start: Start, equal: tuple[str, str], swaps: bool, tps: float, wal: float) -> Iterator[Trial]:
+    """A start's trials: names exchanged if asked, the second variant's figures changed."""
+    base, other = equal
     names = {base: other, other: base} if swaps else {base: base, other: other}
-    for trial in trials:
-        if trial.round != source:
-            continue
+    for trial in start:
         slices = tuple(_slice(slice_, names, other, tps, wal) for slice_ in trial.slices)
         # A start is stored as one of its baseline, whatever its slices are called.
         variant = trial.variant if slices else names[trial.variant]
@@ -149,9 +156,7 @@ def _made(
         if variant == other:
             for name, factor in (("tps", tps), ("wal_bytes_per_txn", wal)):
                 metrics[name] = metrics.get(name, 0.0) * factor
-        yield replace(
-            trial, round=at, number=1000 * at + trial.number, variant=variant, slices=slices, metrics=metrics
-        )
+        yield replace(trial, variant=variant, slices=slices, metrics=metrics)
 
 
 def _slice(slice_: Slice, names: dict[str, str], other: str, tps: float, wal: float) -> Slice:

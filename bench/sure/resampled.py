@@ -19,16 +19,13 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from bench.sure.pool import Start, pooled, put_together
 from bench.sure.truth import TWIN
 from walproof.analysis.effect import Effect, effects
 from walproof.analysis.interval import LEVEL
-from walproof.facts import Plan, Trial
-from walproof.facts.store import Store
+from walproof.facts import Plan
 
 STARTS = (2, 3, 4, 8)
-
-Start = list[Trial]
-"""The trials of one round: one where slices are compared, one of each variant where windows are."""
 
 
 def main() -> None:
@@ -37,29 +34,16 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="--out of the runs")
     parser.add_argument("--draws", type=int, default=1000)
     given = parser.parse_args()
-    store = Store(given.folder / "walproof.sqlite")
-    pools: dict[str, list[Start]] = defaultdict(list)
-    plans: dict[str, Plan] = {}
-    for run in store.runs():
-        if run.finished_at is None:
-            continue
-        plan, rounds = run.plan, defaultdict(list)
-        for trial in store.trials(run.id):
-            rounds[trial.round].append(trial)
-        design = "toggled" if plan.toggled else "sliced" if plan.sliced else "fresh"
-        plans.setdefault(design, plan)
-        pools[design] += rounds.values()
-    store.close()
     print("| design | starts drawn, of | intervals that hold the truth | of the twin | half-width, median |")
     print("|---|---:|---:|---:|---:|")
-    for design, starts in pools.items():
+    for design, (plan, starts) in pooled(given.folder).items():
         for count in STARTS:
             if count > len(starts):
                 break
-            print(line(design, plans[design], starts, count, given.draws), flush=True)
+            print(line(design, plan, starts, count, given.draws), flush=True)
 
 
-def line(design: str, plan: Plan, starts: Sequence[Start], count: int, draws: int) -> str:
+def line(design: str, plan: Plan, starts: list[Start], count: int, draws: int) -> str:
     """A row of Markdown."""
     truth = {effect.variant: math.log(effect.ratio or 1) for effect in judged(plan, starts)} | {TWIN: 0.0}
     draw = random.Random(f"{design}/{count}")
@@ -79,14 +63,9 @@ def line(design: str, plan: Plan, starts: Sequence[Start], count: int, draws: in
     )
 
 
-def judged(plan: Plan, starts: Sequence[Start]) -> Sequence[Effect]:
+def judged(plan: Plan, starts: list[Start]) -> Sequence[Effect]:
     """What those starts say, as the rounds of one study."""
-    made = [
-        replace(trial, round=at, number=1000 * at + trial.number)
-        for at, start in enumerate(starts, 1)
-        for trial in start
-    ]
-    return effects(replace(plan, rounds=len(starts)), made, "tps", LEVEL)
+    return effects(replace(plan, rounds=len(starts)), put_together(starts), "tps", LEVEL)
 
 
 if __name__ == "__main__":
