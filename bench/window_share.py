@@ -1,7 +1,7 @@
 """Which share of a run's wall time is counted: inside windows, or inside slices?
 
-The rest is cloning, syncing, starting and stopping servers, the time between slices and reading logs. Goals on
-2 cores: 85 % of windows of 10 s, 80 % of toggled slices, 50 % of slices of servers that take turns.
+The rest is cloning, syncing, starting and stopping servers, the time between slices and reading logs. Goals
+on 2 cores: 85 % of windows of 10 s, 80 % of toggled slices, 50 % of slices of servers that take turns.
 
     python bench/window_share.py    # seven minutes
 """
