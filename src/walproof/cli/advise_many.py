@@ -24,7 +24,7 @@ def look_at_many(
     keeps: bool,
 ) -> list[Looked]:
     """Look at all of them at once, and keep what was seen if that is wanted. Raises SettingError for a folder
-    that has files."""
+    that has files, StoreError for one that cannot be written."""
 
     if keeps:
         look.check_folders()

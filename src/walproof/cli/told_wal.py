@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walproof.errors import DiskError, WalproofError
+from walproof.errors import DiskError, ProbeError, WalproofError
 from walproof.units import Lsn, format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ class _Recorder:
         try:
             private_folder(self._folder)
             if any(self._folder.iterdir()):
-                raise DiskError(f'folder "{self._folder}" is not empty')
+                # The recording of before, whose server ended it: nothing that the user could put away.
+                raise ProbeError(f'folder "{self._folder}" is not empty')
             with SegmentFolder(self._folder, server.timeline, server.segment_bytes, start) as segments:
                 why = self._follow(seconds, tick, segments.write)
                 segments.flush()

@@ -115,7 +115,7 @@ class Store:
         digest = plan_hash(plan)
         with self._engine.begin() as connection:
             run = Run(
-                id=free_id(connection, plan.study, digest),
+                id=checked_id(free_id(connection, plan.study, digest)),
                 plan=plan,
                 command=tuple(command),
                 created_at=time.time(),

@@ -62,8 +62,8 @@ def _check_kind(study: StudyFile, name: str) -> None:
 
 
 def slug(text: str) -> str:
-    """The text as part of a study's name: small letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "load"
+    """The text as part of a study's name, which is not longer: small letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:100].rstrip("-") or "load"
 
 
 def _tables(data: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -176,7 +176,7 @@ class ReferenceTable(StudyTable):
 class StudyFile(StudyTable):
     """A whole study file."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=150)]
     title: str
     description: str = ""
     baseline: str | None = None

@@ -77,6 +77,10 @@ def _by_sql(data: Path) -> dict[str, str]:
         path.stat()  # Path.exists says no, from Python 3.14 on, where it may not look
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
+    except PermissionError:
+        raise
+    except OSError:
+        pass  # as of a link to itself: to read it says what is wrong
     return read_conf(path)
 
 
