@@ -131,7 +131,7 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
             variant = marked(mark.variant, mark.durability)
             key = (entry.summary.heading, mark.workload, variant, mark.baseline)
             found.setdefault(key, []).append(point)
-    ranked = sorted(found.items(), key=lambda item: -len(item[1]))
+    ranked = sorted(found.items(), key=lambda item: -len({point.run for point in item[1]}))
     blocks: list[Block] = []
     rows: list[tuple[TableCell, ...]] = []
     for number, ((heading, workload, variant, baseline), points) in enumerate(ranked[:_MOST_TRENDS]):
@@ -168,12 +168,13 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
     if not blocks:
         return blocks
     columns = (
-        Column("of"), Column("machine"), Column("last run before"), Column("first run after"),
+        Column("of"), Column("where"), Column("last run before"), Column("first run after"),
         Column("the ratio changed by", numeric=True),
     )  # fmt: skip
     note = (
-        f"Changes are looked for in each plot with {LEAST} runs or more of one machine: the largest step is "
-        f"compared with those of the same runs in random order, at {percent(LEVEL)}. Sizes are of the mean "
+        f"Changes are looked for in each plot with {LEAST} runs or more of one machine, or of one version there "
+        "where a run measures several: the largest step is compared with those of the same runs in random "
+        f"order, at {percent(LEVEL)}. Sizes are of the mean "
         "ratio, with 95 % intervals; because large steps are chosen, the sizes are a little too large. What "
         "changed meanwhile (a version, a kernel, the machine) is in the reports of the two runs."
     )
@@ -186,7 +187,7 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
 
 
 def _changes(points: Sequence[TrendPoint]) -> list[tuple[str, TrendChange]]:
-    """(machine, change), for each series by itself. Points are in order of time."""
+    """(where, change), for each series by itself. Points are in order of time."""
     found = []
     for where, series in _series(points):
         for change in change_points([math.log(point.ratio) for point in series]):

@@ -23,19 +23,23 @@ class Latest(Generic[_T]):
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[Hashable, Future[_T]]] = OrderedDict()
         """Name -> state of its sources, value. What was asked for last comes last."""
+        self._unseen: set[str] = set()
+        """Names whose value nobody was given yet."""
         self._waiting: deque[tuple[Future[_T], Callable[[], _T]]] = deque()
         self._is_working = False
 
     def get(self, name: str, state: Hashable, make: Callable[[], _T]) -> _T | None:
         """The value for this state; None while it is being made. Raises what ``make`` raises.
 
-        One that is being made is waited for, even if its sources change meanwhile: while a run goes on, they
-        change all the time.
+        One that is being made is waited for, even if its sources change meanwhile, and given out once: while a
+        run goes on, they change all the time.
         """
         with self._lock:
             of_state, made = self._kept.get(name, (None, None))
-            if made is None or (made.done() and (of_state != state or made.exception() is not None)):
+            is_old = of_state != state and name not in self._unseen
+            if made is None or (made.done() and (is_old or made.exception() is not None)):
                 made = Future()
+                self._unseen.add(name)
                 self._kept[name] = state, made
                 self._waiting.append((made, make))
                 if not self._is_working:
@@ -43,10 +47,15 @@ class Latest(Generic[_T]):
                     threading.Thread(target=self._work, name="trend", daemon=True).start()
             self._kept.move_to_end(name)
             if len(self._kept) > _KEPT_MOST:
-                _, (_, oldest) = self._kept.popitem(last=False)
+                old, (_, oldest) = self._kept.popitem(last=False)
+                self._unseen.discard(old)
                 oldest.cancel()
         wait_for([made], PATIENCE_S)
-        return made.result() if made.done() and not made.cancelled() else None
+        if not made.done() or made.cancelled():
+            return None
+        with self._lock:
+            self._unseen.discard(name)
+        return made.result()
 
     def _work(self) -> None:
         while True:

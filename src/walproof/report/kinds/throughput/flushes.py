@@ -69,7 +69,8 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
     )
     if any(method in _DIRECT for method in rates):
         note += _DIRECT_NOTE
-    if len(by_method) < len(plan.variants):
+    own = _others(plan, plan.variant(plan.baseline))
+    if any(_others(plan, variant) != own for variant in plan.variants):
         note += f" Variants that differ from {plan.baseline} in more than {_SETTING} are left out."
     if plan.device is not None:
         note += " They are the real disk's; throughput is on the emulated one."
@@ -93,12 +94,14 @@ def _variants_by_method(plan: Plan) -> dict[str, Variant]:
     baseline = plan.variant(plan.baseline)
     found: dict[str, Variant] = {}
     for variant in (baseline, *plan.variants):
-        settings, same = plan.settings_of(variant), plan.settings_of(baseline)
-        method = settings.pop(_SETTING, _ON_LINUX)
-        same.pop(_SETTING, None)
-        if settings == same:
-            found.setdefault(method, variant)
+        if _others(plan, variant) == _others(plan, baseline):
+            found.setdefault(plan.settings_of(variant).get(_SETTING, _ON_LINUX), variant)
     return found
+
+
+def _others(plan: Plan, variant: Variant) -> dict[str, str]:
+    """Its settings but for the method."""
+    return {name: value for name, value in plan.settings_of(variant).items() if name != _SETTING}
 
 
 def _absent(method: str) -> str:
