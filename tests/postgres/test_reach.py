@@ -115,7 +115,10 @@ def test_private_binaries_are_copied_once_and_run(open_place: Path, monkeypatch:
     # An upgrade in place is another install.
     os.utime(prefix / "bin/postgres", ns=(1, 1))
     assert reachable_install(private, user).bindir != moved.bindir
-    assert not copy.exists(), "nobody starts it any more"
+    assert copy.exists(), "a run that goes on may have it"
+    os.utime(prefix / "bin/postgres", ns=(2, 2))
+    reachable_install(private, user)
+    assert len(list(copy.parent.iterdir())) == 2
 
 
 def test_a_copy_has_nothing_but_postgresql(tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ def has_tls(install: Install) -> bool:
 
 def share_folder(install: Install) -> Path | None:
     """The folder that holds ``postgres.bki`` and ``extension/``, or None when it is not found."""
-    candidates = [prefix(install) / "share/postgresql", prefix(install) / "share"]
-    candidates.append(Path(f"/usr/share/postgresql/{major(install)}"))
+    candidates = [prefix(install) / name for name in ("share/postgresql", "share/pgsql", "share")]
+    candidates += [Path(f"/usr/share/postgresql{between}{major(install)}") for between in ("/", "")]
     if Path(install.bindir, "pg_config").exists():
         candidates.insert(0, Path(_run(install, "pg_config", "--sharedir").stdout.strip()))
     return next((path for path in candidates if (path / "postgres.bki").exists()), None)
@@ -110,7 +110,9 @@ def has_extension(install: Install, name: str) -> bool:
 
 def has_library(install: Install, name: str) -> bool:
     """Whether a server would find the library ``name`` (of shared_preload_libraries and the like)."""
-    folders = [prefix(install) / "lib/postgresql", prefix(install) / "lib"]
+    folders = [
+        prefix(install) / lib / name for lib in ("lib", "lib64") for name in ("postgresql", "pgsql", ".")
+    ]
     if Path(install.bindir, "pg_config").exists():
         folders.insert(0, Path(_run(install, "pg_config", "--pkglibdir").stdout.strip()))
     return any((folder / f"{name}{suffix}").exists() for folder in folders for suffix in (".so", ".dylib"))

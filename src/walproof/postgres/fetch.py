@@ -97,8 +97,10 @@ def remove(version: str) -> str:
         with _locked(folder):
             # Out of sight first: a folder that is half removed must not look like an install.
             work = Path(tempfile.mkdtemp(prefix=chosen + ".", suffix=".tmp", dir=folder))
-            (folder / chosen).rename(work / "tree")
-            shutil.rmtree(work)
+            try:
+                (folder / chosen).rename(work / "tree")
+            finally:
+                shutil.rmtree(work)
     except OSError as error:
         raise InstallError(
             f'could not remove PostgreSQL {chosen} from "{folder}": {error.strerror or error}'

@@ -63,9 +63,9 @@ def reachable(path: Path, user: ServerUser | None) -> bool:
 def reachable_install(install: Install, user: ServerUser | None) -> Install:
     """The install in a place where ``user`` can run it: itself, or a copy of it in the cache.
 
-    The copy is made once for a given install (real path, version, time of change), is complete when it
-    appears, and takes the place of one that was made before the install changed. Label and origin are kept:
-    it is the same PostgreSQL. Raises InstallError.
+    The copy is made once for a given install (real path, version, time of change) and is complete when it
+    appears. Of those that were made before the install changed the last one stays: a run that goes on may
+    have it. Label and origin are kept: it is the same PostgreSQL. Raises InstallError.
     """
     obstacle = None if user is None else _obstacle(install, user)
     if user is None or obstacle is None:
@@ -83,9 +83,12 @@ def reachable_install(install: Install, user: ServerUser | None) -> Install:
     copy = cache_folder("relocated") / f"{_key(str(source))}-{install.version}-{_key(identity)}"
     if not copy.exists():
         _copy_once(source, programs, copy)
-        for other in copy.parent.glob(f"{_key(str(source))}-*"):
-            if other != copy and other.suffix != _UNFINISHED:
-                shutil.rmtree(other, ignore_errors=True)
+        others = [
+            other for other in copy.parent.glob(f"{_key(str(source))}-*")
+            if other != copy and other.suffix != _UNFINISHED
+        ]  # fmt: skip
+        for other in sorted(others, key=lambda path: path.stat().st_mtime)[:-1]:
+            shutil.rmtree(other, ignore_errors=True)
     bindir = copy / source.parent.name / source.name / programs
     moved = dataclasses.replace(install, bindir=str(bindir))
     obstacle = _obstacle(moved, user)

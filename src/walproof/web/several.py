@@ -172,9 +172,9 @@ def trends(runs: Sequence[ListedRun]) -> list[Block]:
         Column("the ratio changed by", numeric=True),
     )  # fmt: skip
     note = (
-        f"Changes are looked for in each plot with {LEAST} runs or more of one machine, or of one version there "
-        "where a run measures several: the largest step is compared with those of the same runs in random "
-        f"order, at {percent(LEVEL)}. Sizes are of the mean "
+        f"Changes are looked for in each plot with {LEAST} runs or more of one machine, or of one version "
+        "there where a run measures several: the largest step is compared with those of the same runs in "
+        f"random order, at {percent(LEVEL)}. Sizes are of the mean "
         "ratio, with 95 % intervals; because large steps are chosen, the sizes are a little too large. What "
         "changed meanwhile (a version, a kernel, the machine) is in the reports of the two runs."
     )

@@ -31,8 +31,8 @@ class Latest(Generic[_T]):
     def get(self, name: str, state: Hashable, make: Callable[[], _T]) -> _T | None:
         """The value for this state; None while it is being made. Raises what ``make`` raises.
 
-        One that is being made is waited for, even if its sources change meanwhile, and given out once: while a
-        run goes on, they change all the time.
+        One that is being made is waited for, even if its sources change meanwhile, and given out once:
+        while a run goes on, they change all the time.
         """
         with self._lock:
             of_state, made = self._kept.get(name, (None, None))

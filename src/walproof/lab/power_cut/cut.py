@@ -175,8 +175,10 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             if not has_ended:
                 disk.settle()
         finally:
-            cluster.kill()
-            load.end()
+            try:
+                cluster.kill()
+            finally:
+                load.end()
         load_s = time.monotonic() - began_s
         status = disk.status()
         record = ledger.known_before(load.ledger.record(), status.cut_monotonic_ns)
