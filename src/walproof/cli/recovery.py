@@ -137,7 +137,7 @@ def predict(
     crash_log: Annotated[
         Path | None,
         typer.Option(
-            "--crash-log", metavar="FILE", help="Server log of a recovery of exactly this WAL, to learn "
+            "--crash-log", metavar="FILE", help="Server log of a recovery whose WAL is at hand, to learn "
                 "from.",
         ),
     ] = None,
