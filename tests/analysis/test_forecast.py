@@ -154,6 +154,14 @@ def test_where_none_fits_the_shipped_costs_are_used_and_it_is_said_why() -> None
     assert "18.0" not in costs.notes[-1]
 
 
+def test_a_calibration_that_saw_too_little_is_passed_over() -> None:
+    poor = replace(calibrated(), phases=calibrated().phases[:3])
+    assert choose_costs([poor, calibrated()], VERSION, HERE) == calibrated_costs(calibrated())
+    costs = choose_costs([poor], VERSION, HERE)
+    assert costs.coefficients is SHIPPED
+    assert "is not used: the calibration saw too few phases" in costs.notes[-1]
+
+
 def test_minors_of_wal_and_calibration_are_told() -> None:
     costs = calibrated_costs(calibrated(version="18.4"))
     told = of_minors(costs, ["18.6"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from tests.golden.unpack import unpack
 from tests.schemas import assert_valid
 from walproof.analysis.forecast import MachineFacts
 from walproof.analysis.recovery_costs import TERMS
-from walproof.cli.recovery import _added
-from walproof.errors import StoreError
+from walproof.cli.recovery import _added, _keep
+from walproof.errors import AnalysisError, StoreError
 from walproof.facts.calibration import Calibration, read_calibration, write_calibration
 from walproof.probe.environment import this_machine
 from walproof.units import Lsn
@@ -228,6 +229,14 @@ def test_what_was_measured_is_kept_where_it_cannot_be_added(tmp_path: Path) -> N
         _added(calibration, calibrated(cpu="another processor"), path)
     assert "mine-alone.json" in str(caught.value.hint)
     assert read_calibration(tmp_path / "mine-alone.json").machine.cpu == "another processor"
+
+
+def test_a_calibration_that_cannot_be_used_replaces_none(tmp_path: Path) -> None:
+    path, good = tmp_path / "mine.json", calibrated()
+    assert _keep(path, good).source == "calibrated"
+    with pytest.raises(AnalysisError, match="too few phases"):
+        _keep(path, replace(good, phases=good.phases[:3]))
+    assert read_calibration(path) == good
 
 
 def test_memory_is_no_place_to_calibrate(tmp_path: Path) -> None:

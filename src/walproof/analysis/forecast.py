@@ -29,7 +29,7 @@ from walproof.analysis.recovery_costs import (
 from walproof.analysis.recovery_curve import STARTS, MeanImage, RecoveryCurve, mean_image, recovery_curve
 from walproof.analysis.recovery_fit import fit, scale_to_crash
 from walproof.analysis.whatif import ServerPrediction
-from walproof.errors import WalError
+from walproof.errors import AnalysisError, WalError
 from walproof.facts.calibration import Calibration, SyncCosts
 from walproof.facts.recovery_log import RecoveryTimes
 from walproof.settings.minors import compared_minors, major_minor
@@ -186,13 +186,16 @@ def of_minors(costs: Costs, recorded: Collection[str]) -> Costs:
 def choose_costs(calibrations: Iterable[Calibration], version: int, here: MachineFacts) -> Costs:
     """The costs of the first calibration of this machine and major version, else the shipped ones.
 
-    ``calibrations``: newest first. Raises AnalysisError as `fit`.
+    ``calibrations``: newest first. One that costs cannot be told from is passed over.
     """
     unlike: list[tuple[str, ...]] = []
     for calibration in calibrations:
         unlike.append(differences(calibration, version, here))
         if not unlike[-1]:
-            return calibrated_costs(calibration)
+            try:
+                return calibrated_costs(calibration)
+            except AnalysisError as error:
+                unlike[-1] = (error.message,)
     shipped = Costs()
     if not unlike:
         return shipped
