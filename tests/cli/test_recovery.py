@@ -18,9 +18,11 @@ from tests.schemas import assert_valid
 from walproof.analysis.forecast import MachineFacts
 from walproof.analysis.recovery_costs import TERMS
 from walproof.cli.recovery import _added, _keep
-from walproof.errors import AnalysisError, StoreError
+from walproof.cli.recovery_progress import _require_titles
+from walproof.errors import AnalysisError, SettingError, StoreError
 from walproof.facts.calibration import Calibration, read_calibration, write_calibration
 from walproof.probe.environment import this_machine
+from walproof.settings.server_conf import server_conf
 from walproof.units import Lsn
 from walproof.wal import records, stats
 from walproof.wal.recovery import analyse, find_redo
@@ -210,6 +212,19 @@ def test_what_cannot_be_answered(wal: Path, tmp_path: Path) -> None:
     assert "the WAL of the recovery in the log is not all at hand" in refused(
         tmp_path, "predict", str(wal), "--crash-log", str(log)
     )
+
+
+def test_a_recovery_without_titles_is_not_followed(tmp_path: Path) -> None:
+    """The startup process keeps its first title then: all of redo would be told as the sync before it."""
+    main = tmp_path / "postgresql.conf"
+    for line in ("update_process_title = off", "Update_Process_Title 'No'"):
+        main.write_text(line + "\n")
+        with pytest.raises(SettingError, match="update_process_title is off") as caught:
+            _require_titles(server_conf(tmp_path, ["postgres"]))
+        assert "--check" in str(caught.value.hint)
+    for line in ("", "update_process_title = on", "update_process_title = perhaps"):
+        main.write_text(line + "\n")
+        _require_titles(server_conf(tmp_path, ["postgres"]))
 
 
 def test_what_cannot_be_added_to_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
