@@ -54,6 +54,7 @@ def calibrate(
     In about 2 minutes without other work, on a throw-away cluster in --on (a folder on the server's own kind
     of disk), with up to 5 GB there.
     """
+    from walproof.cli.files import check_file
     from walproof.facts.calibration import calibration_path, read_calibration
     from walproof.lab.recovery.calibration import calibrate as measure
     from walproof.lab.recovery.calibration import steps
@@ -70,6 +71,7 @@ def calibrate(
     reachable = reachable_install(install, user)
     cpu, cores, _ = this_machine()
     path = to if to is not None else calibration_path(cpu, cores, install.version)
+    check_file("--to", path, "calibration")
     # Read before anything is measured: what is damaged, or of another version, is told at once.
     earlier = read_calibration(path) if add and path.exists() else None
     sys.stderr.write(

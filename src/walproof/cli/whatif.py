@@ -101,6 +101,7 @@ def whatif(
 
     Exit status 1 if no settings keep within --wal-disk, --wal-per-hour and --recovery-target.
     """
+    from walproof.cli.files import check_file, write_file
     from walproof.cli.passes import PassProgress
     from walproof.report.terminal import print_page
     from walproof.report.wal.page import to_html
@@ -108,6 +109,8 @@ def whatif(
     from walproof.report.wal.whatif_json import whatif_json
     from walproof.wal.whatif import simulate_here
 
+    if html is not None:
+        check_file("--html", html)
     asked = ask_span(start, end, since, until)
     order = WhatifOrder(
         sets=options.parse_sets(set_ or []),
@@ -140,8 +143,6 @@ def whatif(
         found, answer = predict_whatif(paths, order, progress.observe, simulator)
     view = whatif_view(found, answer)
     if html is not None:
-        from walproof.cli.files import write_file
-
         write_file(html, to_html(view, "whatif"), "--html")
     with reader_may_leave():
         if json:
