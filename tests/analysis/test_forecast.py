@@ -227,6 +227,16 @@ def test_distances_take_longer_the_farther_they_are(wal: Path) -> None:
     assert "up to 2.2 times longer in 1 of 20 cases" in found.notes[-1]
 
 
+def test_a_redo_point_in_a_gap_is_one_after_it(tmp_path: Path) -> None:
+    unpack(VERSION, tmp_path)
+    _, missing, _ = sorted(tmp_path.iterdir())
+    missing.unlink()
+    whole = analyse(tmp_path, buffers=[16], allow_gaps=True)
+    (gap,) = whole.gaps
+    found = forecast_distances(tmp_path, buffers=64, allow_gaps=True)
+    assert [work.start for work in found.with_images] == [whole.start, gap.end]
+
+
 def test_distances_are_priced_by_the_given_costs(wal: Path, recording: Path) -> None:
     cheap = forecast_distances(wal, buffers=64)
     twice = {name: 2 * cost for name, cost in SHIPPED.cpu_us.items()}

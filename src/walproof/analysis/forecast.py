@@ -303,8 +303,11 @@ def forecast_distances(
     image = mean_image(whole)
     segment_size = whole.segment_size
     span = whole.last.end - whole.start
-    # At the beginning of a segment there is always a record to find.
-    begins = {int(whole.start + span * share) // segment_size * segment_size for share in STARTS}
+    # At the beginning of a segment there is always a record to find; after a gap, where the gap ends.
+    shares = {int(whole.start + span * share) // segment_size * segment_size for share in STARTS}
+    begins = {
+        next((int(gap.end) for gap in whole.gaps if gap.start <= place < gap.end), place) for place in shares
+    }
 
     def work(images: Images) -> tuple[RecoveryAnalysis, ...]:
         analyses = []
