@@ -127,6 +127,10 @@ def test_what_the_kernel_reads_ahead_is_as_told(wal: Path, tmp_path: Path) -> No
     assert found["disk"]["read_ahead_kb"] == 1024
     assert predict(tmp_path, str(wal), "--read-ahead", "0")["disk"]["read_ahead_kb"] == 0
     assert "Allowed: 0 (none) to 1GB" in refused(tmp_path, "predict", str(wal), "--read-ahead", "1TB")
+    for text in ("128", "4096"):
+        said = refused(tmp_path, "predict", str(wal), "--read-ahead", text)
+        assert f"--read-ahead {text} has no unit" in said
+        assert f"like {text}kB" in said
 
 
 def test_a_distance_ends_the_wal(wal: Path, tmp_path: Path) -> None:

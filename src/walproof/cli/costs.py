@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from walproof.cli.options import WITHOUT_UNIT_LEAST
 from walproof.errors import SettingError, StoreError
 from walproof.units import parse_bytes
 
@@ -53,6 +54,12 @@ def read_crash(path: Path) -> OwnCrash:
 def read_ahead_of(text: str) -> int:
     """--read-ahead in kB. Raises SettingError, UnitError."""
     size = parse_bytes(text)
+    if text.strip().isdigit() and 0 < size < WITHOUT_UNIT_LEAST:
+        raise SettingError(
+            f"--read-ahead {text.strip()} has no unit, so it would be bytes",
+            detail="/sys/block/DISK/queue/read_ahead_kb has it in kB.",
+            hint=f"Sizes are written like {text.strip()}kB.",
+        )
     if size > _READ_AHEAD_MOST:
         raise SettingError(
             "--read-ahead is out of range",
