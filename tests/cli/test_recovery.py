@@ -17,6 +17,7 @@ from tests.golden.unpack import unpack
 from tests.schemas import assert_valid
 from walproof.analysis.forecast import MachineFacts
 from walproof.analysis.recovery_costs import TERMS
+from walproof.cli.costs import find_costs
 from walproof.cli.recovery import _added, _keep
 from walproof.cli.recovery_progress import _require_titles
 from walproof.errors import AnalysisError, SettingError, StoreError
@@ -177,6 +178,10 @@ def test_one_of_another_machine_is_refused_unless_it_is_meant(wal: Path, tmp_pat
     said = refused(tmp_path, "predict", str(wal), "--calibration", str(path))
     assert "of another machine or server" in said
     assert "cpu: calibrated another processor" in said
+    assert "--other-machine" in said
+    with pytest.raises(StoreError) as caught:
+        find_costs(path, VERSION)
+    assert caught.value.hint == "walproof recovery calibrate measures this one."
     found = predict(tmp_path, str(wal), "--calibration", str(path), "--other-machine")
     assert found["coefficients"]["source"] == "calibrated"
 

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 _READ_AHEAD_MOST = 1 << 30
 
 
-def find_costs(path: Path | None, version: int, *, other_machine: bool = False) -> Costs:
+def find_costs(path: Path | None, version: int, *, other_machine: bool | None = None) -> Costs:
     """The costs of the file, else of this machine's calibration, else the shipped ones.
 
-    Raises StoreError when the file cannot be read or is, unless ``other_machine`` is meant, of another
-    machine or another major version than ``version``.
+    ``other_machine``: whether one is meant; None where the command has no such option. Raises StoreError when
+    the file cannot be read or is, unless that is meant, of another machine or another major version than
+    ``version``.
     """
     from walproof.analysis.forecast import MachineFacts, calibrated_costs, choose_costs, differences
     from walproof.facts.calibration import find_calibrations, read_calibration
@@ -31,10 +32,11 @@ def find_costs(path: Path | None, version: int, *, other_machine: bool = False) 
     given = read_calibration(path)
     unlike = differences(given, version, MachineFacts(*this_machine()))
     if unlike and not other_machine:
+        offered = "" if other_machine is None else "--other-machine predicts for that one; "
         raise StoreError(
             f'"{path}" is the calibration of another machine or server',
             detail="\n".join(unlike),
-            hint="--other-machine predicts for that one; walproof recovery calibrate measures this one.",
+            hint=f"{offered}walproof recovery calibrate measures this one.",
         )
     return calibrated_costs(given)
 
