@@ -69,8 +69,8 @@ def recording(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def times(redo: Lsn, cpu_s: float) -> RecoveryTimes:
-    return RecoveryTimes(redo, redo, cpu_s, cpu_s, 0.0, None, None, None)
+def times(begun: Lsn, done: Lsn, cpu_s: float) -> RecoveryTimes:
+    return RecoveryTimes(begun, done, cpu_s, cpu_s, 0.0, None, None, None)
 
 
 def test_it_is_the_work_times_the_shipped_costs(wal: Path) -> None:
@@ -154,6 +154,14 @@ def test_where_none_fits_the_shipped_costs_are_used_and_it_is_said_why() -> None
     assert "18.0" not in costs.notes[-1]
 
 
+def test_a_calibration_that_saw_too_little_is_passed_over() -> None:
+    poor = replace(calibrated(), phases=calibrated().phases[:3])
+    assert choose_costs([poor, calibrated()], VERSION, HERE) == calibrated_costs(calibrated())
+    costs = choose_costs([poor], VERSION, HERE)
+    assert costs.coefficients is SHIPPED
+    assert "is not used: the calibration saw too few phases" in costs.notes[-1]
+
+
 def test_minors_of_wal_and_calibration_are_told() -> None:
     costs = calibrated_costs(calibrated(version="18.4"))
     told = of_minors(costs, ["18.6"])
@@ -171,19 +179,42 @@ def test_a_release_candidate_is_of_its_major_version() -> None:
 def test_ones_own_crash_scales_the_shipped_costs(wal: Path, start: Lsn) -> None:
     found = forecast(
         wal, start=start, buffers=[512], costs=calibrated_costs(calibrated()),
-        crash=OwnCrash(times(start, 4.0), "a log"),
+        crash=OwnCrash(times(start, stats(wal).end, 4.0), "a log"),
     )  # fmt: skip
     assert found.predictions[0].warm_s == pytest.approx(4.0)
     assert found.coefficients.source == "own crash"
-    assert found.notes == ("Costs are the shipped ones, scaled to the recovery in a log.",)
+    assert found.notes[0] == "Costs are the shipped ones, scaled to the recovery in a log."
     assert found.disk.iops == 4000.0, "of the disk a log says nothing"
 
 
+def test_a_log_is_held_against_the_recovery_that_it_describes(wal: Path, start: Lsn) -> None:
+    """Whatever distance and shared_buffers are asked for."""
+    crash = OwnCrash(times(start, stats(wal).end, 4.0), "a log")
+    near = forecast(wal, start=start, buffers=[512], distance=2 << 20, crash=crash)
+    assert near.predictions[0].warm_s < 4.0
+    same = forecast(wal, start=start, buffers=[16], crash=crash)
+    large = forecast(wal, start=start, buffers=[2048], crashed=16, crash=crash)
+    assert same.predictions[0].warm_s == pytest.approx(4.0)
+    assert large.coefficients == same.coefficients
+    # The server has gone on writing since.
+    half = analyse(wal, start=start, buffers=[512], marks=[Lsn(start + (2 << 20))]).steps[0].end
+    later = forecast(wal, start=start, buffers=[512], crash=OwnCrash(times(start, half, 4.0), "a log"))
+    assert later.predictions[0].warm_s > 4.0
+    assert "shared_buffers is taken to be 128 MB" in forecast(wal, start=start, crash=crash).notes[0]
+
+
 def test_a_crash_that_teaches_nothing_is_refused(wal: Path, start: Lsn) -> None:
-    with pytest.raises(WalError, match="another recovery than that of the WAL"):
-        forecast(wal, start=start, crash=OwnCrash(times(Lsn(start + 8), 4.0), "a log"))
+    end = stats(wal).end
+
+    def crash(begun: int, done: int, cpu_s: float = 4.0) -> OwnCrash:
+        return OwnCrash(times(Lsn(begun), Lsn(done), cpu_s), "a log")
+
+    with pytest.raises(WalError, match="the recovery of other WAL"):
+        forecast(wal, start=start, crash=crash(start + 8, end))
+    with pytest.raises(WalError, match="is not all at hand"):
+        forecast(wal, start=start, crash=crash(start, end + (64 << 20)))
     with pytest.raises(AnalysisError, match="too short"):
-        forecast(wal, start=start, crash=OwnCrash(times(start, 0.01), "a log"))
+        forecast(wal, start=start, crash=crash(start, end, 0.01))
 
 
 def test_distances_take_longer_the_farther_they_are(wal: Path) -> None:
@@ -194,6 +225,16 @@ def test_distances_take_longer_the_farther_they_are(wal: Path) -> None:
         assert seconds[0] < seconds[-1]
     assert found.curve(full_page_writes=True) != found.curve(full_page_writes=False)
     assert "up to 2.2 times longer in 1 of 20 cases" in found.notes[-1]
+
+
+def test_a_redo_point_in_a_gap_is_one_after_it(tmp_path: Path) -> None:
+    unpack(VERSION, tmp_path)
+    _, missing, _ = sorted(tmp_path.iterdir())
+    missing.unlink()
+    whole = analyse(tmp_path, buffers=[16], allow_gaps=True)
+    (gap,) = whole.gaps
+    found = forecast_distances(tmp_path, buffers=64, allow_gaps=True)
+    assert [work.start for work in found.with_images] == [whole.start, gap.end]
 
 
 def test_distances_are_priced_by_the_given_costs(wal: Path, recording: Path) -> None:

@@ -12,6 +12,7 @@ from walproof.advise.server.sizing import choice
 from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import Question, Study, study
 from walproof.analysis.whatif_answer import answer, fits
+from walproof.errors import AnalysisError
 from walproof.wal.whatif import Cycles, SimulatedRun, Target
 
 NONE = ServerLimits()
@@ -129,3 +130,14 @@ def test_a_rate_of_wal_is_kept_with_the_least() -> None:
     assert impossible.prediction.target.max_wal_size_mb is not None
     assert impossible.prediction.target.max_wal_size_mb <= 1024
     assert answer(found, ServerLimits(wal_disk_bytes=1)).is_within is False
+
+
+def test_a_rate_is_not_asked_of_a_recording_without_times() -> None:
+    """Its WAL as a whole is not that of an hour."""
+    made = make()
+    recorded = replace(made.found.recorded, first_time_us=None, last_time_us=None)
+    timeless = study(replace(made.found, recorded=recorded), made.question)
+    assert timeless.hours is None
+    with pytest.raises(AnalysisError, match="how much WAL an hour this is, is not known"):
+        answer(timeless, ServerLimits(wal_per_hour_bytes=1 << 60))
+    assert answer(timeless, ServerLimits(wal_disk_bytes=1 << 60)).is_within

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,13 @@ from tests.golden.unpack import unpack
 from tests.schemas import assert_valid
 from walproof.analysis.forecast import MachineFacts
 from walproof.analysis.recovery_costs import TERMS
-from walproof.cli.recovery import _added
-from walproof.errors import StoreError
+from walproof.cli.costs import find_costs
+from walproof.cli.recovery import _added, _keep
+from walproof.cli.recovery_progress import _require_titles
+from walproof.errors import AnalysisError, SettingError, StoreError
 from walproof.facts.calibration import Calibration, read_calibration, write_calibration
 from walproof.probe.environment import this_machine
+from walproof.settings.server_conf import server_conf
 from walproof.units import Lsn
 from walproof.wal import records, stats
 from walproof.wal.recovery import analyse, find_redo
@@ -124,6 +128,10 @@ def test_what_the_kernel_reads_ahead_is_as_told(wal: Path, tmp_path: Path) -> No
     assert found["disk"]["read_ahead_kb"] == 1024
     assert predict(tmp_path, str(wal), "--read-ahead", "0")["disk"]["read_ahead_kb"] == 0
     assert "Allowed: 0 (none) to 1GB" in refused(tmp_path, "predict", str(wal), "--read-ahead", "1TB")
+    for text in ("128", "4096"):
+        said = refused(tmp_path, "predict", str(wal), "--read-ahead", text)
+        assert f"--read-ahead {text} has no unit" in said
+        assert f"like {text}kB" in said
 
 
 def test_a_distance_ends_the_wal(wal: Path, tmp_path: Path) -> None:
@@ -170,6 +178,10 @@ def test_one_of_another_machine_is_refused_unless_it_is_meant(wal: Path, tmp_pat
     said = refused(tmp_path, "predict", str(wal), "--calibration", str(path))
     assert "of another machine or server" in said
     assert "cpu: calibrated another processor" in said
+    assert "--other-machine" in said
+    with pytest.raises(StoreError) as caught:
+        find_costs(path, VERSION)
+    assert caught.value.hint == "walproof recovery calibrate measures this one."
     found = predict(tmp_path, str(wal), "--calibration", str(path), "--other-machine")
     assert found["coefficients"]["source"] == "calibrated"
 
@@ -184,7 +196,7 @@ LOG:  database system is ready to accept connections
 def test_ones_own_crash_log_scales_the_costs(wal: Path, tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     redo = find_redo(wal).redo
-    log.write_text(LOG.format(redo=redo, end=redo))
+    log.write_text(LOG.format(redo=redo, end=analyse(wal, start=redo, buffers=[16]).last.end))
     found = predict(tmp_path, str(wal), "--crash-log", str(log))
     assert found["predictions"][0]["warm_redo_s"] == pytest.approx(4.0)
     assert found["coefficients"]["source"] == "own crash"
@@ -206,9 +218,22 @@ def test_what_cannot_be_answered(wal: Path, tmp_path: Path) -> None:
     log.write_text("LOG:  redo starts at 0/1000028\nLOG:  redo in progress, elapsed time: 10.00 s\n")
     assert 'no "redo done"' in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
     log.write_text(LOG.format(redo="7F/28", end="7F/1000028"))
-    assert "another recovery than that of the WAL" in refused(
+    assert "the WAL of the recovery in the log is not all at hand" in refused(
         tmp_path, "predict", str(wal), "--crash-log", str(log)
     )
+
+
+def test_a_recovery_without_titles_is_not_followed(tmp_path: Path) -> None:
+    """The startup process keeps its first title then: all of redo would be told as the sync before it."""
+    main = tmp_path / "postgresql.conf"
+    for line in ("update_process_title = off", "Update_Process_Title 'No'"):
+        main.write_text(line + "\n")
+        with pytest.raises(SettingError, match="update_process_title is off") as caught:
+            _require_titles(server_conf(tmp_path, ["postgres"]))
+        assert "--check" in str(caught.value.hint)
+    for line in ("", "update_process_title = on", "update_process_title = perhaps"):
+        main.write_text(line + "\n")
+        _require_titles(server_conf(tmp_path, ["postgres"]))
 
 
 def test_what_cannot_be_added_to_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
@@ -228,6 +253,14 @@ def test_what_was_measured_is_kept_where_it_cannot_be_added(tmp_path: Path) -> N
         _added(calibration, calibrated(cpu="another processor"), path)
     assert "mine-alone.json" in str(caught.value.hint)
     assert read_calibration(tmp_path / "mine-alone.json").machine.cpu == "another processor"
+
+
+def test_a_calibration_that_cannot_be_used_replaces_none(tmp_path: Path) -> None:
+    path, good = tmp_path / "mine.json", calibrated()
+    assert _keep(path, good).source == "calibrated"
+    with pytest.raises(AnalysisError, match="too few phases"):
+        _keep(path, replace(good, phases=good.phases[:3]))
+    assert read_calibration(path) == good
 
 
 def test_memory_is_no_place_to_calibrate(tmp_path: Path) -> None:

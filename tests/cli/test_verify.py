@@ -115,6 +115,14 @@ def test_metrics(wal: Path, tmp_path: Path) -> None:
     assert f'walproof_archive_problems{{{labels},kind="missing"}} 0' in samples
 
 
+def test_metrics_that_cannot_be_written_take_no_verdict_along(wal: Path, tmp_path: Path) -> None:
+    name = _damage(wal, tmp_path)
+    done = walproof("wal", "verify", "archive", "--prometheus", "/dev/full", cwd=tmp_path)
+    assert done.returncode == 2
+    assert name in done.stdout
+    assert 'could not write metrics "/dev/full": No space left on device' in done.stderr
+
+
 def test_nightly(wal: Path, tmp_path: Path) -> None:
     arguments = ("wal", "verify", "archive", "--kept", "kept", "--json")
     first, second = (json.loads(walproof(*arguments, cwd=tmp_path).stdout)["archives"][0] for _ in range(2))

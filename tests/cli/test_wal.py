@@ -191,6 +191,12 @@ def test_names_of_another_cluster_are_refused(wal: Path, tmp_path: Path) -> None
     assert done.returncode == 2
     assert "the names are those of another cluster" in done.stderr
     assert "42" in done.stderr
+    # Before the WAL is read, where it would come to a segment that is missing.
+    shutil.copytree(wal, tmp_path / "holed")
+    sorted((tmp_path / "holed").iterdir())[1].unlink()
+    done = walproof("wal", "stats", "holed", "--map", "map.json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the names are those of another cluster" in done.stderr
 
 
 def test_a_recording_knows_its_names(wal: Path, tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.calibrations import calibrated
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
 from tests.schemas import assert_valid
+from walproof.facts.calibration import write_calibration
 from walproof.units import Lsn
 from walproof.wal.recording import Position, Recording, write_recording
 
@@ -81,6 +83,17 @@ def test_limits_that_nothing_keeps_to(wal: Path, tmp_path: Path) -> None:
     done = walproof("wal", "whatif", str(wal), "--wal-per-hour", "1MB", cwd=tmp_path)
     assert done.returncode == 1
     assert "No setting tried keeps within" in done.stdout
+
+
+def test_a_calibration_of_another_machine_is_taken_where_it_is_meant(wal: Path, tmp_path: Path) -> None:
+    write_calibration(tmp_path / "theirs.json", calibrated(version="18.1"))
+    asked = ("wal", "whatif", str(wal), "--recovery-target", "60s", "--calibration", "theirs.json", "--json")
+    done = walproof(*asked, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--other-machine predicts for that one" in done.stderr
+    done = walproof(*asked, "--other-machine", cwd=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["answer"]["recovery_s"] > 0
 
 
 def test_mistakes(wal: Path, tmp_path: Path) -> None:

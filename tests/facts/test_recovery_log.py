@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from walproof.errors import AnalysisError
@@ -37,6 +39,18 @@ def test_a_recovery_with_everything() -> None:
     assert found.total_s == pytest.approx(2.44)
     assert found.checkpoint is not None
     assert (found.checkpoint.buffers, found.checkpoint.segments, found.checkpoint.total_s) == (923, 4, 0.2)
+
+
+def test_a_csvlog_and_a_jsonlog_say_the_same() -> None:
+    rows, objects = [], []
+    for line in PG15.splitlines():
+        head, message = line.split(" LOG:  ")
+        stamp, pid = head.rsplit(" ", 1)
+        rows.append(f'{stamp},,,{pid[1:-1]},,692.9,1,,{DAY}09:50:00 UTC,,0,LOG,00000,"{message}",,,,,,,,,"",')
+        said = {"timestamp": stamp, "pid": int(pid[1:-1]), "error_severity": "LOG", "message": message}
+        objects.append(json.dumps(said, separators=(",", ":")))
+    for lines in (rows, objects):
+        assert read_recovery_log("\n".join(lines)) == read_recovery_log(PG15)
 
 
 def test_18_names_its_checkpoint_in_other_words() -> None:

@@ -29,6 +29,10 @@ def test_every_relation_in_the_wal_has_its_name(version: str, tmp_path: Path) ->
                 "CREATE TABLE orders (id int PRIMARY KEY, note text) PARTITION BY RANGE (id);"
                 "CREATE TABLE orders_1 PARTITION OF orders FOR VALUES FROM (0) TO (1000);"
                 "CREATE INDEX orders_note ON orders USING hash (note);"
+                "CREATE TABLE events (id int) PARTITION BY RANGE (id);"
+                "CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (9)"
+                " PARTITION BY RANGE (id);"
+                "CREATE TABLE events_1_1 PARTITION OF events_1 FOR VALUES FROM (0) TO (5);"
                 "INSERT INTO orders SELECT i, repeat(md5(i::text), 200) FROM generate_series(1, 500) i;"
                 "SELECT count(*) FROM orders_1 WHERE id = 5"
             )
@@ -48,6 +52,9 @@ def test_every_relation_in_the_wal_has_its_name(version: str, tmp_path: Path) ->
             relation.name: relation for relation in names.relations if relation.database_name == "shop"
         }
         assert by_name["public.orders_1"].owner == "orders"
+        assert by_name["public.orders_1"].ancestors == ("public.orders",)
+        assert by_name["public.events_1_1"].ancestors == ("public.events_1", "public.events")
+        assert by_name["public.orders_1_pkey"].ancestors == ()
         assert by_name["public.orders_1_pkey"].kind == "index"
         assert by_name["public.orders_1_note_idx"].method == "hash"
         toasts = [

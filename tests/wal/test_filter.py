@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,24 @@ def test_relations_are_found_by_names_and_numbers() -> None:
     for text in ("orders", "1663/5", f"1663/5/{2**32}"):
         with pytest.raises(WalError, match="nothing here knows the name"):
             find_relations([text], None)
+
+
+def test_a_partitioned_table_is_its_partitions_on_every_level() -> None:
+    leaf = replace(
+        relation("shop", "public.events_11_eu", 10, "events_11"),
+        ancestors=("public.events_11", "public.events"),
+    )
+    other = replace(relation("shop", "public.events_rest", 11, "events"), ancestors=("public.events",))
+    quoted = replace(relation("shop", "app.part", 12, 'app."Orders"'), ancestors=("app.Orders",))
+    names = RelationMap(1, 180000, 0.0, (leaf, other, quoted))
+    for text, numbers in (
+        ("public.events", [10, 11]), ("events", [10, 11]), ("shop: public.events", [10, 11]),
+        ("public.events_11", [10]), ("app.Orders", [12]),
+    ):  # fmt: skip
+        assert [place[2] for place in find_relations([text], names)] == numbers
+    with pytest.raises(WalError) as caught:
+        find_relations(["public.event"], names)
+    assert "public.events" in (caught.value.hint or "")
 
 
 def test_a_map_of_a_file_finds_relations(tmp_path: Path) -> None:

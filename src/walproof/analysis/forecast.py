@@ -13,7 +13,7 @@ beside it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from walproof.analysis.recovery_costs import (
 from walproof.analysis.recovery_curve import STARTS, MeanImage, RecoveryCurve, mean_image, recovery_curve
 from walproof.analysis.recovery_fit import fit, scale_to_crash
 from walproof.analysis.whatif import ServerPrediction
-from walproof.errors import WalError
+from walproof.errors import AnalysisError, WalError
 from walproof.facts.calibration import Calibration, SyncCosts
 from walproof.facts.recovery_log import RecoveryTimes
 from walproof.settings.minors import compared_minors, major_minor
@@ -49,6 +49,8 @@ from walproof.wal.recovery import (
 
 DEFAULT_BUFFERS = (128 << 20) // PAGE_BYTES
 """Default of shared_buffers, in buffers of 8 kB."""
+_PAGE_HEADER_BYTES = 40
+"""The longest header of a page of WAL, which may stand between two records."""
 _MARKS = 12
 """Distances between a simulated redo point and the end of the WAL at which a recovery is priced."""
 
@@ -79,7 +81,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class OwnCrash:
-    """A measured recovery of exactly the WAL of a forecast."""
+    """A measured recovery, of WAL that is at hand beside that of a forecast, or the same."""
 
     times: RecoveryTimes
     source: str
@@ -184,13 +186,16 @@ def of_minors(costs: Costs, recorded: Collection[str]) -> Costs:
 def choose_costs(calibrations: Iterable[Calibration], version: int, here: MachineFacts) -> Costs:
     """The costs of the first calibration of this machine and major version, else the shipped ones.
 
-    ``calibrations``: newest first. Raises AnalysisError as `fit`.
+    ``calibrations``: newest first. One that costs cannot be told from is passed over.
     """
     unlike: list[tuple[str, ...]] = []
     for calibration in calibrations:
         unlike.append(differences(calibration, version, here))
         if not unlike[-1]:
-            return calibrated_costs(calibration)
+            try:
+                return calibrated_costs(calibration)
+            except AnalysisError as error:
+                unlike[-1] = (error.message,)
     shipped = Costs()
     if not unlike:
         return shipped
@@ -219,20 +224,23 @@ def forecast(
     the same of the server that crashes; default: the recorded server's, else the first of ``buffers``.
     ``start``: the redo point; default: that of the last complete checkpoint. ``distance``: bytes from the
     redo point to the crash. ``concurrency``: maintenance_io_concurrency. ``costs``: the shipped ones by
-    default. ``crash``: a measured recovery of this WAL, to which the shipped coefficients are scaled; the
-    disk stays that of ``costs``. ``observe`` is told how far each reading of the WAL has come.
+    default. ``crash``: a measured recovery, to which the shipped coefficients are scaled. Its WAL is read by
+    itself, and its server is taken to have had ``crashed``; the disk stays that of ``costs``. ``observe`` is
+    told how far each reading of the WAL has come.
 
     Times are in seconds. Raises WalError as `walproof.wal.recovery.analyse`, when the WAL ends before
-    ``distance``, and when ``crash`` has another redo point; AnalysisError when ``crash`` is too short.
+    ``distance``, and when that of ``crash`` is not at hand; AnalysisError when ``crash`` is too short.
     """
     costs = costs or Costs()
     buffers, notes = _buffers(buffers, paths)
     crashed = _crashed_buffers(paths, buffers) if crashed is None else crashed
     redo = find_redo(*paths, end=end, timeline=timeline, observe=observe).redo if start is None else start
 
-    def work(until: Lsn | None, marks: Sequence[Lsn] = ()) -> RecoveryAnalysis:
+    def work(
+        until: Lsn | None, marks: Sequence[Lsn] = (), *, begin: Lsn = redo, sizes: Sequence[int] = buffers
+    ) -> RecoveryAnalysis:
         return analyse(
-            *paths, buffers=buffers, start=redo, end=until, timeline=timeline, allow_gaps=allow_gaps,
+            *paths, buffers=sizes, start=begin, end=until, timeline=timeline, allow_gaps=allow_gaps,
             concurrency=concurrency, marks=marks, crashed=crashed, read_ahead_kb=costs.disk.read_ahead_kb,
             observe=observe,
         )  # fmt: skip
@@ -249,17 +257,19 @@ def forecast(
         if found.last.done:
             # Pages written only after the crash cannot be newer than their records.
             found = work(found.last.end)
-    notes += costs.notes
+    coefficients = costs.coefficients
+    if crash is None:
+        notes += costs.notes
+    else:
+        own = [crashed]  # its server was started again as it had been
+        coefficients = _scaled(crash, crashed, lambda begin, to: work(to, begin=begin, sizes=own))
+        notes += (f"Costs are the shipped ones, scaled to the recovery in {crash.source}.",)
     if found.last.done:
         notes += (
             f"{found.last.done / found.last.references:.0%} of block references are to pages that a server "
             f"with shared_buffers = {format_bytes(crashed * PAGE_BYTES)} had written before it crashed; "
             "replay passes them over.",
         )
-    coefficients = costs.coefficients
-    if crash is not None:
-        coefficients = _scaled(found, buffers[0], crash)
-        notes = (f"Costs are the shipped ones, scaled to the recovery in {crash.source}.",)
     predictions = tuple(predict(found.last, size, coefficients, costs.disk) for size in buffers)
     if any(is_limited(prediction) for prediction in predictions):
         # A second look at the same WAL, piece by piece.
@@ -293,8 +303,11 @@ def forecast_distances(
     image = mean_image(whole)
     segment_size = whole.segment_size
     span = whole.last.end - whole.start
-    # At the beginning of a segment there is always a record to find.
-    begins = {int(whole.start + span * share) // segment_size * segment_size for share in STARTS}
+    # At the beginning of a segment there is always a record to find; after a gap, where the gap ends.
+    shares = {int(whole.start + span * share) // segment_size * segment_size for share in STARTS}
+    begins = {
+        next((int(gap.end) for gap in whole.gaps if gap.start <= place < gap.end), place) for place in shares
+    }
 
     def work(images: Images) -> tuple[RecoveryAnalysis, ...]:
         analyses = []
@@ -357,13 +370,27 @@ def _too_short(whole: RecoveryWork, distance: int, earlier: Lsn | None) -> WalEr
     )
 
 
-def _scaled(found: RecoveryAnalysis, buffers: int, crash: OwnCrash) -> Coefficients:
-    """The shipped coefficients, scaled to the crash. Raises WalError when it is of other WAL."""
-    begun, redo = crash.times.redo_start, found.last.start
-    if begun != redo:
+def _scaled(crash: OwnCrash, buffers: int, work: Callable[[Lsn, Lsn], RecoveryAnalysis]) -> Coefficients:
+    """The shipped coefficients, scaled to the crash of a server with so many buffers.
+
+    ``work`` is that between two locations. Raises WalError when the WAL of the crash is not at hand,
+    AnalysisError as `scale_to_crash`.
+    """
+    begun, done = crash.times.redo_start, crash.times.redo_end
+    try:
+        # Without the last record, which begins where redo was done.
+        found = work(begun, done)
+    except WalError as error:
         raise WalError(
-            "the log describes another recovery than that of the WAL",
-            detail=f"Its redo starts at {begun}, that of the WAL at {redo}.",
-            hint=f"--start={begun} selects that recovery, if its WAL is at hand.",
+            "the WAL of the recovery in the log is not all at hand",
+            detail=f"Its redo went from {begun} to {done}: {error.message}. {error.detail or ''}".rstrip(),
+            hint="Add the segments that it replayed, or leave out --crash-log.",
+        ) from error
+    if found.start != begun or not found.last.records or done - found.last.end > _PAGE_HEADER_BYTES:
+        raise WalError(
+            "the log describes the recovery of other WAL",
+            detail=f"Its redo went from {begun} to {done}; in the WAL at hand no record begins at "
+            f"{begun if found.start != begun else done}.",
+            hint="Name the log of the server whose WAL this is.",
         )
     return scale_to_crash(found.last, buffers, crash.times)

@@ -16,6 +16,8 @@ from itertools import takewhile
 from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import ServerPrediction, Study
 from walproof.analysis.whatif_slope import size_mb
+from walproof.errors import AnalysisError
+from walproof.units import format_bytes
 
 COMPLETION_TARGET = 0.9
 """The least checkpoint_completion_target that is not advised against; 14 and newer have it as the default."""
@@ -42,7 +44,16 @@ class LimitsAnswer:
 
 
 def answer(study: Study, limits: ServerLimits) -> LimitsAnswer:
-    """The best settings of the grid for these limits, and without any for ``ServerLimits()``."""
+    """The best settings of the grid for these limits, and without any for ``ServerLimits()``.
+
+    Raises AnalysisError where WAL an hour is limited and the recording has no times.
+    """
+    if limits.wal_per_hour_bytes is not None and study.hours is None:
+        raise AnalysisError(
+            "how much WAL an hour this is, is not known: the recording has no times",
+            detail=f"No two transactions of its {format_bytes(study.recorded_bytes)} ended a second apart.",
+            hint='Leave out --wal-per-hour, or record with "walproof wal capture", which keeps times.',
+        )
     free = _free(study)
     if fits(free.prediction, limits):
         return free

@@ -51,8 +51,7 @@ def capture(
 
     seconds, most = parse_duration_s(for_), parse_bytes(max_retained)
     asked = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: asked.set())
+    _end_on_signals(asked)
     is_terminal = sys.stderr.isatty()
     shown_s = 0.0
 
@@ -102,3 +101,10 @@ def capture(
         reason = "the disk is nearly full" if recording.ended_because == DISK else recording.ended_because
         sys.stderr.write(f"ended early: {reason}; what was received is kept\n")
         raise typer.Exit(ExitStatus.CHECK_FAILED)
+
+
+def _end_on_signals(asked: threading.Event) -> None:
+    """Let signals end the recording, but for those that the process ignores."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup and background jobs ignore some
+            signal.signal(number, lambda *_: asked.set())

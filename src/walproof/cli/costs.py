@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from walproof.cli.options import WITHOUT_UNIT_LEAST
 from walproof.errors import SettingError, StoreError
 from walproof.units import parse_bytes
 
@@ -14,11 +15,12 @@ if TYPE_CHECKING:
 _READ_AHEAD_MOST = 1 << 30
 
 
-def find_costs(path: Path | None, version: int, *, other_machine: bool = False) -> Costs:
+def find_costs(path: Path | None, version: int, *, other_machine: bool | None = None) -> Costs:
     """The costs of the file, else of this machine's calibration, else the shipped ones.
 
-    Raises StoreError when the file cannot be read or is, unless ``other_machine`` is meant, of another
-    machine or another major version than ``version``.
+    ``other_machine``: whether one is meant; None where the command has no such option. Raises StoreError when
+    the file cannot be read or is, unless that is meant, of another machine or another major version than
+    ``version``.
     """
     from walproof.analysis.forecast import MachineFacts, calibrated_costs, choose_costs, differences
     from walproof.facts.calibration import find_calibrations, read_calibration
@@ -30,10 +32,11 @@ def find_costs(path: Path | None, version: int, *, other_machine: bool = False) 
     given = read_calibration(path)
     unlike = differences(given, version, MachineFacts(*this_machine()))
     if unlike and not other_machine:
+        offered = "" if other_machine is None else "--other-machine predicts for that one; "
         raise StoreError(
             f'"{path}" is the calibration of another machine or server',
             detail="\n".join(unlike),
-            hint="--other-machine predicts for that one; walproof recovery calibrate measures this one.",
+            hint=f"{offered}walproof recovery calibrate measures this one.",
         )
     return calibrated_costs(given)
 
@@ -53,6 +56,12 @@ def read_crash(path: Path) -> OwnCrash:
 def read_ahead_of(text: str) -> int:
     """--read-ahead in kB. Raises SettingError, UnitError."""
     size = parse_bytes(text)
+    if text.strip().isdigit() and 0 < size < WITHOUT_UNIT_LEAST:
+        raise SettingError(
+            f"--read-ahead {text.strip()} has no unit, so it would be bytes",
+            detail="/sys/block/DISK/queue/read_ahead_kb has it in kB.",
+            hint=f"Sizes are written like {text.strip()}kB.",
+        )
     if size > _READ_AHEAD_MOST:
         raise SettingError(
             "--read-ahead is out of range",

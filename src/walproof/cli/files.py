@@ -23,9 +23,12 @@ def write_file(path: Path, text: str, option: str = "--out") -> None:
         ) from error
 
 
-def check_file(option: str, path: Path) -> None:
-    """Refuse a file that `write_file` could not write, before what it is to tell is found out. Nothing is
-    made. Raises StoreError."""
+def check_file(option: str, path: Path, what: str = "report", *, makes_folder: bool = True) -> None:
+    """Refuse a file that could not be written, before what it is to tell is found out. Nothing is made.
+
+    ``what`` it is, for the message. ``makes_folder``: whether its folder is made where it is missing. Raises
+    StoreError.
+    """
     try:
         if path.is_dir():
             reason: str | None = "it is a folder"
@@ -33,12 +36,13 @@ def check_file(option: str, path: Path) -> None:
             reason = None if os.access(path, os.W_OK) else "it cannot be written"
         else:
             # A plain file is replaced by a new one beside it, so the folder's rights count.
-            reason = _closed(existing_above(path.resolve().parent))
+            folder = path.resolve().parent
+            reason = _closed(existing_above(folder) if makes_folder else folder)
     except OSError as error:
         reason = str(error.strerror)
     if reason is not None:
         raise StoreError(
-            f'could not write report "{path}": {reason}', hint=f"Name another place with {option}."
+            f'could not write {what} "{path}": {reason}', hint=f"Name another place with {option}."
         )
 
 

@@ -190,7 +190,7 @@ def budget_s(text: str | None) -> float | None:
     return seconds
 
 
-_WITHOUT_UNIT_LEAST = 8192
+WITHOUT_UNIT_LEAST = 8192
 """Fewer bytes than a page are meant by nobody who names no unit."""
 
 
@@ -205,7 +205,7 @@ def positive_bytes(option: str, text: str) -> int:
             detail=f'Given: "{text}".',
             hint="Sizes are written like 128MB or 8GB.",
         )
-    if text.strip().isdigit() and count < _WITHOUT_UNIT_LEAST:
+    if text.strip().isdigit() and count < WITHOUT_UNIT_LEAST:
         raise SettingError(
             f"{option} {text.strip()} has no unit, so it would be bytes",
             hint="Sizes are written like 128MB or 8GB.",

@@ -46,11 +46,13 @@ def part(
 
     From all parts, in order, "wal stats" prints to the byte what it prints from the whole.
     """
+    from walproof.cli.files import check_file
     from walproof.cli.passes import PassProgress
     from walproof.cli.wal_names import warn
     from walproof.files import write_whole
     from walproof.wal.parts import are_parts, load_parts, read_part
 
+    check_file("--out", out, "part", makes_folder=False)
     asked = ask_span(start, end, since, until)
     if are_parts(paths):
         if (start, end, since, until, timeline) != (None,) * 5:

@@ -19,6 +19,7 @@ from walproof.errors import StoreError
 from walproof.units import format_duration
 
 if TYPE_CHECKING:
+    from walproof.analysis.recovery_costs import Coefficients
     from walproof.facts.calibration import Calibration
 
 app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=True, rich_markup_mode=None)
@@ -53,8 +54,8 @@ def calibrate(
     In about 2 minutes without other work, on a throw-away cluster in --on (a folder on the server's own kind
     of disk), with up to 5 GB there.
     """
-    from walproof.analysis.recovery_fit import fit
-    from walproof.facts.calibration import calibration_path, read_calibration, write_calibration
+    from walproof.cli.files import check_file
+    from walproof.facts.calibration import calibration_path, read_calibration
     from walproof.lab.recovery.calibration import calibrate as measure
     from walproof.lab.recovery.calibration import steps
     from walproof.postgres.install import discover, find
@@ -70,6 +71,7 @@ def calibrate(
     reachable = reachable_install(install, user)
     cpu, cores, _ = this_machine()
     path = to if to is not None else calibration_path(cpu, cores, install.version)
+    check_file("--to", path, "calibration")
     # Read before anything is measured: what is damaged, or of another version, is told at once.
     earlier = read_calibration(path) if add and path.exists() else None
     sys.stderr.write(
@@ -86,8 +88,7 @@ def calibrate(
         found = measure(reachable, workspace, say_step)
     if earlier is not None:
         found = _added(earlier, found, path)
-    write_calibration(path, found)
-    coefficients = fit(found)
+    coefficients = _keep(path, found)
     if json:
         sys.stdout.write(path.read_text(encoding="utf-8"))
         return
@@ -137,7 +138,7 @@ def predict(
     crash_log: Annotated[
         Path | None,
         typer.Option(
-            "--crash-log", metavar="FILE", help="Server log of a recovery of exactly this WAL, to learn "
+            "--crash-log", metavar="FILE", help="Server log of a recovery whose WAL is at hand, to learn "
                 "from.",
         ),
     ] = None,
@@ -219,3 +220,14 @@ def _added(earlier: Calibration, found: Calibration, path: Path) -> Calibration:
         raise StoreError(
             error.message, detail=error.detail, hint=f'The new measurement is kept in "{beside}".'
         ) from error
+
+
+def _keep(path: Path, found: Calibration) -> Coefficients:
+    """Write a calibration and return its costs. One that they cannot be told from replaces none. Raises
+    AnalysisError, StoreError."""
+    from walproof.analysis.recovery_fit import fit
+    from walproof.facts.calibration import write_calibration
+
+    coefficients = fit(found)
+    write_calibration(path, found)
+    return coefficients

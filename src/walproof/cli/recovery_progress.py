@@ -68,6 +68,8 @@ def progress(
     course = syncing = target = None
     if not check and not _is_over(sights[-1]):
         configured, is_read = _configured(server, shared_buffers)
+        if not sights[-1].phase.is_up:
+            _require_titles(configured)
         if is_read and (data / "recovery.signal").exists():
             target = _target(configured)
         syncing = _syncing(server, sights[-1], configured, calibration)
@@ -284,15 +286,32 @@ def _buffers(version: int, configured: Mapping[str, str]) -> int:
 
 def _sync_method(version: int, configured: Mapping[str, str]) -> str:
     """``fsync``, ``syncfs``, or ``off``."""
+    if _is_off("fsync", version, configured):
+        return "off"
+    # 13 has no such setting.
+    return configured.get("recovery_init_sync_method", "fsync").lower()
+
+
+def _require_titles(configured: Mapping[str, str]) -> None:
+    """Raise SettingError where the server's processes do not say what they do: all of redo would pass for the
+    sync before it."""
+    if _is_off("update_process_title", 18, configured):  # every version has it
+        raise SettingError(
+            "the recovery cannot be followed: update_process_title is off",
+            detail="Which segment redo reads is only said by the title of the startup process.",
+            hint="--check says whether the recovery works; it needs no titles.",
+        )
+
+
+def _is_off(name: str, version: int, configured: Mapping[str, str]) -> bool:
+    """Whether a setting that is on by default is off. A value that the server would refuse counts as none."""
     from walproof.settings.catalogue import Catalogue
     from walproof.settings.value import parse
 
-    catalogue = Catalogue.for_version(version * 10000)
     with suppress(SettingError):
-        if parse(catalogue.get("fsync"), configured.get("fsync", "on")) is False:
-            return "off"
-    # 13 has no such setting.
-    return configured.get("recovery_init_sync_method", "fsync").lower()
+        setting = Catalogue.for_version(version * 10000).get(name)
+        return parse(setting, configured.get(name, "on")) is False
+    return False
 
 
 def _configured(server: RecoveringServer, given_buffers: str | None) -> tuple[dict[str, str], bool]:

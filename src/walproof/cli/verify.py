@@ -19,6 +19,7 @@ from walproof.units import Lsn, parse_moment
 
 if TYPE_CHECKING:
     from walproof.wal.verify.reading import Since
+    from walproof.wal.verify.verify import Verification
 
 
 def verify(
@@ -67,6 +68,7 @@ def verify(
 
     Exit status 0: whole, 1: something is wrong, 2: the archive could not be read.
     """
+    from walproof.cli.files import check_file
     from walproof.cli.passes import PassProgress
     from walproof.wal.verify.reading import verify_here
     from walproof.wal.verify.verify import verify as verify_archives
@@ -75,6 +77,8 @@ def verify(
         raise WalError("--again needs --kept", hint="Without kept results everything is read anyway.")
     if ray is not None and threads is not None:
         raise WalError("--threads is for one machine", hint="A cluster has a core for each of its tasks.")
+    if prometheus is not None:
+        check_file("--prometheus", prometheus, "metrics", makes_folder=False)
     with ExitStack() as stack:
         verifier = None if threads is None else verify_here(threads)
         if ray is not None:
@@ -91,15 +95,7 @@ def verify(
             verifier=verifier,
             observe=progress.observe,
         )
-    if prometheus is not None:
-        from walproof.files import write_whole
-        from walproof.report.wal.verify_prometheus import verification_prometheus
-
-        try:
-            # Node_exporter is another user.
-            write_whole(prometheus, verification_prometheus(found), mode=0o644)
-        except OSError as error:
-            raise WalError(f'could not write metrics "{prometheus}": {error.strerror}') from error
+    unwritten = None if prometheus is None else _write_metrics(prometheus, found)
     with reader_may_leave():
         if json:
             from walproof.report.wal.verify_json import verification_json
@@ -109,8 +105,24 @@ def verify(
             from walproof.report.wal.verify import print_verification
 
             print_verification(found, options.result_console())
+    if unwritten is not None:
+        raise unwritten
     if not found.is_whole:
         raise typer.Exit(ExitStatus.CHECK_FAILED)
+
+
+def _write_metrics(path: Path, found: Verification) -> WalError | None:
+    """Write what node_exporter reads. Returns why it could not be written: what was found is printed all the
+    same."""
+    from walproof.files import write_whole
+    from walproof.report.wal.verify_prometheus import verification_prometheus
+
+    try:
+        # Node_exporter is another user.
+        write_whole(path, verification_prometheus(found), mode=0o644)
+    except OSError as error:
+        return WalError(f'could not write metrics "{path}": {error.strerror}')
+    return None
 
 
 def parse_since(text: str | None) -> Since | None:

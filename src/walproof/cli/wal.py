@@ -71,6 +71,7 @@ def stats(
     insecure: options.Insecure = False,
 ) -> None:
     """Total WAL by resource manager, relation, index or minute. Every byte is accounted for."""
+    from walproof.cli.files import check_file, write_file
     from walproof.cli.passes import PassProgress
     from walproof.report.wal.rows import By, csv_text, json_text, rows
     from walproof.wal import stats as read_stats
@@ -82,6 +83,8 @@ def stats(
     if json and csv:
         raise WalError("--json and --csv exclude each other")
     criterion = By(by)
+    if html is not None:
+        check_file("--html", html)
     asked = ask_span(start, end, since, until)
     names = wal_names.given_names(resolve, map_)
     if are_parts(paths):
@@ -105,6 +108,13 @@ def stats(
     else:
         with PassProgress("reading WAL") as progress:
             first, last = asked.find(paths, timeline, wal_names.warn, progress.observe)
+            if names is not None:
+                from walproof.wal.whatif import system_identifier
+
+                # Before all of it is read.
+                wal_names.require_same_system(
+                    names, system_identifier(*paths, start=first, timeline=timeline)
+                )
             wal = read_stats(
                 *paths,
                 start=first,
@@ -118,7 +128,6 @@ def stats(
     names = wal_names.names_of(names, paths, wal.system_identifier)
     found = rows(wal, criterion, names)
     if html is not None:
-        from walproof.cli.files import write_file
         from walproof.report.wal.page import to_html
         from walproof.report.wal.view import wal_view
 

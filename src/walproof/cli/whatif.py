@@ -71,6 +71,9 @@ def whatif(
         Path | None,
         typer.Option("--calibration", metavar="FILE", help="For --recovery-target. Default: this machine's."),
     ] = None,
+    other_machine: Annotated[
+        bool, typer.Option("--other-machine", help="Predict for the machine of --calibration, not this one.")
+    ] = False,
     since: Since = None,
     until: Until = None,
     start: Annotated[str | None, typer.Option("--start", "-s", metavar="LSN", help="First record.")] = None,
@@ -101,6 +104,7 @@ def whatif(
 
     Exit status 1 if no settings keep within --wal-disk, --wal-per-hour and --recovery-target.
     """
+    from walproof.cli.files import check_file, write_file
     from walproof.cli.passes import PassProgress
     from walproof.report.terminal import print_page
     from walproof.report.wal.page import to_html
@@ -108,6 +112,8 @@ def whatif(
     from walproof.report.wal.whatif_json import whatif_json
     from walproof.wal.whatif import simulate_here
 
+    if html is not None:
+        check_file("--html", html)
     asked = ask_span(start, end, since, until)
     order = WhatifOrder(
         sets=options.parse_sets(set_ or []),
@@ -119,6 +125,7 @@ def whatif(
         recovery_s=options.duration_s(recovery_target),
         buffers=None if shared_buffers is None else options.buffers("--shared-buffers", shared_buffers),
         calibration=calibration,
+        other_machine=other_machine,
         timeline=timeline,
         pages=pages,
         allow_gaps=allow_gaps,
@@ -140,8 +147,6 @@ def whatif(
         found, answer = predict_whatif(paths, order, progress.observe, simulator)
     view = whatif_view(found, answer)
     if html is not None:
-        from walproof.cli.files import write_file
-
         write_file(html, to_html(view, "whatif"), "--html")
     with reader_may_leave():
         if json:
@@ -171,6 +176,8 @@ class WhatifOrder:
     timeline: int | None = None
     pages: int | None = None
     allow_gaps: bool = False
+    other_machine: bool = False
+    """Whether ``calibration`` is meant to be that of another machine than this one."""
 
 
 def predict_whatif(
@@ -206,6 +213,7 @@ def predict_whatif(
         from walproof.analysis.forecast import forecast_distances, of_minors
         from walproof.cli.costs import find_costs
 
+        costs = find_costs(order.calibration, version, other_machine=order.other_machine)
         times = forecast_distances(
             *paths,
             buffers=order.buffers,
@@ -214,7 +222,7 @@ def predict_whatif(
             end=order.end,
             timeline=order.timeline,
             allow_gaps=order.allow_gaps,
-            costs=of_minors(find_costs(order.calibration, version), minors),
+            costs=of_minors(costs, minors),
             observe=observe,
         )
     simulated = simulate(

@@ -11,7 +11,7 @@
 
 (StartupXLOG in xlog.c, PerformWalRecovery in xlogrecovery.c, LogCheckpointEnd in xlog.c.) Lines of
 checkpoints are there with log_checkpoints, the default from 15 on; times of lines with ``%m`` or ``%t`` in
-log_line_prefix.
+log_line_prefix. A csvlog and a jsonlog say the same, with times in any case.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from walproof.errors import AnalysisError
 from walproof.units import Lsn
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?")
-_BEGUN = re.compile(r"LOG:  database system was (?:interrupted|shut down|not properly shut down)")
-_REDO_STARTS = re.compile(r"LOG:  redo starts at (?P<lsn>[0-9A-F]+/[0-9A-F]+)")
+_LOG = r'(?:LOG:  |,LOG,[0-9A-Z]{5},"|"message":")'
+"""What comes before a message: on stderr, in a csvlog, in a jsonlog."""
+_BEGUN = re.compile(_LOG + r"database system was (?:interrupted|shut down|not properly shut down)")
+_REDO_STARTS = re.compile(_LOG + r"redo starts at (?P<lsn>[0-9A-F]+/[0-9A-F]+)")
 _REDO_DONE = re.compile(
-    r"LOG:  redo done at (?P<lsn>[0-9A-F]+/[0-9A-F]+)"
+    _LOG + r"redo done at (?P<lsn>[0-9A-F]+/[0-9A-F]+)"
     r"(?: system usage: CPU: user: (?P<user>[\d.]+) s, system: (?P<system>[\d.]+) s, "
     r"elapsed: (?P<elapsed>[\d.]+) s)?"
 )
-_NOT_REQUIRED = re.compile(r"LOG:  redo is not required")
-_CHECKPOINT_STARTS = re.compile(r"LOG:  checkpoint starting:.* end-of-recovery")
+_NOT_REQUIRED = re.compile(_LOG + r"redo is not required")
+_CHECKPOINT_STARTS = re.compile(_LOG + r"checkpoint starting:.* end-of-recovery")
 _CHECKPOINT_DONE = re.compile(
-    r"LOG:  checkpoint complete: (?:[a-z -]*: )?wrote (?P<buffers>\d+) buffers .*?"
+    _LOG + r"checkpoint complete: (?:[a-z -]*: )?wrote (?P<buffers>\d+) buffers .*?"
     r"(?P<removed>\d+) removed, (?P<recycled>\d+) recycled; "
     r"write=(?P<write>[\d.]+) s, sync=(?P<sync>[\d.]+) s, total=(?P<total>[\d.]+) s"
 )
-_READY = re.compile(r"LOG:  database system is ready to accept connections")
+_READY = re.compile(_LOG + r"database system is ready to accept connections")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,14 @@ SELECT coalesce(nullif(c.reltablespace, 0), d.dattablespace)::bigint,
        CASE WHEN m.nspname IN ('public', 'pg_catalog') THEN '' ELSE quote_ident(m.nspname) || '.' END
          || quote_ident(o.relname),
        i.indexrelid IS NOT NULL AND t.oid IS NOT NULL,
-       pg_stat_get_numscans(c.oid)
+       pg_stat_get_numscans(c.oid),
+       CASE WHEN c.relispartition AND c.relkind = 'r' THEN ARRAY(
+         SELECT s.nspname || '.' || p.relname
+         FROM pg_partition_ancestors(c.oid) WITH ORDINALITY x (relid, place)
+         JOIN pg_class p ON p.oid = x.relid AND p.oid <> c.oid
+         JOIN pg_namespace s ON s.oid = p.relnamespace
+         ORDER BY x.place)
+       ELSE '{}' END
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 CROSS JOIN (SELECT oid, dattablespace FROM pg_database WHERE datname = current_database()) d
@@ -90,7 +97,7 @@ def _of_database(connection: psycopg.Connection[TupleRow], name: str) -> list[Re
             tablespace=space, database=database, relation=filenode,
             database_name=name if database else "", name=relation,
             kind="toast index" if of_toast else _KINDS.get(kind, str(kind)),
-            method=method, owner=owner, idx_scan=scans if kind == "i" else None,
+            method=method, owner=owner, idx_scan=scans if kind == "i" else None, ancestors=tuple(above),
         )
-        for space, database, filenode, relation, kind, method, owner, of_toast, scans in rows
+        for space, database, filenode, relation, kind, method, owner, of_toast, scans, above in rows
     ]  # fmt: skip

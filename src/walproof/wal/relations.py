@@ -39,6 +39,9 @@ class Relation:
     """The table that an index or a TOAST table belongs to, or that a partition is part of."""
     idx_scan: int | None = None
     """How often an index was used since the statistics were reset; None for what is not an index."""
+    ancestors: tuple[str, ...] = ()
+    """Of a partition the tables that it is part of, with their schemas: the nearest first. Empty in maps of
+    earlier versions."""
 
     @property
     def label(self) -> str:
@@ -121,23 +124,31 @@ def find_relations(wanted: Sequence[str], names: RelationMap | None) -> tuple[tu
     return tuple(found)
 
 
-def _named(text: str, names: RelationMap) -> list[tuple[int, int, int]]:
+def _is_called(relation: Relation, text: str) -> bool:
+    """Whether that is its name, or one of a partitioned table: that has no files but those of its partitions,
+    on any level."""
+    called = (relation.name, *relation.ancestors)
+    # Maps of earlier versions know no more than the nearest table.
     plain = text.removeprefix("public.")
+    return (
+        text == relation.label
+        or any(text in (name, name.partition(".")[2], f"{relation.database_name}: {name}") for name in called)
+        or (relation.kind == "table" and relation.owner is not None and relation.owner in (text, plain))
+    )
+
+
+def _named(text: str, names: RelationMap) -> list[tuple[int, int, int]]:
     places = [
         (relation.tablespace, relation.database, relation.relation)
         for relation in names.relations
-        if text in (relation.name, relation.name.partition(".")[2], relation.label)
-        or text == f"{relation.database_name}: {relation.name}"
-        # A partitioned table has no files but those of its partitions.
-        or (relation.kind == "table" and relation.owner is not None and relation.owner in (text, plain))
+        if _is_called(relation, text)
     ]
     if not places:
         # Most commands never look for a name.
         from difflib import get_close_matches
 
-        close = get_close_matches(
-            text, sorted({relation.name for relation in names.relations}), n=3, cutoff=0.5
-        )
+        known = {name for relation in names.relations for name in (relation.name, *relation.ancestors)}
+        close = get_close_matches(text, sorted(known), n=3, cutoff=0.5)
         raise WalError(
             f'the names have no relation "{text}"',
             hint=f"Is it {' or '.join(close)}?" if close else "Names are written as in public.orders.",

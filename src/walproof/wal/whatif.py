@@ -243,7 +243,8 @@ class MethodSample:
 
     bytes: int
     nanoseconds: int
-    """CPU time of compressing them."""
+    """Time of compressing them, and others that were let go again: it compares methods, and is not one of
+    `ImageSample.count` images."""
     error: float | None = None
     """Standard error of what all images would take, as a share, since only some were compressed; None if not
     known."""
