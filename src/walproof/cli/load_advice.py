@@ -132,7 +132,8 @@ def load_advice(given: LoadAdviceOptions) -> None:
     if given.file is None and given.rows is None:
         # It is part of the command that is kept, so that a later default changes nothing.
         given = replace(given, rows=_ROWS)
-    if given.table is None:
+    table = given.table
+    if table is None:
         raise StudyError("no table is named", hint="Name a table with --table, or a finished run with --run.")
     if given.file is not None and given.rows is not None:
         raise StudyError(
@@ -144,7 +145,7 @@ def load_advice(given: LoadAdviceOptions) -> None:
     given = replace(given, may_lose=word)
     if given.pg is not None and len(given.pg) > 1:
         raise StudyError("load-advice is for one PostgreSQL", hint="Name one with --pg.")
-    source = _read_table(given.table, given.pg)
+    source = _read_table(table, given.pg)
     found = _install(given.pg, source)
     if given.pg is None and source.version_num is not None:
         # It is part of the command that is kept, so that another default changes nothing.
