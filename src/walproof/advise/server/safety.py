@@ -122,7 +122,9 @@ def checksums(case: ServerCase) -> Found | None:
 
 
 def unlogged(case: ServerCase) -> Found | None:
-    """Unlogged tables, which a crash empties."""
+    """Unlogged tables, which a crash empties; on a standby they are empty and cannot be changed."""
+    if case.window.is_in_recovery:
+        return None
     tables = [table for table in case.window.tables if table.is_unlogged and table.bytes > 0]
     if not tables:
         return None

@@ -20,8 +20,8 @@ _NAMED = 5
 
 
 def unused_indexes(case: ServerCase) -> Found | None:
-    """Indexes that no query has read, by what they cost."""
-    if not case.window.indexes:
+    """Indexes that no query has read, by what they cost; not of a standby, whose statistics are its own."""
+    if not case.window.indexes or case.window.is_in_recovery:
         return None
     idle = [
         index
