@@ -152,6 +152,18 @@ class ServerOverride:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerDatabase:
+    """A row of pg_database: how long ago the oldest of its tables was frozen."""
+
+    name: str
+    """Quoted where SQL wants it."""
+    freeze_age: int
+    """Transactions: age(datfrozenxid)."""
+    multixact_age: int
+    """Multixacts: mxid_age(datminmxid)."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerWindow:
     """One server between two moments."""
 
@@ -194,6 +206,8 @@ class ServerWindow:
     """What the role has not of ``REPLICATION`` and ``pg_monitor``; None where this was not seen."""
     marks: tuple[str, ...] = ()
     """What tells on which platform it runs (``observe/marks.py``)."""
+    databases: tuple[ServerDatabase, ...] = ()
+    """Databases of the cluster, those frozen longest ago first."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The window with the scans of one more standby."""

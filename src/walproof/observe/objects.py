@@ -6,6 +6,7 @@ from typing import Any
 
 from walproof.facts.server import (
     UNSHOWN_STANDBYS,
+    ServerDatabase,
     ServerIndex,
     ServerOverride,
     ServerSetting,
@@ -105,6 +106,9 @@ _OVERRIDES = """
          unnest(s.setconfig) AS one (setting)
     JOIN pg_settings p ON p.name = split_part(one.setting, '=', 1) AND p.vartype <> 'string'
     ORDER BY 1, 2, 3"""
+_DATABASES = """
+    SELECT quote_ident(datname), age(datfrozenxid), mxid_age(datminmxid)
+    FROM pg_database ORDER BY greatest(age(datfrozenxid), mxid_age(datminmxid)) DESC, 1 LIMIT 20"""
 # An index that a constraint, a foreign key or logical replication needs is no candidate for dropping, however
 # seldom it is read; nor is a part of a partitioned one.
 _INDEXES = f"""{_LOCKED}
@@ -201,6 +205,14 @@ def read_overrides(ask: Asking) -> tuple[ServerOverride, ...]:
     return tuple(
         ServerOverride(_text(role), _text(database), str(name), str(value))
         for role, database, name, value in ask.rows("settings of roles and databases", _OVERRIDES)
+    )
+
+
+def read_databases(ask: Asking) -> tuple[ServerDatabase, ...]:
+    """Databases of the cluster, those frozen longest ago first."""
+    return tuple(
+        ServerDatabase(str(name), max(0, int(age)), max(0, int(multixacts)))
+        for name, age, multixacts in ask.rows("databases", _DATABASES)
     )
 
 

@@ -19,6 +19,7 @@ from walproof.observe.counters import counter_queries
 from walproof.observe.marks import read_marks
 from walproof.observe.objects import (
     END,
+    read_databases,
     read_indexes,
     read_overrides,
     read_settings,
@@ -177,6 +178,7 @@ class ServerObserver:
             prepared=read_prepared(ask),
             role_lacks=self._role_lacks(),
             marks=read_marks(ask),
+            databases=read_databases(ask),
             lacks=ask.lacks,
         )
 
