@@ -16,6 +16,8 @@ SERVER_FILE = "server.json"
 FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock", "Timeout/CommitDelay")
 """Waits for a flush of WAL, by the session itself or another one, in every version. From 19 on the sleep of
 commit_delay before a flush is a wait, too."""
+_OF_SESSION = ("session", "client", "global", "database", "user", "database user")
+"""Sources in pg_settings of what was set for a session; ``global`` is ALTER ROLE ALL (guc_tables.c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ class ServerSetting:
     """Where it is set; None if the role may not see it, or nobody set it."""
     values: tuple[str, ...] = ()
     """Values of an enum that this build of the server takes."""
+
+    @property
+    def is_of_session(self) -> bool:
+        """Whether it was set for the session that asked, by its role, its database or itself: the server's
+        own value is another, and is not seen."""
+        return self.source in _OF_SESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +249,20 @@ class ServerWindow:
         return self.looks[-1].counters.get(name) if self.looks else None
 
     def value(self, name: str) -> str | None:
-        """A setting as SHOW prints it; None if the version does not have it."""
+        """A setting of the server as SHOW prints it; None if the version does not have it, or another value
+        than the server's was seen (``why_unknown``)."""
         found = self.settings.get(name)
-        return None if found is None else found.value
+        return None if found is None or found.is_of_session else found.value
+
+    def why_unknown(self, name: str) -> str:
+        """Why ``value`` does not tell a setting."""
+        found = self.settings.get(name)
+        if found is None or not found.is_of_session:
+            return "its setting is not known"
+        return (
+            "it is set for this session by its database or role, or by itself: the server's own value is "
+            "not seen"
+        )
 
     def lacks_of(self, what: str) -> str | None:
         """Why something could not be read; None if it could."""
@@ -255,9 +274,9 @@ class ServerWindow:
         return bool(self.standbys) or self.lacks_of("standbys") == UNSHOWN_STANDBYS
 
     def base(self, name: str) -> float | None:
-        """A numeric setting in its base unit; None if the version does not have it, or it is not a number."""
+        """A numeric setting of the server in its base unit; None as of ``value``, or if it is no number."""
         found = self.settings.get(name)
         try:
-            return None if found is None or found.base is None else float(found.base)
+            return None if found is None or found.is_of_session or found.base is None else float(found.base)
         except ValueError:
             return None

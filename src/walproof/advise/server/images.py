@@ -27,7 +27,7 @@ def wal_compression(case: ServerCase) -> Found | None:
     """wal_compression is off while images are much of the WAL."""
     value, share = case.window.value("wal_compression"), case.image_share
     if value is None:
-        return Unseen("wal_compression", "its setting is not known")
+        return Unseen("wal_compression", case.window.why_unknown("wal_compression"))
     if value != "off":
         return Fine("wal_compression", f"wal_compression is {value}.")
     if share is None or not case.writes:

@@ -30,7 +30,9 @@ def overrides(case: ServerCase) -> Found | None:
     if loose and case.may_lose < DurabilityClass.LAST_COMMITS:
         delay = case.window.value("wal_writer_delay") or "200ms"
         waits = case.window.synchronous
-        hangs = waits is not None and waits.is_short and case.window.value("synchronous_commit") in WAITING
+        # What the server has where one of them is set for this session is not seen.
+        level = case.window.value("synchronous_commit")
+        hangs = waits is not None and waits.is_short and level in (None, *WAITING)
         listed = say_list([_whose(override) for override in loose[:_NAMED]])
         return Advice(
             "overrides",

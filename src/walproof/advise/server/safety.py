@@ -183,6 +183,9 @@ def autovacuum(case: ServerCase) -> Found | None:
     """autovacuum is off: one day pages are frozen all at once."""
     if case.is_on("autovacuum") is None:
         return Unseen("autovacuum", "its setting is not known")
+    counts = case.window.settings.get("track_counts")
+    if case.is_on("autovacuum") and counts is not None and counts.is_of_session:
+        return Unseen("autovacuum", f"track_counts: {case.window.why_unknown('track_counts')}")
     if case.is_on("autovacuum") and case.is_on("track_counts") is not False:
         return Fine("autovacuum", "autovacuum is on.")
     name = "autovacuum" if not case.is_on("autovacuum") else "track_counts"
