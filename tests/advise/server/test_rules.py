@@ -112,7 +112,7 @@ PROVOKED: dict[str, tuple[Change, Change]] = {
         lambda w: replace(w, prepared=(_prepared(30.0),)),
     ),
     "max_wal_size": (
-        lambda w: with_counters(with_settings(w, max_wal_size="1GB"), {"checkpoints_requested": 4000.0}),
+        lambda w: with_counters(with_settings(w, max_wal_size="256MB"), {"checkpoints_requested": 4000.0}),
         lambda w: with_counters(w, {"checkpoints_requested": 50.0}),
     ),
     "checkpoint_completion_target": (
