@@ -235,3 +235,22 @@ def test_a_slot_without_a_position_keeps_nothing() -> None:
     advice = _advice(_unlimited(unused))
     assert advice.title == "Limit what slots may keep"
     assert [change.value for change in advice.changes] == ["8GB"]
+
+
+def _busy(window: ServerWindow, per_hour: int) -> ServerWindow:
+    first, last = window.looks
+    return replace(window, looks=(first, replace(last, lsn=(first.lsn or 0) + per_hour // 6)))
+
+
+def test_a_limit_lasts_while_a_standby_restarts() -> None:
+    """8GB was the limit of a server that writes it in 98 seconds, with a room of 2 TB."""
+    window = _busy(_unlimited(_slot(kept_mb=200, is_active=True), max_wal_size="4GB"), 300 << 30)
+    unknown = _advice(window)
+    assert unknown.changes == ()
+    assert any("8GB are full within the hour" in sentence for sentence in unknown.evidence)
+    assert any("--wal-disk" in what for what in unknown.unknown)
+    roomy = _advice(window, "4TB")
+    assert [change.value for change in roomy.changes] == ["1200GB"]
+    assert any("after 4 h 00 min of a standby that is away" in cost for cost in roomy.costs)
+    # Half of the room is the most.
+    assert [change.value for change in _advice(window, "1TB").changes] == ["512GB"]
