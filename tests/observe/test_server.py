@@ -97,6 +97,7 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     assert not indexes["public.t_note"].is_needed
     assert [(slot.name, slot.is_active) for slot in window.slots] == [("idle", False)]
     assert (window.slots[0].retained_bytes or 0) > 0
+    assert window.slots[0].was_used is False
     assert {"postgres", "template1"} <= {database.name for database in window.databases}
     assert window.settings["fsync"].value == "on"
     assert window.base("max_wal_size") == 1024

@@ -87,6 +87,8 @@ class ServerSlot:
     """Whether this standby keeps it in step with the primary's slot, for a failover (17 and newer)."""
     invalidation: str | None = None
     """Why it is lost, as pg_replication_slots.invalidation_reason says it; ``conflict`` in 16."""
+    was_used: bool | None = None
+    """Whether it was active at some look, or moved between two; None where this was not seen."""
 
 
 UNSHOWN_STANDBYS = "pg_monitor is not granted"

@@ -27,6 +27,7 @@ from walproof.observe.objects import (
     read_standbys,
     read_tables,
 )
+from walproof.observe.slot_use import SlotUse
 from walproof.observe.transactions import SynchronousReader, read_prepared
 from walproof.probe.connection import connect_foreign
 from walproof.probe.pair_queries import STANDBY_END
@@ -76,6 +77,7 @@ class ServerObserver:
         self._sampled_s = self._looked_s = 0.0
         self._synchronous = SynchronousReader()
         self._confirming: SynchronousWait | None = None
+        self._slot_use = SlotUse()
 
     def __enter__(self) -> ServerObserver:
         self.look()
@@ -128,6 +130,7 @@ class ServerObserver:
             )
         )  # fmt: skip
         self._confirming = self._synchronous.read(ask)
+        self._slot_use.look(ask)
         self._looked_s = time.monotonic()
 
     def tick(self) -> None:
@@ -166,7 +169,7 @@ class ServerObserver:
             looks=tuple(self._looks),
             started_at=None if started is None else float(started),
             reset_at=None if reset is None else float(reset),
-            slots=read_slots(ask),
+            slots=self._slot_use.told(read_slots(ask)),
             standbys=read_standbys(ask),
             tables=read_tables(ask),
             indexes=read_indexes(ask),

@@ -254,3 +254,23 @@ def test_a_limit_lasts_while_a_standby_restarts() -> None:
     assert any("after 4 h 00 min of a standby that is away" in cost for cost in roomy.costs)
     # Half of the room is the most.
     assert [change.value for change in _advice(window, "1TB").changes] == ["512GB"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_idle"),
+    [
+        ({"was_used": True}, False),
+        ({"was_used": False}, True),
+        ({"was_used": False, "retained_bytes": 1 << 20}, False),
+        ({"was_used": False, "inactive_s": 3.0}, False),
+        ({"was_used": False, "inactive_s": 7200.0}, True),
+        ({"inactive_s": 0.0}, False),
+    ],
+)
+def test_a_standby_that_restarts_is_not_gone(seen: dict[str, float], is_idle: bool) -> None:
+    """Its slot was named with the line that drops it, if the window ended in that second."""
+    slot = replace(_slot(), **seen)  # type: ignore[arg-type]
+    answer = found("slots", replace(healthy(), slots=(slot,)))
+    assert isinstance(answer, Advice) is is_idle, answer
+    if isinstance(answer, Fine):
+        assert 'used before it or holding less than a segment: slot "sb"' in answer.sentence

@@ -51,20 +51,25 @@ def slots(case: ServerCase) -> Found | None:
     if idle or (case.may_slots_fill_room and is_limit_for_some):
         return _without_limit(case, held, idle, stale)
     is_limited = case.window.base("max_slot_wal_keep_size") is not None and not case.may_slots_fill_room
-    return _stale(stale) if stale else Fine("slots", _fine(own, held, is_limited=is_limited))
+    return _stale(stale) if stale else Fine("slots", _fine(case, own, held, is_limited=is_limited))
 
 
 def _is_idle(case: ServerCase, slot: ServerSlot) -> bool:
     """Whether it keeps WAL that nobody reads.
 
     Managers of clusters keep slots on standbys that nobody reads there, and advance them: these hold little
-    more than checkpoints leave anyway.
+    more than checkpoints leave anyway. A standby that restarts is away at one look, as is a poll through SQL.
     """
-    if slot.is_active:
+    if slot.is_active or slot.was_used:
+        return False
+    if slot.inactive_s is not None and slot.inactive_s < case.window.seconds:
         return False
     if _is_unmeasured(slot):
         return not case.window.is_in_recovery
     most = int(case.window.base("max_wal_size") or 0) << 20 if case.window.is_in_recovery else 0
+    if slot.was_used is not None:
+        # Within its segment a slot keeps nothing: facts without looks of it are judged by any byte.
+        most = max(most, int(case.window.base("wal_segment_size") or 0) - 1)
     return (slot.retained_bytes or 0) > most
 
 
@@ -88,13 +93,18 @@ def _is_stale(slot: ServerSlot) -> bool:
     return slot.wal_status == "lost" or (slot.inactive_s or 0.0) > UNSYNCED_S
 
 
-def _fine(own: list[ServerSlot], held: list[ServerSlot], *, is_limited: bool) -> str:
+def _fine(case: ServerCase, own: list[ServerSlot], held: list[ServerSlot], *, is_limited: bool) -> str:
     limited = " and limited" if is_limited else ""
     unused = [slot for slot in own if not slot.is_active and slot.retained_bytes]
     told = []
     if len(own) > len(unused):
         told.append(f"{say_count(len(own) - len(unused), 'slot')}, each in use{limited}")
-    if unused:
+    if unused and not case.window.is_in_recovery:
+        told.append(
+            "unused at the last look, and used before it or holding less than a segment: "
+            f"{say_list([_named(slot) for slot in unused])}"
+        )
+    elif unused:
         told.append(f"{say_count(len(unused), 'slot')} not in use here, with no more WAL than max_wal_size")
     if len(held) > len(own):
         told.append(f"{say_count(len(held) - len(own), 'slot')} in step with the primary, for a failover")
