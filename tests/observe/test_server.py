@@ -50,11 +50,17 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
         "VACUUM (FREEZE) frozen",
         "CREATE TABLE toasted (note text) WITH (toast.autovacuum_freeze_max_age = 100000)",
         "CREATE UNLOGGED TABLE u AS SELECT 1",
+        "CREATE UNLOGGED TABLE hollow (note text)",
         "SELECT pg_create_physical_replication_slot('idle', true)",
         "ALTER DATABASE postgres SET commit_siblings = 7",
         "ALTER ROLE postgres SET application_name = 'secret'",
     )
-    with ServerObserver(cluster.conninfo) as observer:
+    with (
+        ServerObserver(cluster.conninfo) as observer,
+        psycopg.connect(cluster.conninfo, autocommit=True) as other,
+    ):
+        other.execute("CREATE TEMPORARY TABLE passing AS SELECT 1 AS i")
+        other.execute("CREATE INDEX ON passing (i)")
         _execute(
             cluster,
             "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 1000) i",
@@ -91,6 +97,8 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     assert window.looks[-1].unarchived == 0
     tables = {table.name: table for table in window.tables}
     assert tables["public.u"].is_unlogged
+    assert (tables["public.u"].rows_bytes, tables["public.hollow"].rows_bytes) == (8192, 0)
+    assert not any("passing" in seen.name for seen in (*window.tables, *window.indexes))
     assert not tables["public.t"].is_unlogged
     indexes = {index.name: index for index in window.indexes}
     assert indexes["public.t_pkey"].is_needed

@@ -131,6 +131,8 @@ class ServerTable:
     transactions and of multixacts, of the table and of its TOAST table, by their own limits."""
     frozen_bytes: int | None = None
     """Size of its pages that its last VACUUM or ANALYZE found frozen (18 and newer)."""
+    rows_bytes: int | None = None
+    """Size of its own file, without TOAST table, indexes and maps; None where it was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,6 +240,14 @@ def test_what_the_owner_allows_is_no_danger() -> None:
     assert isinstance(found("unlogged", unlogged, may_lose=DurabilityClass.TABLE), Fine)
 
 
+def test_an_empty_unlogged_table_is_no_danger() -> None:
+    """Its TOAST index has a page, and no statistics say that rows pass through it."""
+    empty = _table(is_unlogged=True, bytes=16384, inserted=0, live=0, rows_bytes=0)
+    assert found("unlogged", replace(healthy(), tables=(empty,))) is None
+    filled = replace(empty, rows_bytes=8192)
+    assert isinstance(found("unlogged", replace(healthy(), tables=(filled,))), Advice)
+
+
 def test_advice_that_risks_commits_needs_leave() -> None:
     waiting = PROVOKED["flushes"][0](healthy())
     assert isinstance(found("flushes", waiting), Fine)

@@ -125,7 +125,7 @@ def unlogged(case: ServerCase) -> Found | None:
     """Unlogged tables, which a crash empties; on a standby they are empty and cannot be changed."""
     if case.window.is_in_recovery:
         return None
-    tables = [table for table in case.window.tables if table.is_unlogged and table.bytes > 0]
+    tables = [table for table in case.window.tables if table.is_unlogged and _has_rows(table)]
     if not tables:
         return None
     if not case.may_lose < DurabilityClass.TABLE:
@@ -147,6 +147,11 @@ def unlogged(case: ServerCase) -> Found | None:
         sure=Sure.MEDIUM,
         unknown=("whether they hold what can be made again",),
     )
+
+
+def _has_rows(table: ServerTable) -> bool:
+    """An empty table has the first page of its TOAST table's index, and that of an init fork."""
+    return (table.bytes if table.rows_bytes is None else table.rows_bytes) > 0
 
 
 def _named(tables: Sequence[ServerTable]) -> str:
