@@ -20,7 +20,7 @@ from walproof.postgres.workspace import Workspace
 pytestmark = pytest.mark.live
 EVERYWHERE = {
     "checkpoints_timed", "checkpoints_requested", "checkpoint_write_ms", "checkpoint_sync_ms",
-    "backend_buffers", "commits", "rows_inserted", "archived", "archive_failures",
+    "backend_buffers", "commits", "rows_inserted", "archived", "archive_failures", "next_xid",
 }  # fmt: skip
 SINCE_14 = {"wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full", "wal_flushes", "wal_flush_ms"}
 
@@ -103,6 +103,9 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     indexes = {index.name: index for index in window.indexes}
     assert indexes["public.t_pkey"].is_needed
     assert not indexes["public.t_note"].is_needed
+    # Made a few transactions ago.
+    assert indexes["public.t_note"].is_valid
+    assert 0 < (indexes["public.t_note"].age or 0) < 1000
     assert [(slot.name, slot.is_active) for slot in window.slots] == [("idle", False)]
     assert (window.slots[0].retained_bytes or 0) > 0
     assert window.slots[0].was_used is False

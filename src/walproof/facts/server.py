@@ -149,6 +149,10 @@ class ServerIndex:
     has_uuid: bool
     """Its first column is a uuid."""
     filenode: int
+    age: int | None = None
+    """Transactions since it was made, or made anew by REINDEX or ALTER: age(xmin) of its row in pg_class."""
+    is_valid: bool = True
+    """False of one that CREATE INDEX CONCURRENTLY left, or still builds: no query may read it."""
 
 
 @dataclass(frozen=True, slots=True)

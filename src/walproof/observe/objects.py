@@ -21,6 +21,7 @@ from walproof.probe.pair_queries import STANDBY_END
 TABLES_MOST = 200
 """How many tables are reported: those with the most changed rows."""
 INDEXES_MOST = 500
+_OLDEST = 2**31 - 1
 
 TEXTS = ("server_version", "synchronous_standby_names")
 """Text settings whose values are read. Others may hold anything: primary_conninfo a password; commands and
@@ -129,7 +130,7 @@ _INDEXES = f"""{_LOCKED}
              OR EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = s.indexrelid),
            coalesce((SELECT a.atttypid = 'uuid'::regtype FROM pg_attribute a
                      WHERE a.attrelid = s.indexrelid AND a.attnum = 1), false),
-           coalesce(pg_relation_filenode(s.indexrelid), 0)
+           coalesce(pg_relation_filenode(s.indexrelid), 0), age(c.xmin), i.indisvalid
     FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
          JOIN pg_class c ON c.oid = s.indexrelid
     WHERE c.relpersistence <> 't'
@@ -228,9 +229,20 @@ def read_indexes(ask: Asking) -> tuple[ServerIndex, ...]:
     """The largest indexes of the database."""
     return tuple(
         ServerIndex(
-            str(name), str(table), int(size or 0), int(scans or 0), bool(needed), bool(uuid), int(filenode)
+            str(name),
+            str(table),
+            int(size or 0),
+            int(scans or 0),
+            bool(needed),
+            bool(uuid),
+            int(filenode),
+            # A row that is older than ids reach back, two billion, has a negative age.
+            int(age) if age >= 0 else _OLDEST,
+            bool(valid),
         )
-        for name, table, size, scans, needed, uuid, filenode in ask.rows("indexes", _INDEXES, [INDEXES_MOST])
+        for name, table, size, scans, needed, uuid, filenode, age, valid in ask.rows(
+            "indexes", _INDEXES, [INDEXES_MOST]
+        )
     )
 
 

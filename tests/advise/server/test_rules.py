@@ -318,7 +318,9 @@ def test_muted_rules_are_not_asked_and_wrong_names_are_refused() -> None:
 
 def test_an_index_that_only_a_standby_reads_is_none_to_drop() -> None:
     window = replace(
-        healthy(), indexes=(_index("old", 0),), standbys=(ServerStandby("b", "streaming", "async", 0),)
+        healthy(),
+        indexes=(replace(_index("old", 0), age=10**9),),
+        standbys=(ServerStandby("b", "streaming", "async", 0),),
     )
     alone = found("unused indexes", window)
     assert isinstance(alone, Advice)
