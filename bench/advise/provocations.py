@@ -124,7 +124,7 @@ def archiver(made: Laboratory) -> Pair:
         with made.server(PG, settings, "CREATE TABLE t AS SELECT 1", "SELECT pg_switch_wal()") as server:
             return server.glance(4)
 
-    return looked("false"), looked("true")
+    return looked("false"), looked("test -r %p")
 
 
 def standbys(made: Laboratory) -> Pair:

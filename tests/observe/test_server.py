@@ -142,6 +142,7 @@ def test_texts_that_may_hold_secrets_are_not_read(cluster: Cluster) -> None:
     with ServerObserver(cluster.conninfo) as observer:
         window = observer.window()
     assert window.settings["primary_conninfo"].value == ""
+    assert (window.settings["archive_command"].value, window.is_archive_void) == ("", False)
     assert "canary" not in to_json(window)
 
 

@@ -224,6 +224,8 @@ class ServerWindow:
     """What tells on which platform it runs (``observe/marks.py``)."""
     databases: tuple[ServerDatabase, ...] = ()
     """Databases of the cluster, those frozen longest ago first."""
+    is_archive_void: bool | None = None
+    """Whether archive_command reports success and archives nothing; None where this was not seen."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The window with the scans of one more standby."""

@@ -46,6 +46,11 @@ _CLOCK = "SELECT extract(epoch FROM clock_timestamp()), NULL::bigint"
 _REDO = "SELECT (redo_lsn - '0/0')::bigint FROM pg_control_checkpoint()"
 _PG_WAL = "SELECT sum(size)::bigint FROM pg_ls_waldir()"
 _UNARCHIVED = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
+# The command may hold a secret, so it stays on the server.
+_VOID = r"""
+    SELECT setting ~ '^\s*((/usr)?/bin/true|true|:|exit 0)\s*$'
+           AND coalesce((SELECT setting = '' FROM pg_settings WHERE name = 'archive_library'), true)
+      FROM pg_settings WHERE name = 'archive_command'"""
 _SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 # A crash discards all statistics, and only those of the whole server then have the time of it.
 _RESET = """
@@ -182,6 +187,7 @@ class ServerObserver:
             role_lacks=self._role_lacks(),
             marks=read_marks(ask),
             databases=read_databases(ask),
+            is_archive_void=ask.value("whether WAL is archived", _VOID),
             lacks=ask.lacks,
         )
 

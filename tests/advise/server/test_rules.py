@@ -358,6 +358,16 @@ def test_an_archiver_that_archives_nothing_does_not_work(
         assert advice.evidence[1] == "No archive_command is set."
 
 
+def test_an_archiver_that_only_reports_success_is_a_danger() -> None:
+    """With archive_command = '/bin/true' nothing fails and nothing waits: it worked, said the answer."""
+    window = PROVOKED["archiver"][1](healthy())
+    fine = found("archiver", replace(window, is_archive_void=False))
+    assert fine == Fine("archiver", "The archiver reports success; segments that wait for it: 1.")
+    advice = found("archiver", replace(window, is_archive_void=True))
+    assert isinstance(advice, Advice)
+    assert "archives nothing" in advice.evidence[0]
+
+
 def test_an_archiver_that_has_nothing_to_do_on_a_standby_is_not_repaired() -> None:
     """It failed while the server was the primary; nothing waits for it now, unless it archives always."""
     failed = replace(_archiving(healthy(), 1_795_000_500.0, 1_794_990_000.0, 40), is_in_recovery=True)
