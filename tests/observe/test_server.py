@@ -61,6 +61,7 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     ):
         other.execute("CREATE TEMPORARY TABLE passing AS SELECT 1 AS i")
         other.execute("CREATE INDEX ON passing (i)")
+        other.execute("BEGIN; INSERT INTO passing VALUES (2)")
         _execute(
             cluster,
             "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 1000) i",
@@ -110,6 +111,7 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     assert (window.slots[0].retained_bytes or 0) > 0
     assert window.slots[0].was_used is False
     assert {"postgres", "template1"} <= {database.name for database in window.databases}
+    assert [(one.kind, one.state) for one in window.horizon] == [("session", "idle in transaction")]
     assert window.settings["fsync"].value == "on"
     assert window.base("max_wal_size") == 1024
     assert from_json(ServerWindow, to_json(window)) == window

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from walproof.facts.transactions import PreparedTransaction, SynchronousWait
+from walproof.facts.transactions import HorizonHolder, PreparedTransaction, SynchronousWait
 
 SERVER_FILE = "server.json"
 """The file that ``advise --save`` keeps beside a recording; alone, where the WAL could not be recorded."""
@@ -226,6 +226,8 @@ class ServerWindow:
     """Databases of the cluster, those frozen longest ago first."""
     is_archive_void: bool | None = None
     """Whether archive_command reports success and archives nothing; None where this was not seen."""
+    horizon: tuple[HorizonHolder, ...] = ()
+    """Who may need old rows of the server, the oldest first."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The window with the scans of one more standby."""

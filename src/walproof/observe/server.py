@@ -28,7 +28,7 @@ from walproof.observe.objects import (
     read_tables,
 )
 from walproof.observe.slot_use import SlotUse
-from walproof.observe.transactions import SynchronousReader, read_prepared
+from walproof.observe.transactions import SynchronousReader, read_horizon, read_prepared
 from walproof.probe.connection import connect_foreign
 from walproof.probe.pair_queries import STANDBY_END
 
@@ -187,6 +187,7 @@ class ServerObserver:
             role_lacks=self._role_lacks(),
             marks=read_marks(ask),
             databases=read_databases(ask),
+            horizon=read_horizon(ask),
             is_archive_void=ask.value("whether WAL is archived", _VOID),
             lacks=ask.lacks,
         )

@@ -20,7 +20,7 @@ from walproof.facts.server import (
     ServerTable,
     ServerWindow,
 )
-from walproof.facts.transactions import PreparedTransaction
+from walproof.facts.transactions import HorizonHolder, PreparedTransaction
 from walproof.settings.durability import DurabilityClass
 
 VERSIONS = ("13.23", "14.23", "15.18", "16.14", "17.11", "18.6", "19.0")
@@ -71,6 +71,10 @@ def _prepared(age_s: float) -> PreparedTransaction:
     return PreparedTransaction("'it''s forgotten'", "shop", "orders", age_s, 120_000)
 
 
+def _idle(since_s: float) -> HorizonHolder:
+    return HorizonHolder("session", "4711", "idle in transaction", since_s, 2 * 10**7)
+
+
 PROVOKED: dict[str, tuple[Change, Change]] = {
     "fsync": (lambda w: with_settings(w, fsync="off"), lambda w: w),
     "full_page_writes": (lambda w: with_settings(w, full_page_writes="off"), lambda w: w),
@@ -110,6 +114,10 @@ PROVOKED: dict[str, tuple[Change, Change]] = {
     "prepared transactions": (
         lambda w: replace(w, prepared=(_prepared(2 * DAY_S),)),
         lambda w: replace(w, prepared=(_prepared(30.0),)),
+    ),
+    "horizon": (
+        lambda w: replace(w, horizon=(_idle(3 * DAY_S),)),
+        lambda w: replace(w, horizon=(_idle(60.0),)),
     ),
     "max_wal_size": (
         lambda w: with_counters(with_settings(w, max_wal_size="256MB"), {"checkpoints_requested": 4000.0}),

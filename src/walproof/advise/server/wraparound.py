@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from walproof.advise.server.advice import Advice, Sure, Weight
 from walproof.advise.server.case import ServerCase
+from walproof.advise.server.horizon import say_holder
 from walproof.sentences import say_list
 from walproof.sqltext import visible
 
@@ -49,11 +50,12 @@ def overdue(case: ServerCase) -> Advice | None:
             f"After about {left:,} more {worst.kind}s the server refuses every statement that needs one.",
             "VACUUM cannot freeze what an old session, slot, standby or prepared transaction may still need: "
             "end that first.",
+            *(f"The oldest of these: {say_holder(one)}." for one in case.window.horizon[:1]),
         ),
         steps=(
             "-- who holds it back, beside prepared transactions:",
-            "SELECT pid, state, xact_start, age(backend_xmin) FROM pg_stat_activity "
-            "WHERE backend_xmin IS NOT NULL ORDER BY 4 DESC LIMIT 5;",
+            "SELECT pid, state, xact_start, greatest(age(backend_xmin), age(backend_xid)) "
+            "FROM pg_stat_activity ORDER BY 4 DESC NULLS LAST LIMIT 5;",
             "SELECT slot_name, active, age(xmin), age(catalog_xmin) FROM pg_replication_slots;",
             "-- then VACUUM, and not VACUUM (FREEZE), which does more than is needed:",
             *_vacuums(case, late),
