@@ -191,7 +191,9 @@ def hint_images(case: ServerCase) -> Found | None:
             "Checksums or wal_log_hints make each of those a full-page image.",
         ),
         steps=(
-            "VACUUM (FREEZE) after a load, or COPY ... WITH (FREEZE) into a table of the same transaction;",
+            "-- after a load, before others read it:",
+            "-- VACUUM (FREEZE) TABLE;",
+            "-- or, in the transaction that makes or truncates the table: COPY ... WITH (FREEZE)",
         ),
         costs=("The work is the same, done once and at a time of your choice.",),
         sure=Sure.MEDIUM,
