@@ -7,7 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.advise.server.windows import DAY_S, found, healthy, setting, with_counters, with_settings
+from tests.advise.server.windows import (
+    DAY_S,
+    found,
+    healthy,
+    setting,
+    with_counters,
+    with_growth,
+    with_settings,
+)  # fmt: skip
 from walproof.advise.server.advice import Advice, Fine, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, advise, rule_texts
@@ -126,6 +134,10 @@ PROVOKED: dict[str, tuple[Change, Change]] = {
     "checkpoint_completion_target": (
         lambda w: with_settings(w, checkpoint_completion_target="0.5"),
         lambda w: w,
+    ),
+    "writes of sessions": (
+        lambda w: with_growth(w, backend_buffers=10.0, backend_fsyncs=7.0, checkpoint_buffers=1e5),
+        lambda w: with_growth(w, backend_buffers=10.0, backend_fsyncs=0.0, checkpoint_buffers=1e5),
     ),
     "wal_compression": (
         lambda w: with_counters(with_settings(w, wal_compression="off"), {"wal_fpi": 16000.0}),

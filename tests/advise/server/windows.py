@@ -100,3 +100,10 @@ def with_counters(window: ServerWindow, last: Mapping[str, float]) -> ServerWind
 def found(rule: str, window: ServerWindow, **case: Any) -> Found | None:
     """What one rule finds in a window."""
     return RULES[rule](ServerCase(window, **case))
+
+
+def with_growth(window: ServerWindow, **grown: float) -> ServerWindow:
+    """The window in which other counters grew by so much from 0."""
+    first, end = window.looks
+    begun = replace(first, counters={**first.counters, **dict.fromkeys(grown, 0.0)})
+    return replace(window, looks=(begun, replace(end, counters={**end.counters, **grown})))
