@@ -124,7 +124,7 @@ def archiver(made: Laboratory) -> Pair:
         with made.server(PG, settings, "CREATE TABLE t AS SELECT 1", "SELECT pg_switch_wal()") as server:
             return server.glance(4)
 
-    return looked("false"), looked("true")
+    return looked("false"), looked("test -r %p")
 
 
 def standbys(made: Laboratory) -> Pair:
@@ -335,7 +335,7 @@ def commit_delay(made: Laboratory) -> Pair:
 def unused_indexes(made: Laboratory) -> Pair:
     """An index that no query reads; the neighbour's is read.
 
-    The server is told to be eight days older than it is: the one fact that was not seen.
+    The server and its indexes are told to be eight days older than they are: the facts that were not seen.
     """
 
     def look(server: Server, is_bad: bool) -> ServerCase:
@@ -345,7 +345,11 @@ def unused_indexes(made: Laboratory) -> Pair:
             case = server.glance(3)
         window = case.window
         assert window.started_at is not None
-        aged = replace(window, started_at=window.started_at - WEEK_AND_A_DAY_S)
+        aged = replace(
+            window,
+            started_at=window.started_at - WEEK_AND_A_DAY_S,
+            indexes=tuple(replace(index, age=10**9) for index in window.indexes),
+        )
         return replace(case, window=aged)
 
     return _in_turn(

@@ -20,7 +20,7 @@ from walproof.postgres.workspace import Workspace
 pytestmark = pytest.mark.live
 EVERYWHERE = {
     "checkpoints_timed", "checkpoints_requested", "checkpoint_write_ms", "checkpoint_sync_ms",
-    "backend_buffers", "commits", "rows_inserted", "archived", "archive_failures",
+    "backend_buffers", "commits", "rows_inserted", "archived", "archive_failures", "next_xid",
 }  # fmt: skip
 SINCE_14 = {"wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full", "wal_flushes", "wal_flush_ms"}
 
@@ -50,11 +50,18 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
         "VACUUM (FREEZE) frozen",
         "CREATE TABLE toasted (note text) WITH (toast.autovacuum_freeze_max_age = 100000)",
         "CREATE UNLOGGED TABLE u AS SELECT 1",
+        "CREATE UNLOGGED TABLE hollow (note text)",
         "SELECT pg_create_physical_replication_slot('idle', true)",
         "ALTER DATABASE postgres SET commit_siblings = 7",
         "ALTER ROLE postgres SET application_name = 'secret'",
     )
-    with ServerObserver(cluster.conninfo) as observer:
+    with (
+        ServerObserver(cluster.conninfo) as observer,
+        psycopg.connect(cluster.conninfo, autocommit=True) as other,
+    ):
+        other.execute("CREATE TEMPORARY TABLE passing AS SELECT 1 AS i")
+        other.execute("CREATE INDEX ON passing (i)")
+        other.execute("BEGIN; INSERT INTO passing VALUES (2)")
         _execute(
             cluster,
             "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 1000) i",
@@ -91,12 +98,20 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     assert window.looks[-1].unarchived == 0
     tables = {table.name: table for table in window.tables}
     assert tables["public.u"].is_unlogged
+    assert (tables["public.u"].rows_bytes, tables["public.hollow"].rows_bytes) == (8192, 0)
+    assert not any("passing" in seen.name for seen in (*window.tables, *window.indexes))
     assert not tables["public.t"].is_unlogged
     indexes = {index.name: index for index in window.indexes}
     assert indexes["public.t_pkey"].is_needed
     assert not indexes["public.t_note"].is_needed
+    # Made a few transactions ago.
+    assert indexes["public.t_note"].is_valid
+    assert 0 < (indexes["public.t_note"].age or 0) < 1000
     assert [(slot.name, slot.is_active) for slot in window.slots] == [("idle", False)]
     assert (window.slots[0].retained_bytes or 0) > 0
+    assert window.slots[0].was_used is False
+    assert {"postgres", "template1"} <= {database.name for database in window.databases}
+    assert [(one.kind, one.state) for one in window.horizon] == [("session", "idle in transaction")]
     assert window.settings["fsync"].value == "on"
     assert window.base("max_wal_size") == 1024
     assert from_json(ServerWindow, to_json(window)) == window
@@ -129,6 +144,7 @@ def test_texts_that_may_hold_secrets_are_not_read(cluster: Cluster) -> None:
     with ServerObserver(cluster.conninfo) as observer:
         window = observer.window()
     assert window.settings["primary_conninfo"].value == ""
+    assert (window.settings["archive_command"].value, window.is_archive_void) == ("", False)
     assert "canary" not in to_json(window)
 
 

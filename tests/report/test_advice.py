@@ -14,6 +14,7 @@ from tests.advise.server.stored import HEALTHY, PROVOKED, read
 from tests.advise.server.windows import healthy, with_settings
 from tests.analysis.test_whatif import make
 from tests.schemas import assert_valid
+from walproof.advise.server.advice import Advice, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, Advised, advise
 from walproof.analysis.server_limits import ServerLimits
@@ -24,7 +25,7 @@ from walproof.platforms.recognised import choose
 from walproof.platforms.registry import platform
 from walproof.report.advice.json import to_json
 from walproof.report.advice.page import to_html, to_markdown
-from walproof.report.advice.since import earlier_of_one, since
+from walproof.report.advice.since import Earlier, earlier_of_one, since
 from walproof.report.advice.terminal import print_advice
 from walproof.report.advice.view import AdviceView, advice_view, amount, change
 from walproof.report.figures.style import series_style
@@ -383,6 +384,29 @@ def test_an_earlier_answer_is_compared_by_rule(tmp_path: Path) -> None:
     assert compared.still == ("Set log_checkpoints = on",)
     assert compared.gone == ("Turn fsync on",)
     assert len(compared.sentences) == 4
+
+
+def test_other_advice_of_a_rule_is_new_and_what_was_not_looked_at_is_not_gone() -> None:
+    """A slot that was lost since was "still open", and a rule without WAL had "no longer advised"."""
+    lost = Advice("slots", Weight.DANGER, "Bring back the standby of a lost slot", ("x",))
+    larger = Advice("max_wal_size", Weight.GAIN, "Double max_wal_size, to 4096 MB", ("x",))
+    graver = Advice("archiver", Weight.DANGER, "Repair it", ("x",))
+    before = Earlier(
+        "Monday",
+        {
+            "slots": "Limit what slots may keep", "max_wal_size": "Double max_wal_size, to 2048 MB",
+            "archiver": "Repair it", "wal_compression": "Set wal_compression = lz4", "fsync": "Turn fsync on",
+        },
+        {"slots": "danger", "max_wal_size": "gain", "archiver": "gain"},
+    )  # fmt: skip
+    compared = since(before, (lost, larger, graver), {"wal_compression"})
+    assert compared.new == (
+        "Bring back the standby of a lost slot (before: Limit what slots may keep)",
+        "Repair it (before: a gain)",
+    )
+    assert compared.still == ("Double max_wal_size, to 4096 MB",)
+    assert compared.gone == ("Turn fsync on",)
+    assert compared.sentences[-1] == "Not looked at this time: Set wal_compression = lz4."
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,8 @@ def _one(
         return view
     from walproof.report.advice.since import since
 
-    return replace(view, since=since(earlier, advice).sentences)
+    unlooked = {rule.rule for rule in view.unseen} | set(order.mute)
+    return replace(view, since=since(earlier, advice, unlooked).sentences)
 
 
 def _several(

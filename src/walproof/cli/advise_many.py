@@ -68,14 +68,15 @@ def _member(looked: Looked, order: AdviceOrder, earlier: Mapping[str, Earlier] |
     except WalproofError as error:
         return _failed(name, error)
     if earlier is not None:
-        view = replace(view, since=_since(earlier.get(name), advice))
+        unlooked = {rule.rule for rule in view.unseen} | set(order.mute)
+        view = replace(view, since=_since(earlier.get(name), advice, unlooked))
     return Member(name, window, view)
 
 
-def _since(earlier: Earlier | None, advice: Sequence[Advice]) -> tuple[str, ...]:
+def _since(earlier: Earlier | None, advice: Sequence[Advice], unlooked: set[str]) -> tuple[str, ...]:
     if earlier is None:
         return ("The earlier advice has nothing on this server.",)
-    return since(earlier, advice).sentences
+    return since(earlier, advice, unlooked).sentences
 
 
 def _limits(order: AdviceOrder, asked: Asked) -> AdviceOrder:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from walproof.facts.transactions import PreparedTransaction, SynchronousWait
+from walproof.facts.transactions import HorizonHolder, PreparedTransaction, SynchronousWait
 
 SERVER_FILE = "server.json"
 """The file that ``advise --save`` keeps beside a recording; alone, where the WAL could not be recorded."""
 FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock", "Timeout/CommitDelay")
 """Waits for a flush of WAL, by the session itself or another one, in every version. From 19 on the sleep of
 commit_delay before a flush is a wait, too."""
+_OF_SESSION = ("session", "client", "global", "database", "user", "database user")
+"""Sources in pg_settings of what was set for a session; ``global`` is ALTER ROLE ALL (guc_tables.c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ class ServerSetting:
     """Where it is set; None if the role may not see it, or nobody set it."""
     values: tuple[str, ...] = ()
     """Values of an enum that this build of the server takes."""
+
+    @property
+    def is_of_session(self) -> bool:
+        """Whether it was set for the session that asked, by its role, its database or itself: the server's
+        own value is another, and is not seen."""
+        return self.source in _OF_SESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,8 @@ class ServerSlot:
     """Whether this standby keeps it in step with the primary's slot, for a failover (17 and newer)."""
     invalidation: str | None = None
     """Why it is lost, as pg_replication_slots.invalidation_reason says it; ``conflict`` in 16."""
+    was_used: bool | None = None
+    """Whether it was active at some look, or moved between two; None where this was not seen."""
 
 
 UNSHOWN_STANDBYS = "pg_monitor is not granted"
@@ -121,6 +131,8 @@ class ServerTable:
     transactions and of multixacts, of the table and of its TOAST table, by their own limits."""
     frozen_bytes: int | None = None
     """Size of its pages that its last VACUUM or ANALYZE found frozen (18 and newer)."""
+    rows_bytes: int | None = None
+    """Size of its own file, without TOAST table, indexes and maps; None where it was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +149,10 @@ class ServerIndex:
     has_uuid: bool
     """Its first column is a uuid."""
     filenode: int
+    age: int | None = None
+    """Transactions since it was made, or made anew by REINDEX or ALTER: age(xmin) of its row in pg_class."""
+    is_valid: bool = True
+    """False of one that CREATE INDEX CONCURRENTLY left, or still builds: no query may read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +165,18 @@ class ServerOverride:
     """The database, quoted where SQL wants it; None: every database."""
     name: str
     value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDatabase:
+    """A row of pg_database: how long ago the oldest of its tables was frozen."""
+
+    name: str
+    """Quoted where SQL wants it."""
+    freeze_age: int
+    """Transactions: age(datfrozenxid)."""
+    multixact_age: int
+    """Multixacts: mxid_age(datminmxid)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +222,12 @@ class ServerWindow:
     """What the role has not of ``REPLICATION`` and ``pg_monitor``; None where this was not seen."""
     marks: tuple[str, ...] = ()
     """What tells on which platform it runs (``observe/marks.py``)."""
+    databases: tuple[ServerDatabase, ...] = ()
+    """Databases of the cluster, those frozen longest ago first."""
+    is_archive_void: bool | None = None
+    """Whether archive_command reports success and archives nothing; None where this was not seen."""
+    horizon: tuple[HorizonHolder, ...] = ()
+    """Who may need old rows of the server, the oldest first."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The window with the scans of one more standby."""
@@ -227,9 +261,20 @@ class ServerWindow:
         return self.looks[-1].counters.get(name) if self.looks else None
 
     def value(self, name: str) -> str | None:
-        """A setting as SHOW prints it; None if the version does not have it."""
+        """A setting of the server as SHOW prints it; None if the version does not have it, or another value
+        than the server's was seen (``why_unknown``)."""
         found = self.settings.get(name)
-        return None if found is None else found.value
+        return None if found is None or found.is_of_session else found.value
+
+    def why_unknown(self, name: str) -> str:
+        """Why ``value`` does not tell a setting."""
+        found = self.settings.get(name)
+        if found is None or not found.is_of_session:
+            return "its setting is not known"
+        return (
+            "it is set for this session by its database or role, or by itself: the server's own value is "
+            "not seen"
+        )
 
     def lacks_of(self, what: str) -> str | None:
         """Why something could not be read; None if it could."""
@@ -241,9 +286,9 @@ class ServerWindow:
         return bool(self.standbys) or self.lacks_of("standbys") == UNSHOWN_STANDBYS
 
     def base(self, name: str) -> float | None:
-        """A numeric setting in its base unit; None if the version does not have it, or it is not a number."""
+        """A numeric setting of the server in its base unit; None as of ``value``, or if it is no number."""
         found = self.settings.get(name)
         try:
-            return None if found is None or found.base is None else float(found.base)
+            return None if found is None or found.is_of_session or found.base is None else float(found.base)
         except ValueError:
             return None

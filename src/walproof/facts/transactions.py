@@ -9,6 +9,7 @@ from walproof.settings.synchronous import SynchronousStandbys, parse_standbys
 CONFIRMING = ("what commits wait for", "who confirms commits", "sessions that wait for standbys")
 PREPARED = "prepared transactions"
 """What is read, as lacks name it."""
+HORIZON = "who holds back VACUUM"
 STALLED_S = 10.0
 """A standby that keeps up confirms within milliseconds, one that catches up a burst within seconds."""
 
@@ -69,3 +70,19 @@ class PreparedTransaction:
     """Seconds since it was prepared."""
     freeze_age: int
     """Transactions since its own began: age(transaction)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonHolder:
+    """A session, slot or standby that may still need old rows: VACUUM removes and freezes none of them."""
+
+    kind: str
+    """``session``, ``slot`` or ``standby``."""
+    name: str
+    """The session's process id, the slot's name, the standby's application_name."""
+    state: str | None
+    """As pg_stat_activity or pg_stat_replication says it; of a slot ``active`` or ``inactive``."""
+    since_s: float | None
+    """Seconds since the session's transaction began; None for others."""
+    age: int
+    """Transactions since the oldest that it may need."""

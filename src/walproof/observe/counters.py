@@ -50,6 +50,8 @@ _DATABASES = """
            sum(tup_updated) AS rows_updated, sum(tup_deleted) AS rows_deleted,
            sum(checksum_failures) AS checksum_failures
     FROM pg_stat_database"""
+# Asked without taking one.
+_IDS = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::float8 AS next_xid"
 _ARCHIVER = """
     SELECT archived_count AS archived, failed_count AS archive_failures,
            extract(epoch FROM last_archived_time) AS last_archived_at,
@@ -67,6 +69,7 @@ _QUERIES = (
     CounterQuery("writes of backends", _BACKEND_IO, since=17),
     CounterQuery("transactions", _DATABASES),
     CounterQuery("the archiver", _ARCHIVER),
+    CounterQuery("transaction ids", _IDS),
 )
 
 

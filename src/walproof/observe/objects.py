@@ -6,6 +6,7 @@ from typing import Any
 
 from walproof.facts.server import (
     UNSHOWN_STANDBYS,
+    ServerDatabase,
     ServerIndex,
     ServerOverride,
     ServerSetting,
@@ -20,6 +21,7 @@ from walproof.probe.pair_queries import STANDBY_END
 TABLES_MOST = 200
 """How many tables are reported: those with the most changed rows."""
 INDEXES_MOST = 500
+_OLDEST = 2**31 - 1
 
 TEXTS = ("server_version", "synchronous_standby_names")
 """Text settings whose values are read. Others may hold anything: primary_conninfo a password; commands and
@@ -73,20 +75,25 @@ _FREEZE_SHARE = """
                          WHERE option_name = 'autovacuum_multixact_freeze_max_age'))))
             FROM pg_class f WHERE f.oid IN (c.oid, c.reltoastrelid))"""
 _FROZEN_BYTES = "c.relallfrozen * current_setting('block_size')::int8"
+_ROWS_BYTES = """
+           CASE WHEN EXISTS (SELECT FROM locked l WHERE l.relation = c.oid)
+                THEN c.relpages::int8 * current_setting('block_size')::int ELSE pg_relation_size(c.oid) END"""
+# Temporary tables of other sessions are nobody else's to change, and write no WAL.
 _TABLES = f"""{_LOCKED}
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), {_TABLE_BYTES},
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
            coalesce((SELECT option_value::int FROM pg_options_to_table(c.reloptions)
                      WHERE option_name = 'fillfactor'), 100), {{moved}},
            coalesce(pg_relation_filenode(s.relid), 0), age(nullif(c.relfrozenxid, '0')), {_FREEZE_SHARE},
-           {{frozen}}
+           {{frozen}}, {_ROWS_BYTES}
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
+    WHERE c.relpersistence <> 't'
     ORDER BY s.n_tup_ins + s.n_tup_upd + s.n_tup_del DESC, 1 LIMIT %s) AS found"""
 _UNLOGGED = f"""{_LOCKED}
     SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), {_TABLE_BYTES},
            true, 0, 0, 0, 0, greatest(c.reltuples, 0)::bigint, 100, NULL,
            coalesce(pg_relation_filenode(c.oid), 0), age(nullif(c.relfrozenxid, '0')), {_FREEZE_SHARE},
-           {{frozen}}
+           {{frozen}}, {_ROWS_BYTES}
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relpersistence = 'u' AND c.relkind = 'r'
     ORDER BY 2 DESC LIMIT %s) AS found"""
@@ -95,9 +102,9 @@ _OLD = f"""{_LOCKED}
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), {_TABLE_BYTES},
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
            100, NULL, coalesce(pg_relation_filenode(s.relid), 0), age(c.relfrozenxid), {_FREEZE_SHARE},
-           {{frozen}}
+           {{frozen}}, {_ROWS_BYTES}
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
-    WHERE c.relfrozenxid <> '0' ORDER BY 13 DESC, 2 DESC, 1 LIMIT %s) AS found"""
+    WHERE c.relpersistence <> 't' AND c.relfrozenxid <> '0' ORDER BY 13 DESC, 2 DESC, 1 LIMIT %s) AS found"""
 _OVERRIDES = """
     SELECT quote_ident(r.rolname), quote_ident(d.datname), p.name, split_part(one.setting, '=', 2)
     FROM pg_db_role_setting s
@@ -105,6 +112,9 @@ _OVERRIDES = """
          unnest(s.setconfig) AS one (setting)
     JOIN pg_settings p ON p.name = split_part(one.setting, '=', 1) AND p.vartype <> 'string'
     ORDER BY 1, 2, 3"""
+_DATABASES = """
+    SELECT quote_ident(datname), age(datfrozenxid), mxid_age(datminmxid)
+    FROM pg_database ORDER BY greatest(age(datfrozenxid), mxid_age(datminmxid)) DESC, 1 LIMIT 20"""
 # An index that a constraint, a foreign key or logical replication needs is no candidate for dropping, however
 # seldom it is read; nor is a part of a partitioned one.
 _INDEXES = f"""{_LOCKED}
@@ -120,8 +130,10 @@ _INDEXES = f"""{_LOCKED}
              OR EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = s.indexrelid),
            coalesce((SELECT a.atttypid = 'uuid'::regtype FROM pg_attribute a
                      WHERE a.attrelid = s.indexrelid AND a.attnum = 1), false),
-           coalesce(pg_relation_filenode(s.indexrelid), 0)
+           coalesce(pg_relation_filenode(s.indexrelid), 0), age(c.xmin), i.indisvalid
     FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
+         JOIN pg_class c ON c.oid = s.indexrelid
+    WHERE c.relpersistence <> 't'
     ORDER BY 3 DESC, 1 LIMIT %s) AS found"""
 
 
@@ -184,13 +196,14 @@ def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
         asked = query.format(moved=moved, frozen=frozen)
         for row in ask.rows("tables", asked, [TABLES_MOST]):
             name, size, unlogged, inserted, updated, hot, deleted, live, fill, *others = row
-            gone, node, age, share, kept = others
+            gone, node, age, share, kept, rows_bytes = others
             found.setdefault(
                 str(name),
                 ServerTable(
                     str(name), int(size or 0), bool(unlogged), int(inserted), int(updated), int(hot),
                     int(deleted), int(live), int(fill), None if gone is None else int(gone),
                     int(node), _count(age), None if share is None else float(share), _count(kept),
+                    _count(rows_bytes),
                 ),
             )  # fmt: skip
     return tuple(found.values())
@@ -204,13 +217,32 @@ def read_overrides(ask: Asking) -> tuple[ServerOverride, ...]:
     )
 
 
+def read_databases(ask: Asking) -> tuple[ServerDatabase, ...]:
+    """Databases of the cluster, those frozen longest ago first."""
+    return tuple(
+        ServerDatabase(str(name), max(0, int(age)), max(0, int(multixacts)))
+        for name, age, multixacts in ask.rows("databases", _DATABASES)
+    )
+
+
 def read_indexes(ask: Asking) -> tuple[ServerIndex, ...]:
     """The largest indexes of the database."""
     return tuple(
         ServerIndex(
-            str(name), str(table), int(size or 0), int(scans or 0), bool(needed), bool(uuid), int(filenode)
+            str(name),
+            str(table),
+            int(size or 0),
+            int(scans or 0),
+            bool(needed),
+            bool(uuid),
+            int(filenode),
+            # A row that is older than ids reach back, two billion, has a negative age.
+            int(age) if age >= 0 else _OLDEST,
+            bool(valid),
         )
-        for name, table, size, scans, needed, uuid, filenode in ask.rows("indexes", _INDEXES, [INDEXES_MOST])
+        for name, table, size, scans, needed, uuid, filenode, age, valid in ask.rows(
+            "indexes", _INDEXES, [INDEXES_MOST]
+        )
     )
 
 

@@ -19,6 +19,7 @@ from walproof.observe.counters import counter_queries
 from walproof.observe.marks import read_marks
 from walproof.observe.objects import (
     END,
+    read_databases,
     read_indexes,
     read_overrides,
     read_settings,
@@ -26,7 +27,8 @@ from walproof.observe.objects import (
     read_standbys,
     read_tables,
 )
-from walproof.observe.transactions import SynchronousReader, read_prepared
+from walproof.observe.slot_use import SlotUse
+from walproof.observe.transactions import SynchronousReader, read_horizon, read_prepared
 from walproof.probe.connection import connect_foreign
 from walproof.probe.pair_queries import STANDBY_END
 
@@ -44,6 +46,11 @@ _CLOCK = "SELECT extract(epoch FROM clock_timestamp()), NULL::bigint"
 _REDO = "SELECT (redo_lsn - '0/0')::bigint FROM pg_control_checkpoint()"
 _PG_WAL = "SELECT sum(size)::bigint FROM pg_ls_waldir()"
 _UNARCHIVED = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
+# The command may hold a secret, so it stays on the server.
+_VOID = r"""
+    SELECT setting ~ '^\s*((/usr)?/bin/true|true|:|exit 0)\s*$'
+           AND coalesce((SELECT setting = '' FROM pg_settings WHERE name = 'archive_library'), true)
+      FROM pg_settings WHERE name = 'archive_command'"""
 _SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 # A crash discards all statistics, and only those of the whole server then have the time of it.
 _RESET = """
@@ -75,6 +82,7 @@ class ServerObserver:
         self._sampled_s = self._looked_s = 0.0
         self._synchronous = SynchronousReader()
         self._confirming: SynchronousWait | None = None
+        self._slot_use = SlotUse()
 
     def __enter__(self) -> ServerObserver:
         self.look()
@@ -127,6 +135,7 @@ class ServerObserver:
             )
         )  # fmt: skip
         self._confirming = self._synchronous.read(ask)
+        self._slot_use.look(ask)
         self._looked_s = time.monotonic()
 
     def tick(self) -> None:
@@ -165,7 +174,7 @@ class ServerObserver:
             looks=tuple(self._looks),
             started_at=None if started is None else float(started),
             reset_at=None if reset is None else float(reset),
-            slots=read_slots(ask),
+            slots=self._slot_use.told(read_slots(ask)),
             standbys=read_standbys(ask),
             tables=read_tables(ask),
             indexes=read_indexes(ask),
@@ -177,6 +186,9 @@ class ServerObserver:
             prepared=read_prepared(ask),
             role_lacks=self._role_lacks(),
             marks=read_marks(ask),
+            databases=read_databases(ask),
+            horizon=read_horizon(ask),
+            is_archive_void=ask.value("whether WAL is archived", _VOID),
             lacks=ask.lacks,
         )
 

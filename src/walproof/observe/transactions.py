@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from walproof.facts.transactions import (
     CONFIRMING,
+    HORIZON,
     PREPARED,
     STALLED_S,
+    HorizonHolder,
     PreparedTransaction,
     SynchronousWait,
 )
@@ -40,6 +42,24 @@ _PREPARED = """
     SELECT quote_literal(gid), quote_ident(owner), quote_ident(database),
            extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)
       FROM pg_prepared_xacts ORDER BY prepared, gid LIMIT 100"""
+
+# A VACUUM keeps no rows from another one (PROC_IN_VACUUM, procarray.c). Queries stay on the server.
+_HORIZON = """
+    SELECT 'session', pid::text, state, extract(epoch FROM clock_timestamp() - xact_start)::float8,
+           greatest(age(backend_xmin), age(backend_xid))
+      FROM pg_stat_activity
+     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+       AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+       AND NOT (state = 'active' AND query ~* '^ *vacuum')
+    UNION ALL
+    SELECT 'slot', slot_name::text, CASE WHEN active THEN 'active' ELSE 'inactive' END, NULL,
+           greatest(age(xmin), age(catalog_xmin))
+      FROM pg_replication_slots
+     WHERE (xmin IS NOT NULL OR catalog_xmin IS NOT NULL) AND slot_name NOT LIKE 'walproof%'
+    UNION ALL
+    SELECT 'standby', application_name, state, NULL, age(backend_xmin)
+      FROM pg_stat_replication WHERE backend_xmin IS NOT NULL AND application_name NOT LIKE 'walproof%'
+     ORDER BY 5 DESC, 1, 2 LIMIT 20"""
 
 
 class SynchronousReader:
@@ -88,3 +108,14 @@ def read_prepared(ask: Asking) -> tuple[PreparedTransaction, ...]:
         PreparedTransaction(str(gid), str(owner), str(database), max(0.0, float(age_s)), int(age))
         for gid, owner, database, age_s, age in ask.rows(PREPARED, _PREPARED)
     )
+
+
+def read_horizon(ask: Asking) -> tuple[HorizonHolder, ...]:
+    """Sessions, slots and standbys that may need old rows, the oldest first."""
+    return tuple(
+        HorizonHolder(
+            str(kind), str(name), None if state is None else str(state),
+            None if since_s is None else max(0.0, float(since_s)), max(0, int(age)),
+        )
+        for kind, name, state, since_s, age in ask.rows(HORIZON, _HORIZON)
+    )  # fmt: skip

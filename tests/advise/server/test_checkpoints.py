@@ -208,11 +208,35 @@ def test_checkpoints_that_an_idle_server_skipped_hide_no_requested_ones() -> Non
     assert isinstance(_without_wal(replace(night, version_num=180003)), Fine)
 
 
+def _written(window: ServerWindow, written: int) -> ServerWindow:
+    """The window with that much WAL."""
+    first, last = window.looks
+    return replace(window, looks=(first, replace(last, lsn=(first.lsn or 0) + written)))
+
+
 def test_what_is_doubled_keeps_within_its_room() -> None:
     window = with_settings(replace(healthy(), slots=()), max_wal_size="4GB")
-    crowded = with_counters(window, {"checkpoints_requested": 4000.0})
+    crowded = _written(with_counters(window, {"checkpoints_requested": 4000.0}), 6 << 30)
     assert _set_to(_without_wal(crowded, "9GB")) == {"max_wal_size": "6GB"}
     assert not isinstance(_without_wal(crowded, "6GB"), Advice)
+
+
+@pytest.mark.parametrize(("version", "view"), [("16.14", "bgwriter"), ("18.6", "checkpointer")])
+def test_checkpoints_of_years_ago_double_nothing_for_ever(version: str, view: str) -> None:
+    """60 % were requested under another size, and each look doubled it again."""
+    counts = {"checkpoints_timed": 4e4, "checkpoints_requested": 6e4}
+    looks = tuple(replace(look, counters={**look.counters, **counts}) for look in healthy().looks)
+    window = with_settings(replace(healthy(version), slots=(), looks=looks), max_wal_size="4GB")
+    quiet = _without_wal(window)
+    assert isinstance(quiet, Fine), quiet
+    assert "at the window's rate of WAL checkpoint_timeout = 15min decides" in quiet.sentence
+    busy = _without_wal(_written(window, 6 << 30))
+    assert isinstance(busy, Advice)
+    assert "requested since statistics were reset: by max_wal_size (now 4GB; it may have" in busy.evidence[0]
+    assert f"pg_stat_reset_shared('{view}')" in busy.steps[0]
+    # The window's own checkpoints count before those of all time.
+    timed = with_counters(_written(window, 6 << 30), {"checkpoints_timed": 4e4 + 20})
+    assert not isinstance(_without_wal(timed), Advice)
 
 
 def test_a_curve_says_that_the_size_does_not_fit() -> None:

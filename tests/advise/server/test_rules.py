@@ -7,7 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.advise.server.windows import DAY_S, found, healthy, setting, with_counters, with_settings
+from tests.advise.server.windows import (
+    DAY_S,
+    found,
+    healthy,
+    setting,
+    with_counters,
+    with_growth,
+    with_settings,
+)  # fmt: skip
 from walproof.advise.server.advice import Advice, Fine, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, advise, rule_texts
@@ -20,7 +28,7 @@ from walproof.facts.server import (
     ServerTable,
     ServerWindow,
 )
-from walproof.facts.transactions import PreparedTransaction
+from walproof.facts.transactions import HorizonHolder, PreparedTransaction
 from walproof.settings.durability import DurabilityClass
 
 VERSIONS = ("13.23", "14.23", "15.18", "16.14", "17.11", "18.6", "19.0")
@@ -71,6 +79,10 @@ def _prepared(age_s: float) -> PreparedTransaction:
     return PreparedTransaction("'it''s forgotten'", "shop", "orders", age_s, 120_000)
 
 
+def _idle(since_s: float) -> HorizonHolder:
+    return HorizonHolder("session", "4711", "idle in transaction", since_s, 2 * 10**7)
+
+
 PROVOKED: dict[str, tuple[Change, Change]] = {
     "fsync": (lambda w: with_settings(w, fsync="off"), lambda w: w),
     "full_page_writes": (lambda w: with_settings(w, full_page_writes="off"), lambda w: w),
@@ -111,13 +123,21 @@ PROVOKED: dict[str, tuple[Change, Change]] = {
         lambda w: replace(w, prepared=(_prepared(2 * DAY_S),)),
         lambda w: replace(w, prepared=(_prepared(30.0),)),
     ),
+    "horizon": (
+        lambda w: replace(w, horizon=(_idle(3 * DAY_S),)),
+        lambda w: replace(w, horizon=(_idle(60.0),)),
+    ),
     "max_wal_size": (
-        lambda w: with_counters(with_settings(w, max_wal_size="1GB"), {"checkpoints_requested": 4000.0}),
+        lambda w: with_counters(with_settings(w, max_wal_size="256MB"), {"checkpoints_requested": 4000.0}),
         lambda w: with_counters(w, {"checkpoints_requested": 50.0}),
     ),
     "checkpoint_completion_target": (
         lambda w: with_settings(w, checkpoint_completion_target="0.5"),
         lambda w: w,
+    ),
+    "writes of sessions": (
+        lambda w: with_growth(w, backend_buffers=10.0, backend_fsyncs=7.0, checkpoint_buffers=1e5),
+        lambda w: with_growth(w, backend_buffers=10.0, backend_fsyncs=0.0, checkpoint_buffers=1e5),
     ),
     "wal_compression": (
         lambda w: with_counters(with_settings(w, wal_compression="off"), {"wal_fpi": 16000.0}),
@@ -240,6 +260,14 @@ def test_what_the_owner_allows_is_no_danger() -> None:
     assert isinstance(found("unlogged", unlogged, may_lose=DurabilityClass.TABLE), Fine)
 
 
+def test_an_empty_unlogged_table_is_no_danger() -> None:
+    """Its TOAST index has a page, and no statistics say that rows pass through it."""
+    empty = _table(is_unlogged=True, bytes=16384, inserted=0, live=0, rows_bytes=0)
+    assert found("unlogged", replace(healthy(), tables=(empty,))) is None
+    filled = replace(empty, rows_bytes=8192)
+    assert isinstance(found("unlogged", replace(healthy(), tables=(filled,))), Advice)
+
+
 def test_advice_that_risks_commits_needs_leave() -> None:
     waiting = PROVOKED["flushes"][0](healthy())
     assert isinstance(found("flushes", waiting), Fine)
@@ -310,7 +338,9 @@ def test_muted_rules_are_not_asked_and_wrong_names_are_refused() -> None:
 
 def test_an_index_that_only_a_standby_reads_is_none_to_drop() -> None:
     window = replace(
-        healthy(), indexes=(_index("old", 0),), standbys=(ServerStandby("b", "streaming", "async", 0),)
+        healthy(),
+        indexes=(replace(_index("old", 0), age=10**9),),
+        standbys=(ServerStandby("b", "streaming", "async", 0),),
     )
     alone = found("unused indexes", window)
     assert isinstance(alone, Advice)
@@ -346,6 +376,16 @@ def test_an_archiver_that_archives_nothing_does_not_work(
         assert words is not None
         assert words in advice.evidence[0]
         assert advice.evidence[1] == "No archive_command is set."
+
+
+def test_an_archiver_that_only_reports_success_is_a_danger() -> None:
+    """With archive_command = '/bin/true' nothing fails and nothing waits: it worked, said the answer."""
+    window = PROVOKED["archiver"][1](healthy())
+    fine = found("archiver", replace(window, is_archive_void=False))
+    assert fine == Fine("archiver", "The archiver reports success; segments that wait for it: 1.")
+    advice = found("archiver", replace(window, is_archive_void=True))
+    assert isinstance(advice, Advice)
+    assert "archives nothing" in advice.evidence[0]
 
 
 def test_an_archiver_that_has_nothing_to_do_on_a_standby_is_not_repaired() -> None:

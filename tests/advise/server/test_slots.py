@@ -235,3 +235,42 @@ def test_a_slot_without_a_position_keeps_nothing() -> None:
     advice = _advice(_unlimited(unused))
     assert advice.title == "Limit what slots may keep"
     assert [change.value for change in advice.changes] == ["8GB"]
+
+
+def _busy(window: ServerWindow, per_hour: int) -> ServerWindow:
+    first, last = window.looks
+    return replace(window, looks=(first, replace(last, lsn=(first.lsn or 0) + per_hour // 6)))
+
+
+def test_a_limit_lasts_while_a_standby_restarts() -> None:
+    """8GB was the limit of a server that writes it in 98 seconds, with a room of 2 TB."""
+    window = _busy(_unlimited(_slot(kept_mb=200, is_active=True), max_wal_size="4GB"), 300 << 30)
+    unknown = _advice(window)
+    assert unknown.changes == ()
+    assert any("8GB are full within the hour" in sentence for sentence in unknown.evidence)
+    assert any("--wal-disk" in what for what in unknown.unknown)
+    roomy = _advice(window, "4TB")
+    assert [change.value for change in roomy.changes] == ["1200GB"]
+    assert any("after 4 h 00 min of a standby that is away" in cost for cost in roomy.costs)
+    # Half of the room is the most.
+    assert [change.value for change in _advice(window, "1TB").changes] == ["512GB"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_idle"),
+    [
+        ({"was_used": True}, False),
+        ({"was_used": False}, True),
+        ({"was_used": False, "retained_bytes": 1 << 20}, False),
+        ({"was_used": False, "inactive_s": 3.0}, False),
+        ({"was_used": False, "inactive_s": 7200.0}, True),
+        ({"inactive_s": 0.0}, False),
+    ],
+)
+def test_a_standby_that_restarts_is_not_gone(seen: dict[str, float], is_idle: bool) -> None:
+    """Its slot was named with the line that drops it, if the window ended in that second."""
+    slot = replace(_slot(), **seen)  # type: ignore[arg-type]
+    answer = found("slots", replace(healthy(), slots=(slot,)))
+    assert isinstance(answer, Advice) is is_idle, answer
+    if isinstance(answer, Fine):
+        assert 'used before it or holding less than a segment: slot "sb"' in answer.sentence

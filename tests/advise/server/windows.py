@@ -34,11 +34,11 @@ _COUNTERS = {
     "checkpoints_timed": 900.0, "checkpoints_requested": 10.0, "checkpoint_write_ms": 1e6, "commits": 1e6,
     "wal_fpi": 1000.0, "wal_bytes": 1e9, "wal_buffers_full": 5.0, "wal_flushes": 3e5,
     "wal_flush_ms": 3e5,
-    "checksum_failures": 0.0, "archived": 0.0, "archive_failures": 0.0,
+    "checksum_failures": 0.0, "archived": 0.0, "archive_failures": 0.0, "next_xid": 2e9,
 }  # fmt: skip
 _GROWTH = {
     "checkpoints_timed": 1.0, "commits": 50_000.0, "wal_fpi": 500.0, "wal_bytes": 200e6,
-    "wal_flushes": 20_000.0, "wal_flush_ms": 20_000.0,
+    "wal_flushes": 20_000.0, "wal_flush_ms": 20_000.0, "next_xid": 30_000.0,
 }  # fmt: skip
 
 
@@ -100,3 +100,10 @@ def with_counters(window: ServerWindow, last: Mapping[str, float]) -> ServerWind
 def found(rule: str, window: ServerWindow, **case: Any) -> Found | None:
     """What one rule finds in a window."""
     return RULES[rule](ServerCase(window, **case))
+
+
+def with_growth(window: ServerWindow, **grown: float) -> ServerWindow:
+    """The window in which other counters grew by so much from 0."""
+    first, end = window.looks
+    begun = replace(first, counters={**first.counters, **dict.fromkeys(grown, 0.0)})
+    return replace(window, looks=(begun, replace(end, counters={**end.counters, **grown})))

@@ -7,6 +7,17 @@ from dataclasses import replace
 
 from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight, wal_figure
 from walproof.advise.server.case import ServerCase
+from walproof.advise.server.checkpoint_counts import (
+    LEAST_CHECKPOINTS,
+    REQUESTED_SHARE,
+    TELLS_SKIPPED,
+    checkpoints,
+    count_afresh,
+    crowded,
+    requested_share,
+    say_requested,
+    timeout_decides,
+)
 from walproof.advise.server.room import fitting_keep_mb, over_room, over_room_together
 from walproof.advise.server.sizing import WORTH, Choice, choice, say_size, settings
 from walproof.advise.wording import say_percent
@@ -17,8 +28,6 @@ from walproof.sentences import say_list
 from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration, parse_bytes
 
-REQUESTED_SHARE = 0.1
-"""The share of checkpoints that WAL forces above which max_wal_size decides."""
 _TARGET_MOST = 0.95
 """Above it a checkpoint has next to no time to flush its files (manual, "WAL Configuration")."""
 _SMALLER_COSTS = (
@@ -26,10 +35,6 @@ _SMALLER_COSTS = (
 )
 _LARGER_COSTS = "pg_wal takes up to {} and more, and a crash recovery reads more WAL."
 _NONE_NEARER = ", and none comes nearer than the present ones"
-_TELLS_SKIPPED = 18
-"""The version from which on the server counts which checkpoints were done (num_done)."""
-LEAST_CHECKPOINTS = 10
-"""With fewer checkpoints since statistics were reset, a share says nothing."""
 
 
 def max_wal_size(case: ServerCase) -> Found | None:
@@ -197,19 +202,19 @@ def _from_settings(case: ServerCase) -> Found | None:
     size, timeout = window.base("max_wal_size"), window.base("checkpoint_timeout")
     if size is None:
         return Unseen("max_wal_size", "its setting is not known")
-    over, crowded = over_room(case), _crowded(case)
+    over, many = over_room(case), crowded(case)
     is_short = timeout is not None and timeout < DEFAULT_TIMEOUT_S
     timeout_s = DEFAULT_TIMEOUT_S if is_short and case.limits.recovery_s is None else None
     present_mb = round(size)
-    size_mb = _size_mb(case, present_mb, is_crowded=crowded is not None, timeout_s=timeout_s)
+    size_mb = _size_mb(case, present_mb, is_crowded=many is not None, timeout_s=timeout_s)
     changes = settings(size_mb if size_mb != present_mb else None, timeout_s)
     if over is not None and size_mb == present_mb:
         # A longer checkpoint_timeout frees no room.
         room = format_bytes(case.limits.wal_disk_bytes or 0)
         return Advice("max_wal_size", Weight.DANGER, f"Allow more than {room} for pg_wal", (over,))
     if not changes:
-        return _nothing_to_set(case, is_short=is_short, is_crowded=crowded is not None)
-    evidence = [sentence for sentence in (over, crowded) if sentence is not None]
+        return _nothing_to_set(case, is_short=is_short, is_crowded=many is not None)
+    evidence = [sentence for sentence in (over, many) if sentence is not None]
     costs = []
     recorded = "with REPLICATION it is recorded and simulated" if case.is_wal_unread else case.why_no_wal
     unknown = [f"what the WAL would be: {recorded}"]
@@ -217,7 +222,7 @@ def _from_settings(case: ServerCase) -> Found | None:
         costs.append(
             (_SMALLER_COSTS if size_mb < present_mb else _LARGER_COSTS).format(format_bytes(size_mb << 20))
         )
-    if crowded is not None:
+    if many is not None:
         unknown.insert(0, "how many of them max_wal_size requested: the log says it (log_checkpoints)")
     if timeout_s is not None:
         evidence.append(_short_words(case))
@@ -227,6 +232,8 @@ def _from_settings(case: ServerCase) -> Found | None:
         )
         if case.wal_per_hour is None:
             unknown.append(f"whether max_wal_size holds the WAL of {format_duration(timeout_s)}")
+    # The share of all time would stay, and ask for twice as much at every look.
+    is_counted_afresh = many is not None and not checkpoints(case)[2] and size_mb > present_mb
     is_doubled = timeout_s is None and size_mb == 2 * present_mb
     return Advice(
         "max_wal_size",
@@ -236,8 +243,9 @@ def _from_settings(case: ServerCase) -> Found | None:
         else f"Set {say_list([f'{change.name} = {change.value}' for change in changes])}, and look again",
         tuple(evidence),
         changes,
+        steps=(count_afresh(case),) if is_counted_afresh else (),
         costs=tuple(costs),
-        sure=Sure.HIGH if over is not None else Sure.LOW if crowded is not None else Sure.MEDIUM,
+        sure=Sure.HIGH if over is not None else Sure.LOW if many is not None else Sure.MEDIUM,
         unknown=tuple(unknown),
     )
 
@@ -300,44 +308,6 @@ def _keep_less(case: ServerCase, keep_mb: int) -> Advice:
     )
 
 
-def _crowded(case: ServerCase) -> str | None:
-    """That many checkpoints were requested; None where few were, or nobody knows."""
-    share, count = _requested_share(case)
-    if share is None or share <= REQUESTED_SHARE:
-        return None
-    return (
-        f"{_say_requested(case, share, count)}: by max_wal_size = "
-        f"{case.window.value('max_wal_size')}, or by CHECKPOINT and base backups. "
-        "Each begins a new round of full-page images."
-    )
-
-
-def _requested_share(case: ServerCase) -> tuple[float | None, float | None]:
-    """The share of requested checkpoints, None where they are too few, and the number of all checkpoints.
-    Before 18 it is the least share: those that an idle server skipped count as timed."""
-    timed, requested = case.window.total("checkpoints_timed"), case.window.total("checkpoints_requested")
-    if timed is None or requested is None:
-        return None, None
-    count = timed + requested
-    return (None if count < LEAST_CHECKPOINTS else requested / count), count
-
-
-def _say_requested(case: ServerCase, share: float, count: float | None) -> str:
-    least = "" if case.major >= _TELLS_SKIPPED else "at least "
-    words = f"{least}{say_percent(share)} of {count:.0f} checkpoints were requested"
-    return words[0].upper() + words[1:]
-
-
-def _timeout_decides(case: ServerCase) -> bool | None:
-    """Whether the window's WAL of one checkpoint_timeout is less than what requests a checkpoint; None where
-    nothing says so."""
-    size, timeout = case.window.base("max_wal_size"), case.window.base("checkpoint_timeout")
-    rate, completion = case.wal_per_hour, case.window.base("checkpoint_completion_target")
-    if not case.writes or size is None or timeout is None or rate is None or completion is None:
-        return None
-    return rate * timeout / 3600 * (1 + completion) < int(size) << 20
-
-
 def _short_words(case: ServerCase) -> str:
     timeout = case.window.value("checkpoint_timeout")
     words = (
@@ -361,17 +331,18 @@ def _nothing_to_set(case: ServerCase, *, is_short: bool, is_crowded: bool) -> Fo
             f"whether a checkpoint_timeout above {timeout} keeps within --recovery-target is known only from "
             "the WAL",
         )
-    share, count = _requested_share(case)
+    share, count = requested_share(case)
     if count is None:
         return Unseen("max_wal_size", "neither WAL nor pg_stat_checkpointer could be read")
     if share is None:
         return Unseen(
             "max_wal_size", f"{count:.0f} checkpoints since statistics were reset, too few for a share"
         )
-    words = _say_requested(case, share, count)
-    requested = case.window.total("checkpoints_requested") or 0.0
-    if not is_crowded and case.major < _TELLS_SKIPPED and requested >= LEAST_CHECKPOINTS:
-        if not _timeout_decides(case):
+    words = say_requested(case, share, count)
+    _, requested, _ = checkpoints(case)
+    may_hide = case.major < TELLS_SKIPPED and (requested or 0.0) >= LEAST_CHECKPOINTS
+    if not is_crowded and (may_hide or share > REQUESTED_SHARE):
+        if not timeout_decides(case):
             return Unseen(
                 "max_wal_size",
                 f"{words[0].lower()}{words[1:]}; before 18 those that an idle server skipped are counted as "

@@ -114,7 +114,8 @@ def commit_delay(case: ServerCase) -> Found | None:
     """Whether commit_delay, if it is set, batches anything."""
     delay, siblings = case.window.base("commit_delay"), case.window.base("commit_siblings")
     if delay is None or siblings is None:
-        return Unseen("commit_delay", "its setting is not known")
+        name = "commit_siblings" if delay is not None else "commit_delay"
+        return Unseen("commit_delay", case.window.why_unknown(name))
     if delay == 0:
         return Fine("commit_delay", "commit_delay is 0.")
     count, (commits, is_bound) = case.window.grown("wal_flushes"), case.commits

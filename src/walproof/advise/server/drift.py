@@ -18,7 +18,6 @@ _OWN_BEGINNINGS = (
     "wal_retrieve_", "primary_",
 )  # fmt: skip
 """What only a standby uses, or a recovery from an archive."""
-_OF_THE_SESSION = ("session", "client", "override", "database", "user", "database user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,8 @@ def drifts(cluster: Mapping[str, ServerWindow]) -> tuple[Drift, ...]:
             server: window.settings[name] for server, window in cluster.items() if name in window.settings
         }
         if any(
-            setting.context == "internal" or setting.source in _OF_THE_SESSION for setting in seen.values()
+            setting.context == "internal" or setting.is_of_session or setting.source == "override"
+            for setting in seen.values()
         ):
             continue
         values = {server: setting.value for server, setting in seen.items()}

@@ -23,6 +23,8 @@ def archiver(case: ServerCase) -> Found | None:
     window = case.window
     if window.is_in_recovery and mode != "always":
         return None  # it archives nothing here, and pg_wal does not wait for it
+    if window.is_archive_void:
+        return _void()
     failed, done = window.total("last_archive_failure_at"), window.total("last_archived_at")
     waiting = window.looks[-1].unarchived if window.looks else None
     if failed is not None and (done is None or failed > done):
@@ -65,7 +67,22 @@ def archiver(case: ServerCase) -> Found | None:
         return Unseen(
             "archiver", "how many segments wait for it could not be seen: pg_monitor is not granted"
         )
-    return Fine("archiver", f"The archiver works; segments that wait for it: {waiting}.")
+    return Fine("archiver", f"The archiver reports success; segments that wait for it: {waiting}.")
+
+
+def _void() -> Advice:
+    """The command is the usual placeholder. The text itself stays on the server."""
+    return Advice(
+        "archiver",
+        Weight.DANGER,
+        "Set an archive_command that archives, or archive_mode = off",
+        (
+            "archive_command reports success and archives nothing: the server removes WAL that no archive "
+            "has, and no base backup can be rolled forward with it.",
+        ),
+        steps=("SELECT setting FROM pg_settings WHERE name = 'archive_command';",),
+        unknown=("whether something else receives the WAL, such as pg_receivewal",),
+    )
 
 
 def _still(case: ServerCase, waiting: int, still_s: float | None) -> Advice:

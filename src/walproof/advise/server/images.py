@@ -27,7 +27,7 @@ def wal_compression(case: ServerCase) -> Found | None:
     """wal_compression is off while images are much of the WAL."""
     value, share = case.window.value("wal_compression"), case.image_share
     if value is None:
-        return Unseen("wal_compression", "its setting is not known")
+        return Unseen("wal_compression", case.window.why_unknown("wal_compression"))
     if value != "off":
         return Fine("wal_compression", f"wal_compression is {value}.")
     if share is None or not case.writes:
@@ -191,7 +191,9 @@ def hint_images(case: ServerCase) -> Found | None:
             "Checksums or wal_log_hints make each of those a full-page image.",
         ),
         steps=(
-            "VACUUM (FREEZE) after a load, or COPY ... WITH (FREEZE) into a table of the same transaction;",
+            "-- after a load, before others read it:",
+            "-- VACUUM (FREEZE) TABLE;",
+            "-- or, in the transaction that makes or truncates the table: COPY ... WITH (FREEZE)",
         ),
         costs=("The work is the same, done once and at a time of your choice.",),
         sure=Sure.MEDIUM,

@@ -14,11 +14,13 @@ from walproof.advise.server import (
     checkpoints,
     commits,
     holding,
+    horizon,
     images,
     minors,
     overrides,
     prepared,
     safety,
+    session_writes,
     slots,
     synchronous,
     tables,
@@ -27,7 +29,7 @@ from walproof.advise.server import (
 from walproof.advise.server.advice import Absent, Advice, Fine, Found, Rule, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.errors import SettingError
-from walproof.facts.transactions import PREPARED
+from walproof.facts.transactions import HORIZON, PREPARED
 
 _TABLE = Path(__file__).with_name("rules.csv")
 RULES: Mapping[str, Rule] = {
@@ -45,8 +47,10 @@ RULES: Mapping[str, Rule] = {
     "archiver": holding.archiver,
     "standbys": holding.standbys,
     "prepared transactions": prepared.prepared_transactions,
+    "horizon": horizon.horizon,
     "max_wal_size": checkpoints.max_wal_size,
     "checkpoint_completion_target": checkpoints.completion_target,
+    "writes of sessions": session_writes.session_writes,
     "wal_compression": images.wal_compression,
     "random keys": images.random_keys,
     "hint images": images.hint_images,
@@ -72,6 +76,7 @@ _READS: Mapping[str, str] = {
     "standbys": "standbys",
     "overrides": "settings of roles and databases",
     "prepared transactions": PREPARED,
+    "horizon": HORIZON,
 }
 """The list without which a rule cannot say that all is well, or that there is nothing to look at."""
 

@@ -122,8 +122,10 @@ def checksums(case: ServerCase) -> Found | None:
 
 
 def unlogged(case: ServerCase) -> Found | None:
-    """Unlogged tables, which a crash empties."""
-    tables = [table for table in case.window.tables if table.is_unlogged and table.bytes > 0]
+    """Unlogged tables, which a crash empties; on a standby they are empty and cannot be changed."""
+    if case.window.is_in_recovery:
+        return None
+    tables = [table for table in case.window.tables if table.is_unlogged and _has_rows(table)]
     if not tables:
         return None
     if not case.may_lose < DurabilityClass.TABLE:
@@ -145,6 +147,11 @@ def unlogged(case: ServerCase) -> Found | None:
         sure=Sure.MEDIUM,
         unknown=("whether they hold what can be made again",),
     )
+
+
+def _has_rows(table: ServerTable) -> bool:
+    """An empty table has the first page of its TOAST table's index, and that of an init fork."""
+    return (table.bytes if table.rows_bytes is None else table.rows_bytes) > 0
 
 
 def _named(tables: Sequence[ServerTable]) -> str:
@@ -181,6 +188,9 @@ def autovacuum(case: ServerCase) -> Found | None:
     """autovacuum is off: one day pages are frozen all at once."""
     if case.is_on("autovacuum") is None:
         return Unseen("autovacuum", "its setting is not known")
+    counts = case.window.settings.get("track_counts")
+    if case.is_on("autovacuum") and counts is not None and counts.is_of_session:
+        return Unseen("autovacuum", f"track_counts: {case.window.why_unknown('track_counts')}")
     if case.is_on("autovacuum") and case.is_on("track_counts") is not False:
         return Fine("autovacuum", "autovacuum is on.")
     name = "autovacuum" if not case.is_on("autovacuum") else "track_counts"

@@ -23,6 +23,8 @@ from walproof.sqltext import literal
 from walproof.units import format_bytes, format_duration
 
 _LEAST_CAP_MB = 8 << 10
+_AWAY_HOURS = 4.0
+"""For so long a standby may be away without losing its slot, where there is room."""
 _LEAST_ROOM_MB = 64
 """A limit of less than this would lose a slot while its standby restarts."""
 _NO_ROOM_TOLD = "how much room pg_wal has: say --wal-disk"
@@ -49,20 +51,25 @@ def slots(case: ServerCase) -> Found | None:
     if idle or (case.may_slots_fill_room and is_limit_for_some):
         return _without_limit(case, held, idle, stale)
     is_limited = case.window.base("max_slot_wal_keep_size") is not None and not case.may_slots_fill_room
-    return _stale(stale) if stale else Fine("slots", _fine(own, held, is_limited=is_limited))
+    return _stale(stale) if stale else Fine("slots", _fine(case, own, held, is_limited=is_limited))
 
 
 def _is_idle(case: ServerCase, slot: ServerSlot) -> bool:
     """Whether it keeps WAL that nobody reads.
 
     Managers of clusters keep slots on standbys that nobody reads there, and advance them: these hold little
-    more than checkpoints leave anyway.
+    more than checkpoints leave anyway. A standby that restarts is away at one look, as is a poll through SQL.
     """
-    if slot.is_active:
+    if slot.is_active or slot.was_used:
+        return False
+    if slot.inactive_s is not None and slot.inactive_s < case.window.seconds:
         return False
     if _is_unmeasured(slot):
         return not case.window.is_in_recovery
     most = int(case.window.base("max_wal_size") or 0) << 20 if case.window.is_in_recovery else 0
+    if slot.was_used is not None:
+        # Within its segment a slot keeps nothing: facts without looks of it are judged by any byte.
+        most = max(most, int(case.window.base("wal_segment_size") or 0) - 1)
     return (slot.retained_bytes or 0) > most
 
 
@@ -86,13 +93,18 @@ def _is_stale(slot: ServerSlot) -> bool:
     return slot.wal_status == "lost" or (slot.inactive_s or 0.0) > UNSYNCED_S
 
 
-def _fine(own: list[ServerSlot], held: list[ServerSlot], *, is_limited: bool) -> str:
+def _fine(case: ServerCase, own: list[ServerSlot], held: list[ServerSlot], *, is_limited: bool) -> str:
     limited = " and limited" if is_limited else ""
     unused = [slot for slot in own if not slot.is_active and slot.retained_bytes]
     told = []
     if len(own) > len(unused):
         told.append(f"{say_count(len(own) - len(unused), 'slot')}, each in use{limited}")
-    if unused:
+    if unused and not case.window.is_in_recovery:
+        told.append(
+            "unused at the last look, and used before it or holding less than a segment: "
+            f"{say_list([_named(slot) for slot in unused])}"
+        )
+    elif unused:
         told.append(f"{say_count(len(unused), 'slot')} not in use here, with no more WAL than max_wal_size")
     if len(held) > len(own):
         told.append(f"{say_count(len(held) - len(own), 'slot')} in step with the primary, for a failover")
@@ -239,7 +251,7 @@ def _without_limit(
             evidence.append(_why_no_cap(case, held))
         elif cap_mb is not None:
             changes = (Change("max_slot_wal_keep_size", say_size(cap_mb)),)
-            costs = (_LOST_COST,)
+            costs = _lost_costs(case, cap_mb)
     if idle:
         costs = ("A standby or subscriber whose slot was dropped has to be made again.", *costs)
     return Advice(
@@ -269,24 +281,52 @@ def _why_unlimited(case: ServerCase) -> str:
 
 
 def _cap_mb(case: ServerCase, held: Sequence[ServerSlot]) -> int | None:
-    """A limit that leaves room for checkpoints and loses no slot of today; None where no limit does both.
+    """A limit that leaves room for checkpoints, loses no slot of today, and none while a standby is away for
+    some hours; None where no limit does that, or nobody named the room that it takes.
 
     A checkpoint removes what lies beyond the limit (KeepLogSeg, xlog.c): a slot that holds more is lost then,
     and so is one that holds a little less, after the WAL that is written until the checkpoint.
     """
-    kept_mb = _kept_mb(held)
-    cap_mb = _rounded_up(max(_LEAST_CAP_MB, 4 * kept_mb))
+    kept_mb, rate_mb = _kept_mb(held), _rate_mb(case)
+    cap_mb = _rounded_up(max(_LEAST_CAP_MB, 4 * kept_mb, int(_AWAY_HOURS * rate_mb)))
     least_mb = max(_LEAST_ROOM_MB, kept_mb + _checkpoint_mb(case))
     room_mb = _room_mb(case)
     if room_mb is not None:
         cap_mb = min(max(cap_mb, _rounded_up(2 * least_mb)), room_mb)
+    elif _is_fast(case, held):
+        return None
     return None if cap_mb < least_mb else cap_mb
+
+
+def _rate_mb(case: ServerCase) -> float:
+    """MB of WAL an hour; 0 where the window has too little of it to say so."""
+    return (case.wal_per_hour or 0.0) / (1 << 20) if case.writes else 0.0
+
+
+def _is_fast(case: ServerCase, held: Sequence[ServerSlot]) -> bool:
+    """Whether the least limit would last for less than an hour."""
+    return max(_LEAST_CAP_MB, 4 * _kept_mb(held)) < _rate_mb(case)
+
+
+def _lost_costs(case: ServerCase, cap_mb: int) -> tuple[str, ...]:
+    rate_mb = _rate_mb(case)
+    if not rate_mb:
+        return (_LOST_COST,)
+    lasts = format_duration(cap_mb / rate_mb * 3600)
+    return (_LOST_COST, f"At the window's rate of WAL that is so after {lasts} of a standby that is away.")
 
 
 def _why_no_cap(case: ServerCase, held: Sequence[ServerSlot]) -> str:
     advised = " as advised" if advised_size_mb(case) is not None else ""
     size = f"max_wal_size = {say_size(_checkpoint_mb(case))}{advised}"
     most = max(held, key=lambda slot: slot.retained_bytes or 0)
+    if case.limits.wal_disk_bytes is None and _is_fast(case, held):
+        rate = format_bytes(case.wal_per_hour or 0.0)
+        return (
+            f"At {rate} of WAL an hour {say_size(_LEAST_CAP_MB)} are full within the hour, and a standby "
+            "that restarts may lose its slot: say how much room pg_wal has (--wal-disk), so that a limit can "
+            "last."
+        )
     if case.limits.wal_disk_bytes is None:
         return (
             f'A limit that spares slot "{most.name}" has to be larger than {size}: say how much '

@@ -23,11 +23,12 @@ def synchronous_commit(case: ServerCase) -> Found | None:
     """synchronous_commit is off against what the owner allows, does not wait for standbys that are named, or
     waits for standbys that are not there."""
     level, names = case.window.value("synchronous_commit"), case.window.value("synchronous_standby_names")
-    if level is None or names is None:
-        return Unseen(_RULE, "its setting is not known")
     seen = case.window.synchronous
-    if seen is not None and (seen.is_stalled or (seen.is_short and (level in WAITING or seen.waiting))):
+    is_short = seen is not None and seen.is_short and (level in WAITING or seen.waiting)
+    if seen is not None and names is not None and (seen.is_stalled or is_short):
         return _hanging(seen)
+    if level is None or names is None:
+        return Unseen(_RULE, case.window.why_unknown(_RULE))
     if level == "off" and case.may_lose < DurabilityClass.LAST_COMMITS:
         return _off(case, seen, names)
     # Without max_wal_senders no standby can connect, and no commit waits for one.

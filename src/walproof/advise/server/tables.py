@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
+from walproof.advise.server.wraparound import LEAST_LATE, overdue
 from walproof.advise.wording import say_percent
 from walproof.facts.server import ServerTable
 from walproof.sentences import say_count, say_list
@@ -13,6 +14,8 @@ from walproof.units import format_bytes
 
 NEAR = 0.75
 """The share of the way to a vacuum against wraparound from which that will soon come."""
+PAST = 1.5
+"""The share from which that should have come by now."""
 LEAST_STORM_BYTES = 16 << 20
 STORM_HOURS = 1.0
 """What is anyway written within so many hours is not a storm."""
@@ -26,6 +29,9 @@ def freezing(case: ServerCase) -> Found | None:
     """Tables that vacuums against wraparound will soon read, and freeze page by page."""
     if case.window.is_in_recovery:
         return None
+    late = overdue(case)
+    if late is not None:
+        return late
     limit = case.window.base("autovacuum_freeze_max_age")
     aged = [table for table in case.window.tables if table.freeze_age is not None and not table.is_unlogged]
     if limit is None or not aged:
@@ -34,7 +40,10 @@ def freezing(case: ServerCase) -> Found | None:
     stake = sum(_unfrozen_bytes(table) for table in near)
     usual = (case.wal_per_hour or 0.0) * STORM_HOURS
     oldest = max(_share(table, limit) for table in aged)
-    if stake < max(LEAST_STORM_BYTES, usual):
+    # Past its limit nothing is fine, however small the table is; one whose limit is low may be between two
+    # rounds of autovacuum.
+    is_past = any(_share(one, limit) >= PAST and (one.freeze_age or 0) >= LEAST_LATE for one in near)
+    if stake < max(LEAST_STORM_BYTES, usual) and not is_past:
         return Fine(
             "freezing",
             f"The table that was frozen longest ago is {say_percent(oldest)} of the way to a vacuum against "

@@ -17,31 +17,37 @@ HOT_SHARE = 0.5
 """The share of a table's updates that needed no entry in any index."""
 FILLFACTOR = 85
 _NAMED = 5
+_UNUSED = "unused indexes"
 
 
 def unused_indexes(case: ServerCase) -> Found | None:
-    """Indexes that no query has read, by what they cost."""
-    if not case.window.indexes:
+    """Indexes that no query has read, by what they cost; not of a standby, whose statistics are its own."""
+    if not case.window.indexes or case.window.is_in_recovery:
         return None
-    idle = [
+    unread = [
         index
         for index in case.window.indexes
         if index.scans == 0 and not index.is_needed and index.bytes >= LEAST_INDEX_BYTES
     ]
-    if not idle:
-        return Fine("unused indexes", "Every index was read, is needed, or is small.")
+    if not unread:
+        return Fine(_UNUSED, "Every index was read, is needed, or is small.")
     age_s = case.window.counted_s
     if age_s is None or age_s < LEAST_STATISTICS_S:
         return Unseen(
-            "unused indexes",
-            f"{_counted(len(idle))} not read since statistics count"
+            _UNUSED,
+            f"{_counted(len(unread))} not read since statistics count"
             + ("" if age_s is None else f", {format_duration(age_s)}")
             + ": too short to say",
         )
+    idle = [index for index in unread if not _is_young(case, index)]
+    if not idle:
+        return Unseen(_UNUSED, f"{_counted(len(unread))} not read, and made less than a week ago")
     costs = {index.name: case.relation_wal(index.filenode) for index in idle}
     idle.sort(key=lambda index: (-(costs[index.name] or 0.0), -index.bytes))
     written = sum(cost or 0.0 for cost in costs.values())
     evidence = [f"No query has read {say_list([_named(case, index) for index in idle[:_NAMED]])}."]
+    if len(idle) < len(unread):
+        evidence.append(f"Too young to say: {say_count(len(unread) - len(idle), 'other')}.")
     if case.wal is not None and written:
         share = written / max(1, case.wal.accounting.total_bytes)
         evidence.append(f"They make {say_percent(share)} of the WAL that was recorded.")
@@ -50,25 +56,43 @@ def unused_indexes(case: ServerCase) -> Found | None:
             f"Asked as well, without a reader there: {say_count(case.window.standbys_asked, 'standby')}."
         )
     unasked = len(case.window.standbys) > case.window.standbys_asked
+    is_age_known = all(_age_s(case, index) is not None for index in idle)
     count = "an index" if len(idle) == 1 else f"{len(idle)} indexes"
     return Advice(
-        "unused indexes",
+        _UNUSED,
         Weight.GAIN,
         f"Drop {count} that nobody reads",
         tuple(evidence),
         steps=tuple(f"DROP INDEX CONCURRENTLY {index.name};" for index in idle[:_NAMED]),
         costs=("A query that needs it later is slow until it is made again.",),
-        sure=Sure.LOW if unasked else Sure.MEDIUM,
+        sure=Sure.MEDIUM if is_age_known and not unasked else Sure.LOW,
         unknown=(
             *(
                 ("whether a standby reads them: statistics are each server's own (--standby DSN asks it)",)
                 if unasked
                 else ()
             ),
+            *(() if is_age_known else ("when they were made: a young index has had little time to be read",)),
             f"other databases than {case.window.database}",
         ),
         benefit=written / max(case.hours, 1e-9),
     )
+
+
+def _is_young(case: ServerCase, index: ServerIndex) -> bool:
+    """Whether it was made so lately that a weekly job may not have come yet; no query may read one that is
+    not valid, however old it is."""
+    age_s = _age_s(case, index)
+    return index.is_valid and age_s is not None and age_s < LEAST_STATISTICS_S
+
+
+def _age_s(case: ServerCase, index: ServerIndex) -> float | None:
+    """Seconds since it was made, if transactions always came as in the window; None where that is not known:
+    PostgreSQL keeps no time of it."""
+    taken = case.window.grown("next_xid")
+    if index.age is None or not taken or case.window.seconds <= 0:
+        return None
+    return index.age / (taken / case.window.seconds)
 
 
 def _counted(count: int) -> str:
@@ -78,7 +102,8 @@ def _counted(count: int) -> str:
 def _named(case: ServerCase, index: ServerIndex) -> str:
     cost = case.relation_wal(index.filenode)
     rate = f", {format_bytes(cost / case.hours)} of WAL an hour" if cost and case.hours > 0 else ""
-    return f"{index.name} ({format_bytes(index.bytes)}{rate})"
+    state = "" if index.is_valid else ", not valid: a CREATE INDEX CONCURRENTLY failed, or still runs"
+    return f"{index.name} ({format_bytes(index.bytes)}{rate}{state})"
 
 
 def hot_updates(case: ServerCase) -> Found | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from walproof.advise.server.advice import Advice
+from walproof.advise.server.advice import Advice, Weight
 from walproof.checked import parsed
 from walproof.errors import ReportError
 from walproof.report.advice.json import FORMAT
 
 _HINT = '"walproof advise --json > FILE" writes one.'
+_FIGURE = re.compile(r"\d+[kMGT]?B?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +24,13 @@ class Since:
     dateline: str
     """Dateline of the earlier advice."""
     new: tuple[str, ...]
-    """Titles of new advice."""
+    """Titles of new advice, and of other or graver advice of the same rule."""
     still: tuple[str, ...]
     """Titles of advice that still stands."""
     gone: tuple[str, ...]
     """Titles of advice that is no longer given."""
+    unlooked: tuple[str, ...] = ()
+    """Titles of advice of rules that were not asked this time, or could not look."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -36,6 +40,7 @@ class Since:
             ("New", self.new),
             ("Still open", self.still),
             ("No longer advised", self.gone),
+            ("Not looked at this time", self.unlooked),
         ):
             if titles:
                 told.append(f"{words}: {'; '.join(titles)}.")
@@ -49,6 +54,8 @@ class Earlier:
     dateline: str
     titles: Mapping[str, str]
     """Rule -> title of its advice."""
+    weights: Mapping[str, str] = field(default_factory=dict)
+    """Rule -> weight of its advice."""
 
 
 def earlier_of_one(path: Path) -> Earlier:
@@ -75,16 +82,37 @@ def earlier_of_several(path: Path) -> Mapping[str, Earlier]:
     }
 
 
-def since(earlier: Earlier, advice: Sequence[Advice]) -> Since:
-    """Compare with an earlier answer about the same server."""
+def since(earlier: Earlier, advice: Sequence[Advice], unlooked: Collection[str] = ()) -> Since:
+    """Compare with an earlier answer about the same server; ``unlooked``: rules that are muted or could not
+    look this time. Another piece of advice of the same rule, or a graver one, is new."""
     before = earlier.titles
-    now = {item.rule: item.title for item in advice}
+    still = [item.title for item in advice if item.rule in before and _change(earlier, item) is None]
+    new = [
+        f"{item.title}{'' if item.rule not in before else _change(earlier, item)}"
+        for item in advice
+        if item.rule not in before or _change(earlier, item) is not None
+    ]
+    now = {item.rule for item in advice}
+    gone = {rule: title for rule, title in before.items() if rule not in now}
     return Since(
         earlier.dateline,
-        tuple(title for rule, title in now.items() if rule not in before),
-        tuple(title for rule, title in now.items() if rule in before),
-        tuple(title for rule, title in before.items() if rule not in now),
+        tuple(new),
+        tuple(still),
+        tuple(title for rule, title in gone.items() if rule not in unlooked),
+        tuple(title for rule, title in gone.items() if rule in unlooked),
     )
+
+
+def _change(earlier: Earlier, item: Advice) -> str | None:
+    """How it differs from the rule's earlier advice; None where it does not, but for figures."""
+    title = earlier.titles[item.rule]
+    if _FIGURE.sub("", item.title) != _FIGURE.sub("", title):
+        return f" (before: {title})"
+    weights = [weight.value for weight in Weight]
+    known = earlier.weights.get(item.rule)
+    if known is None or known not in weights or weights.index(item.weight.value) >= weights.index(known):
+        return None
+    return f" (before: a {known})"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -106,4 +134,8 @@ def _earlier(path: Path, data: dict[str, Any]) -> Earlier:
         raise ReportError(
             f'"{path}" is not complete advice', detail="It lacks dateline, rule or title.", hint=_HINT
         )
-    return Earlier(data["dateline"], {str(row["rule"]): str(row["title"]) for row in rows or ()})
+    return Earlier(
+        data["dateline"],
+        {str(row["rule"]): str(row["title"]) for row in rows or ()},
+        {str(row["rule"]): str(row["weight"]) for row in rows or () if "weight" in row},
+    )

@@ -214,6 +214,8 @@ def target_of(advised: Advised) -> PlatformTarget:
             is_file_seen=setting.source != "configuration file" or setting.file is not None,
         )
         for name, setting in window.settings.items()
+        # Undoing must not give the server what one of its databases or roles has.
+        if not setting.is_of_session
     }
     return PlatformTarget(window.version_num, before, has_standbys=window.has_standbys)
 

@@ -1,0 +1,40 @@
+"""An index is unused only if it is old enough to have been read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.advise.server.windows import DAY_S, found, healthy
+from walproof.advise.server.advice import Advice, Sure, Unseen
+from walproof.facts.server import ServerIndex
+
+RATE = 50
+"""Transactions a second of the healthy window."""
+OLD = ServerIndex("public.old", "public.t", 50 << 20, 0, False, False, 17000, 10**9)
+
+
+def test_an_index_of_this_morning_has_had_no_time_to_be_read() -> None:
+    """The statistics of the database are a month old, and were taken for those of the index."""
+    young = replace(OLD, name="public.young", age=int(6 * DAY_S * RATE))
+    told = found("unused indexes", replace(healthy(), indexes=(young,)))
+    assert isinstance(told, Unseen)
+    assert told.reason == "an index was not read, and made less than a week ago"
+    both = found("unused indexes", replace(healthy(), indexes=(young, OLD)))
+    assert isinstance(both, Advice)
+    assert both.sure is Sure.MEDIUM
+    assert both.steps == ("DROP INDEX CONCURRENTLY public.old;",)
+    assert "Too young to say: 1 other." in both.evidence
+
+
+def test_an_index_of_unknown_age_is_accused_with_little_certainty() -> None:
+    told = found("unused indexes", replace(healthy(), indexes=(replace(OLD, age=None),)))
+    assert isinstance(told, Advice)
+    assert told.sure is Sure.LOW
+    assert told.unknown[0].startswith("when they were made")
+
+
+def test_what_a_failed_build_has_left_is_named_so() -> None:
+    left = replace(OLD, age=1, is_valid=False)
+    told = found("unused indexes", replace(healthy(), indexes=(left,)))
+    assert isinstance(told, Advice)
+    assert "not valid: a CREATE INDEX CONCURRENTLY failed, or still runs" in told.evidence[0]
