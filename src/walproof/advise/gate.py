@@ -79,8 +79,7 @@ def _say_outcome(plan: Plan, found: Judgement) -> tuple[str, ...]:
         return (f"It holds, known after {say_count(found.done, _noun(plan))}.",)
     if found.outcome is Outcome.BROKEN:
         return tuple(
-            f"Broken: {judged.promise.text} for {subject(plan, judged)}, which has "
-            f"{say_ratio(judged.ratio or 0.0, judged.interval)}."
+            f"Broken: {judged.promise.text} for {subject(plan, judged)}{_shown(judged)}."
             for judged in found.judged
             if judged.outcome is Outcome.BROKEN
         )
@@ -93,6 +92,12 @@ def _say_outcome(plan: Plan, found: Judgement) -> tuple[str, ...]:
             if judged.outcome is Outcome.UNDECIDED
         ),
     )
+
+
+def _shown(judged: Judged) -> str:
+    if judged.ratio is None:
+        return f": {judged.reason}"
+    return f", which has {say_ratio(judged.ratio, judged.interval)}"
 
 
 def not_measured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> AnalysisError | None:

@@ -14,7 +14,10 @@ are left are those in which the change happened to work. What they show to be br
 slices runs both sides; which of them made it fail is not known, so it counts as a failure of the changed one.
 
 A metric of which trials have 0 has no ratios: a promise about it is undecided, and no round can change that.
-Only where it is 0 in every trial of the new side it is above no limit, as long as that stays so.
+Two things are known without one, as long as they stay so. What is 0 in every trial of the new side is above
+no limit. And where every trial of one side has 0 and none of the other, the new side being the worse one, the
+promise is broken once so many rounds of one sign are no chance (the sign test): a change under which nothing
+ends at all is worse than a slow one.
 
 Errors. Broken needs proof that the limit is crossed, and so does holding that it is not: where a ratio lies
 exactly at its limit, each of the two is concluded by mistake in at most ``FALSE_RATE / comparisons`` of the
@@ -40,7 +43,7 @@ from walproof.analysis.interval import LEVEL, Interval
 from walproof.analysis.offered import Unreached, unreached
 from walproof.analysis.toggled import by_variant
 from walproof.analysis.within import PILOT_STARTS
-from walproof.analysis.zeros import Zeros, zeros_of
+from walproof.analysis.zeros import Zeros, say_apart, signs_wanted, zeros_of
 from walproof.facts import Cell, Gate, Plan, Promise, Trial, TrialState
 from walproof.facts.gate import Side
 from walproof.sentences import say_count
@@ -74,7 +77,7 @@ class Judged:
     rounds: int
     """Rounds that have both values at that look."""
     reason: str | None
-    """Why it is undecided, or holds without a ratio."""
+    """Why it is undecided, or how it is decided without a ratio."""
     half_width_then: float | None = None
     """Half-width of the interval at the last planned look, as a share, if the spread stays as seen; None:
     unknown."""
@@ -245,7 +248,7 @@ def _looked(
             continue
         zeros = zeros_of(judged.cell, judged.baseline, seen, judged.promise.metric)
         if zeros is not None:
-            after.append(_without_ratio(judged, zeros))
+            after.append(_without_ratio(judged, zeros, signs_wanted(FALSE_RATE / len(state)), ahead))
             continue
         queue = unreached(plan, seen, judged.baseline) if _is_latency(judged.promise.metric) else None
         effect = found[judged.promise.metric, judged.cell, judged.baseline]
@@ -291,16 +294,28 @@ def _is_settled(judged: Judged) -> bool:
     return judged.outcome is not Outcome.UNDECIDED and judged.interval is not None
 
 
-def _without_ratio(judged: Judged, zeros: Zeros) -> Judged:
-    """Judged by what can be said of zeros: nothing above its limit is among them."""
-    holds = zeros.is_cell_zero and zeros.rounds > 0 and judged.promise.side is Side.ABOVE
+def _without_ratio(judged: Judged, zeros: Zeros, wanted: int, ahead: _Ahead) -> Judged:
+    """Judged by what can be said of zeros. ``wanted``: rounds of one sign that are no chance."""
+    is_above = judged.promise.side is Side.ABOVE
+    outcome = Outcome.UNDECIDED
+    reason: str | None = f"{zeros.zeros} of {zeros.trials} trials have 0 of it: no ratio"
+    if zeros.is_apart and zeros.is_cell_zero is not is_above:
+        reason = say_apart(judged.promise.side)
+        if zeros.rounds >= wanted:
+            outcome = Outcome.BROKEN
+        elif zeros.rounds + ahead.rounds >= wanted:
+            reason = None  # rounds follow, which may decide it
+        else:
+            reason += f"; {wanted} rounds, which the budget has no room for, would show that it is no chance"
+    elif zeros.is_cell_zero and zeros.rounds > 0 and is_above:
+        outcome = Outcome.HOLDS
     return replace(
         judged,
-        outcome=Outcome.HOLDS if holds else Outcome.UNDECIDED,
+        outcome=outcome,
         ratio=None,
         interval=None,
         rounds=zeros.rounds,
-        reason=f"{zeros.zeros} of {zeros.trials} trials have 0 of it: no ratio",
+        reason=reason,
         half_width_then=None,
     )
 
@@ -384,6 +399,9 @@ def _with_reason(judged: Judged, outcome: Outcome, trials: Sequence[Trial]) -> J
         ]
         why = f"trials failed: {failed[0]}" if failed else _missing(judged, trials)
         return replace(judged, reason=f"no round has both values; {why}")
+    if judged.ratio is None:
+        said = say_apart(judged.promise.side)
+        return replace(judged, reason=f"{said}; so few rounds do not show that it is no chance")
     if judged.interval is None:
         return replace(judged, reason="one round does not show how much the ratio varies")
     if outcome is Outcome.BROKEN:

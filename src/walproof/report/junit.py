@@ -79,6 +79,8 @@ def _outcome(case: ElementTree.Element, judged: Judged, *, undecided_ok: bool) -
         ElementTree.SubElement(case, "system-out").text = f"{measured}; {say_count(judged.rounds, 'round')}"
         return
     if judged.outcome is Outcome.BROKEN:
+        if judged.reason is not None:
+            measured = f"{judged.reason}; {measured}"
         ElementTree.SubElement(
             case, "failure", {"type": "broken", "message": f"{judged.promise.text}: {measured}"}
         ).text = f"{measured}; {say_count(judged.rounds, 'round')}"
