@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from walproof.advise.wording import say_percent, say_ratio
+from walproof.analysis.carry_over import lasting_ms
 from walproof.analysis.gate import FIRST_ROUNDS, Judged, Judgement, Outcome
 from walproof.analysis.unmeasured import MEND, FailedSide, Unmeasured, unmeasured
 from walproof.errors import AnalysisError
-from walproof.facts import Plan, Trial
+from walproof.facts import Design, Plan, Trial
 from walproof.sentences import say_count, say_list
 from walproof.units import format_duration
 
@@ -149,6 +150,8 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
         return (f"The gate: first mend what failed. {say_lost(plan, lost[0])}: {lost[0].reason}.",)
     if any(judged.ratio is None and judged.rounds for judged in undecided):
         return ("The gate: of a metric that is above 0 in every trial a promise can be decided.",)
+    if any(_is_too_long(plan, judged, trials) for judged in undecided):
+        return ("The gate: --design fresh judges such a load, on servers of its own.",)
     lines = [_more_rounds(plan, found, undecided, trials)]
     of_wal = [judged.promise.metric for judged in undecided if judged.promise.metric.startswith("wal_")]
     if of_wal and any(workload.duration_s is not None for workload in plan.workloads):
@@ -157,6 +160,12 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
             "(--transactions 2000; in a study file transactions instead of duration)."
         )
     return tuple(lines)
+
+
+def _is_too_long(plan: Plan, judged: Judged, trials: Sequence[Trial]) -> bool:
+    """Whether its transactions are too long for the slices that it is judged by."""
+    is_toggled = plan.variant(judged.cell.variant).design is Design.TOGGLED
+    return is_toggled and lasting_ms(plan, trials, judged.cell.install, judged.cell.workload) is not None
 
 
 def _more_rounds(plan: Plan, found: Judgement, undecided: Sequence[Judged], trials: Sequence[Trial]) -> str:

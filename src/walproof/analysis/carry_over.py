@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from walproof.analysis.comparisons import adjust_p_values
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 NOTABLE = 0.01
 """A carry-over beyond 1 % that can be told from none makes a variant unfit for one server with others."""
+LASTING_MOST = 0.1
+"""Share of a slice for which transactions that began before it may go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,42 @@ def carry_overs(
             ]
     adjusted = adjust_p_values([over.p_family for over in found])
     return tuple(replace(over, p_family=p) for over, p in zip(found, adjusted, strict=True))
+
+
+def lasting_ms(plan: Plan, trials: Sequence[Trial], install: str, workload: str) -> float | None:
+    """How long 95 % of the transactions take at most in the usual toggled slice, in milliseconds, where that
+    is too long for slices; None where it is not, or is not known, as at an offered rate, whose latencies hold
+    the wait for a free client.
+
+    A statement goes on with the settings that it began with, and is counted in the slice in which its
+    transaction ends. Beyond the guard time it began under the settings of a slice before, and the ratio comes
+    out too near 1. Where the rest reaches no farther than a tenth of a slice, so does a tenth of the effect.
+    """
+    cut = plan.toggling
+    if cut is None or plan.workload(workload).rate_tps is not None:
+        return None
+    found = [
+        slice_.latency_ms_p95
+        for trial in trials
+        if (trial.install, trial.workload) == (install, workload)
+        and plan.variant(trial.variant).design is Design.TOGGLED
+        for slice_ in trial.slices
+        if slice_.latency_ms_p95 is not None
+    ]
+    usual = median(found) if found else 0.0
+    return usual if usual / 1000 > cut.guard_s + LASTING_MOST * cut.slice_s else None
+
+
+def say_lasting(plan: Plan, trials: Sequence[Trial], install: str, workload: str) -> str | None:
+    """What it means that transactions last so long; None where they do not."""
+    latency_ms = lasting_ms(plan, trials, install, workload)
+    if latency_ms is None or plan.toggling is None:
+        return None
+    return (
+        f"5 % of its transactions take {latency_ms:.3g} ms or more, too long for toggled slices of "
+        f"{plan.toggling.slice_s * 1000:.3g} ms: what ends in a slice began under other settings, so that "
+        "differences come out too small"
+    )
 
 
 def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[WindowPlace, ...]:

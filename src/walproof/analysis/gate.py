@@ -36,6 +36,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from walproof.analysis.carry_over import say_lasting
 from walproof.analysis.effect import Effect, effects, install_effects, workload_effects
 from walproof.analysis.inference.looks import PlannedLook, looks, planned_looks
 from walproof.analysis.inference.two_stage import SeenComparison, width_after
@@ -44,7 +45,7 @@ from walproof.analysis.offered import Unreached, unreached
 from walproof.analysis.toggled import by_variant
 from walproof.analysis.within import PILOT_STARTS
 from walproof.analysis.zeros import Zeros, say_apart, signs_wanted, zeros_of
-from walproof.facts import Cell, Gate, Plan, Promise, Trial, TrialState
+from walproof.facts import Cell, Design, Gate, Plan, Promise, Trial, TrialState
 from walproof.facts.gate import Side
 from walproof.sentences import say_count
 
@@ -129,7 +130,7 @@ def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgemen
             is_over = True
             break
     seen = by_variant(plan, trials)
-    state = [_of_failures(judged, seen) for judged in state]
+    state = [_of_slices(plan, _of_failures(judged, seen), trials) for judged in state]
     outcome = _together(state)
     return Judgement(
         outcome=outcome,
@@ -365,6 +366,18 @@ def _of_failures(judged: Judged, trials: Sequence[Trial]) -> Judged:
     if any(trial.number in others for trial in failed):
         reason = f"{len(failed)} of its {len(own)} starts failed, and a start runs both sides: {first}"
     return replace(judged, outcome=Outcome.UNDECIDED, reason=reason, half_width_then=None)
+
+
+def _of_slices(plan: Plan, judged: Judged, trials: Sequence[Trial]) -> Judged:
+    """Undecided, where the load's transactions are too long for toggled slices: they make a ratio too near 1,
+    so that nothing but what lies beyond it is shown."""
+    if plan.variant(judged.cell.variant).design is not Design.TOGGLED:
+        return judged
+    doubtful = Outcome.BROKEN if judged.promise.is_broken_by_no_change else Outcome.HOLDS
+    why = say_lasting(plan, trials, judged.cell.install, judged.cell.workload)
+    if judged.outcome is not doubtful or why is None:
+        return judged
+    return replace(judged, outcome=Outcome.UNDECIDED, reason=why, half_width_then=None)
 
 
 def _is_hopeless(judged: Judged) -> bool:
