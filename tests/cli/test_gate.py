@@ -113,7 +113,7 @@ def test_a_dry_run_says_what_is_decided_and_how_long_it_may_take(tmp_path: Path)
     done = walproof(*GATE, "--set", "commit_delay=1", "--budget", "3min", "--dry-run", cwd=tmp_path)
     assert done.returncode == ExitStatus.DONE, done.stderr
     assert "gate: fails if wal_bytes_per_txn > 1.02x\n" in done.stdout
-    assert "length: until the gate is decided, 3 min 00 s at most" in done.stdout
+    assert "length: until the gate is decided, 3 min 00 s at most, but one round in any case" in done.stdout
     assert "--fail-if 'wal_bytes_per_txn > 1.02x'" in done.stdout
 
 
@@ -184,3 +184,18 @@ def test_a_gate_on_wal_gives_both_sides_as_many_transactions(tmp_path: Path) -> 
     assert "--transactions 1000" in done.stdout, "what repeats it says so"
     typed = walproof(*both, "--duration", "3s", cwd=tmp_path)
     assert "design toggled" in typed.stdout
+
+
+def test_a_round_that_is_longer_than_the_budget_is_said(tmp_path: Path) -> None:
+    """The first round is run in any case: nobody is told that it ends with the budget."""
+    both = (*GATE, "--set", "commit_delay=1", "--budget", "1min", "--dry-run")
+    done = walproof(*both, "--duration", "10min", "--design", "fresh", cwd=tmp_path)
+    assert done.returncode == ExitStatus.DONE, done.stderr
+    (said,) = (line for line in done.stdout.splitlines() if line.startswith("length: "))
+    assert re.fullmatch(
+        r"length: until the gate is decided, but one round alone takes about 20 min \d\d s: longer than the "
+        r"budget, 1 min 00 s",
+        said,
+    )
+    done = walproof(*both, cwd=tmp_path)
+    assert "1 min 00 s at most, but one round in any case, after what is prepared" in done.stdout

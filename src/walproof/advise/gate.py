@@ -21,12 +21,27 @@ _ELSEWHERE = "docs/metrics.md says which versions have a metric, and which probe
 """Hint where no trial has the metric of a promise."""
 
 
-def say_beginning(plan: Plan) -> str:
-    """How long it may take; said before anything is measured."""
+def say_beginning(plan: Plan, round_s: float | None = None) -> str:
+    """How long it may take; said before anything is measured. ``round_s``: about how many seconds a round
+    takes; None where nobody knows, as for a number of transactions."""
     assert plan.gate is not None
     promises = say_count(len(plan.gate.promises), "promise")
-    most = say_count(plan.rounds, _noun(plan)) if plan.budget_s is None else format_duration(plan.budget_s)
-    return f"a gate of {promises}: measures until it is decided, {most} at most, after what is prepared"
+    return f"a gate of {promises}: measures until it is decided, {say_most(plan, round_s)}"
+
+
+def say_most(plan: Plan, round_s: float | None) -> str:
+    """``10 min 00 s at most``, or how long one round takes, which is run in any case."""
+    noun = _noun(plan)
+    if plan.budget_s is None:
+        return f"{say_count(plan.rounds, noun)} at most, after what is prepared"
+    budget = format_duration(plan.budget_s)
+    if round_s is None:
+        return f"{budget} at most, but one {noun} in any case, after what is prepared"
+    if round_s > plan.budget_s:
+        return (
+            f"but one {noun} alone takes about {format_duration(round_s)}: longer than the budget, {budget}"
+        )
+    return f"{budget} at most, after what is prepared"
 
 
 def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:
