@@ -3,8 +3,8 @@
 Two stages for each effect (:mod:`walproof.analysis.inference.two_stage`): its first PILOT_ROUNDS rounds fix
 how many it gets; after those, where its interval is not narrow enough, the number is extended once, and that
 is all. Cells whose effects have their rounds are left out of later rounds, so time goes where intervals are
-widest; the baseline is in each. Functions of the plan and its trials alone: a resumed run goes on as it
-began.
+widest; what the others are compared with is in each. Functions of the plan and its trials alone: a resumed
+run goes on as it began.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ class DueCells:
             return cells
         # Points of a sweep are judged against each other, from rounds that have both.
         points = {point.cell for sweep in sweeps_of(self.plan) for point in sweep.points}
-        due = self.within.due(before)
-        return [cell for cell in cells if cell in due or cell in points or cell.variant == self.plan.baseline]
+        needed = {*self.within.due(before), *points}
+        return [cell for cell in cells if cell in needed or (points and cell.variant == self.plan.baseline)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +171,11 @@ def rounds_left(plan: Plan, trials: Sequence[Trial]) -> tuple[int, float]:
 
 
 def _seconds(plan: Plan, trials: Sequence[Trial], lacking: dict[Cell, int], most: int) -> float:
-    """Seconds of the rounds that each cell lacks, and of the baseline in each of them."""
-    total = 0.0
+    """Seconds of the rounds that each cell lacks, and of the baseline beside the points of a sweep."""
+    total, has_points = 0.0, bool(sweeps_of(plan))
     for cell in {trial.cell for trial in trials}:
         of_cell = [trial.ended_at - trial.started_at for trial in trials if trial.cell == cell]
-        rounds = most if cell.variant == plan.baseline else lacking.get(cell, 0)
+        rounds = most if has_points and cell.variant == plan.baseline else lacking.get(cell, 0)
         total += min(most, rounds) * sum(of_cell) / len(of_cell)
     return total
 
