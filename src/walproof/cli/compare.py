@@ -191,6 +191,8 @@ def compare(given: CompareOptions) -> None:
         raise StudyError("an install is named twice", detail=f"Given: {', '.join(given.pg or [])}.")
     is_judged = bool(given.fail_if)
     configurations = read_configurations(given.conf, chosen, is_judged=is_judged) if given.conf else None
+    if configurations is not None:
+        configurations = configurations.under(study_options.one_configuration(given.base or []))
     if configurations is not None and not is_judged:
         # A gate on a change that changes nothing holds.
         configurations.require_differences()
