@@ -250,3 +250,16 @@ def test_transactions_that_are_too_long_for_slices_are_named() -> None:
     assert said.startswith(f"{PLAN.workloads[0].name}: 5 % of its transactions take 800 ms or more, too long")
     assert said.endswith("; --design fresh measures each variant on servers of its own.")
     assert said in _view(PLAN, long).how_sure
+
+
+def test_transactions_that_failed_in_slices_are_the_first_doubt() -> None:
+    """Of all variants together: what slices count are those that succeeded."""
+    trials = [start(PLAN, number, random.Random(number)) for number in (1, 2)]
+    failing = [
+        replace(trial, metrics={**trial.metrics, "transactions": 700.0, "failed_transactions": 300.0})
+        for trial in trials
+    ]
+    assert not _view(PLAN, trials).how_sure[0].startswith("Transactions failed")
+    said = _view(PLAN, failing).how_sure[0]
+    assert said.startswith("Transactions failed (deadlocks, serialization failures): 30 % in the starts of ")
+    assert " slices, of all their variants together. Throughput and latencies are those of the others" in said

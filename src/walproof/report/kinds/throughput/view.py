@@ -132,7 +132,7 @@ def throughput_view(
     body = Body(
         answers=(*recovery_answers(cells), *_with_cuts(answered, cells, summaries)),
         how_sure=(
-            *doubts(cells),
+            *doubts(cells, stored),
             *lasting_sentences(run.plan, stored),
             *how_sure(run, analysis, findings),
             *noise_sentences(run.plan, stored, analysis),
