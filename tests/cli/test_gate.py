@@ -28,6 +28,13 @@ def test_pages_name_options_that_there_are(page: str) -> None:
     assert named <= {str(option.flag) for option in options_of(CompareOptions)}
 
 
+def test_the_workflow_takes_up_no_gate_that_was_cancelled() -> None:
+    """A runner of one's own keeps its folder, and the next change is another one."""
+    workflow = yaml.safe_load((DOCS / "examples" / "write-path-gate.yml").read_text())
+    (gate,) = (step for step in workflow["jobs"]["gate"]["steps"] if step.get("name") == "Gate")
+    assert "--new" in gate["run"].split()
+
+
 def test_the_workflow_uses_actions_that_run_on_node_24() -> None:
     """The first majors that do: runners of GitHub no longer have Node 20."""
     text = (DOCS / "examples" / "write-path-gate.yml").read_text()

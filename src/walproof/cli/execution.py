@@ -83,7 +83,8 @@ def carry_out(
             )
         return present(run, store, out=given.out, json=given.json, show=show)
     except Interrupted as signalled:
-        signalled.kept = "finished trials are stored, and the same command resumes the run"
+        said = "the same command without --new" if given.new else "the same command"
+        signalled.kept = f"finished trials are stored, and {said} resumes the run"
         raise
     finally:
         store.close()
