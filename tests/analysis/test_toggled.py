@@ -226,6 +226,9 @@ def test_more_starts_make_it_as_sure_as_asked() -> None:
     assert not Within(PLAN, 0.5, "tps")(trials[:1]), "the second start shows whether it contradicts the first"
     assert Within(PLAN, 0.5, "tps")(trials)
     assert not Within(PLAN, 0.001, "tps")(trials)
+    found = outlook(replace(PLAN, rounds=50, half_width=0.001), trials, "tps")
+    assert found is not None, "after the pilot, which is two starts, there is something to say"
+    assert found.rounds_more > 0
 
 
 def test_fresh_trials_are_compared_as_ever() -> None:

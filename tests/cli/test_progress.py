@@ -10,6 +10,7 @@ import pytest
 from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan, make_trials
 from tests.analysis.slices import toggled_plan
 from tests.report.facts import make_run
+from walproof.cli.plan import _rounds_text
 from walproof.cli.progress import TerminalProgress
 from walproof.facts import Design, Plan
 from walproof.units import format_duration
@@ -94,3 +95,20 @@ def test_a_start_that_several_cells_share_has_the_names_of_all(capsys: pytest.Ca
     plan = make_plan(variants=[alone], installs=[INSTALL, OLDER])
     plan = replace(plan, slicing=toggled_plan(DEFAULT.name).toggling)
     assert name(plan) == f"18.3 and 15.9 | {DEFAULT.name}"
+
+
+def test_a_pilot_has_its_own_trials_and_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """The time of all fifty rounds, which such a run nearly never takes, was said all through the pilot."""
+    plan = replace(PLAN, half_width=0.02)
+    trials = 3 * len(plan.round_cells(1))
+    first, *lines = ended(plan, 3, capsys)
+    assert first.endswith(
+        f": a pilot of {trials} trials says how long +-2.0% takes, at most {plan.trials_most} trials"
+    )
+    assert all("left of the pilot)" in line for line in lines[:-1])
+    assert "left" not in lines[-1], "what follows is said after it"
+    toggled = replace(toggled_plan("default", "off", starts=50), half_width=0.02)
+    with TerminalProgress(toggled) as progress:
+        progress.run_started(make_run(toggled), [], toggled.trials_most)
+    assert "a pilot of 2 trials says" in capsys.readouterr().err
+    assert _rounds_text(toggled).startswith("a pilot of 2 says how many take every ratio within +-2.0%")

@@ -26,6 +26,11 @@ PILOT_ROUNDS = 3
 PILOT_STARTS = 2
 
 
+def pilot_rounds(plan: Plan) -> int:
+    """Rounds after which it is known how many a wanted width takes; starts where all variants are toggled."""
+    return min(PILOT_STARTS if plan.toggles_all else PILOT_ROUNDS, plan.rounds)
+
+
 @dataclass(frozen=True)
 class Within:
     """The rule of a plan whose ratios are to be known within +- ``half_width``."""
@@ -38,8 +43,7 @@ class Within:
 
     def __call__(self, trials: Sequence[Trial]) -> bool:
         """Whether these trials, which make whole rounds, are enough."""
-        pilot = PILOT_STARTS if self.plan.toggles_all else PILOT_ROUNDS
-        if not trials or max(trial.round for trial in trials) < pilot:
+        if not trials or max(trial.round for trial in trials) < pilot_rounds(self.plan):
             return False
         return not self.due(trials) and not ClimbSweeps(self.plan).is_climbing(trials)
 
@@ -134,7 +138,7 @@ def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEV
     """The outlook after whole rounds; None before the pilot is over, and where no effect has an interval."""
     done = max((trial.round for trial in trials), default=0)
     known = [effect for effect in _family(plan, trials, metric, level) if effect.half_width is not None]
-    if done < min(PILOT_ROUNDS, plan.rounds) or not known:
+    if done < pilot_rounds(plan) or not known:
         return None
     more, seconds = rounds_left(plan, trials)
     wanted: int | None = None

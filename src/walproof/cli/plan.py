@@ -178,12 +178,12 @@ def _variant_lines(variant: Variant, words: KindWords[Any]) -> list[str]:
 
 
 def _rounds_text(plan: Plan) -> str:
-    from walproof.analysis.within import PILOT_ROUNDS
+    from walproof.analysis.within import pilot_rounds
 
     text = f"{plan.rounds}" + " at most" * (plan.budget_s is not None)
     if plan.half_width is not None:
         text = (
-            f"a pilot of {min(PILOT_ROUNDS, plan.rounds)} says how many take every ratio within "
+            f"a pilot of {pilot_rounds(plan)} says how many take every ratio within "
             f"+-{plan.half_width:.1%}; {plan.rounds} at most"
         )
     if plan.budget_s is not None:
