@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan, make_trials
 from tests.analysis.slices import toggled_plan
@@ -112,3 +114,18 @@ def test_a_pilot_has_its_own_trials_and_time(capsys: pytest.CaptureFixture[str])
         progress.run_started(make_run(toggled), [], toggled.trials_most)
     assert "a pilot of 2 trials says" in capsys.readouterr().err
     assert _rounds_text(toggled).startswith("a pilot of 2 says how many take every ratio within +-2.0%")
+
+
+def test_names_are_no_markup_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name such as "[/s]" ended the study where the bar was drawn; "[raid]" was lost from it."""
+    workloads = tuple(replace(PLAN.workloads[0], name=name) for name in ("orders [/s]", "[raid]"))
+    plan = replace(PLAN, workloads=workloads)
+    progress = TerminalProgress(plan)
+    progress._console = Console(file=sys.stderr, force_terminal=True, width=150)
+    with progress:
+        progress.run_started(make_run(plan), [], plan.trials_most)
+        assert progress._bar is not None
+        for number, workload in enumerate(workloads, 1):
+            progress.trial_started(number, 1, plan.cells[0]._replace(workload=workload.name))
+            progress._bar.refresh()
+            assert f"round 1: {workload.name} | " in capsys.readouterr().err
