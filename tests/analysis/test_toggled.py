@@ -280,3 +280,14 @@ def test_transactions_that_go_on_from_slice_to_slice_are_told(p95_ms: float, *, 
         outcomes.append(found.outcome)
         assert ("began under other" in str(found.judged[0].reason)) is (is_long and effect == 0.0)
     assert outcomes == [Outcome.UNDECIDED if is_long else Outcome.HOLDS, Outcome.BROKEN]
+
+
+def test_a_gate_says_what_a_variant_leaves_to_the_slices_after_its_own() -> None:
+    rng = random.Random(2)
+    trials = [start(PLAN, number, rng, left={"off": 0.06}, noise=0.02, stalls=0) for number in (1, 2)]
+    found = judge(replace(PLAN, gate=Gate(parse_promises(["tps < 0.5x"]))), trials, is_finished=True)
+    assert found is not None
+    assert found.outcome is Outcome.HOLDS
+    reasons = {judged.cell.variant: judged.reason for judged in found.judged}
+    assert reasons["same"] is None
+    assert (reasons["off"] or "").startswith("though off leaves something to the slice after it (1.0")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from walproof.analysis.comparisons import adjust_p_values
 from walproof.analysis.interval import LEVEL, Interval, t_p_value, t_quantile
 from walproof.analysis.toggled import TOTALS
-from walproof.facts import Design, Plan, Slice, Trial
+from walproof.facts import Cell, Design, Plan, Slice, Trial
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,6 +105,18 @@ def carry_overs(
             ]
     adjusted = adjust_p_values([over.p_family for over in found])
     return tuple(replace(over, p_family=p) for over, p in zip(found, adjusted, strict=True))
+
+
+def say_left(plan: Plan, trials: Sequence[Trial], cell: Cell, metric: str) -> str | None:
+    """That a variant leaves something notable of the metric to the slice after it; None where it does not.
+    ``trials`` as stored."""
+    for over in carry_overs(plan, trials, metric):
+        if over.is_notable and (over.install, over.workload, over.variant) == cell:
+            return (
+                f"though {over.variant} leaves something to the slice after it ({over.ratio:.3g}x): --design "
+                "fresh judges it on servers of its own"
+            )
+    return None
 
 
 def lasting_ms(plan: Plan, trials: Sequence[Trial], install: str, workload: str) -> float | None:

@@ -36,7 +36,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from walproof.analysis.carry_over import say_lasting
+from walproof.analysis.carry_over import say_lasting, say_left
 from walproof.analysis.effect import Effect, effects, install_effects, workload_effects
 from walproof.analysis.inference.looks import PlannedLook, looks, planned_looks
 from walproof.analysis.inference.two_stage import SeenComparison, width_after
@@ -78,7 +78,7 @@ class Judged:
     rounds: int
     """Rounds that have both values at that look."""
     reason: str | None
-    """Why it is undecided, or how it is decided without a ratio."""
+    """Why it is undecided, how it is decided without a ratio, or what to doubt of it."""
     half_width_then: float | None = None
     """Half-width of the interval at the last planned look, as a share, if the spread stays as seen; None:
     unknown."""
@@ -370,14 +370,17 @@ def _of_failures(judged: Judged, trials: Sequence[Trial]) -> Judged:
 
 def _of_slices(plan: Plan, judged: Judged, trials: Sequence[Trial]) -> Judged:
     """Undecided, where the load's transactions are too long for toggled slices: they make a ratio too near 1,
-    so that nothing but what lies beyond it is shown."""
+    so that nothing but what lies beyond it is shown. What the variant leaves to its neighbours is said.
+    """
     if plan.variant(judged.cell.variant).design is not Design.TOGGLED:
         return judged
     doubtful = Outcome.BROKEN if judged.promise.is_broken_by_no_change else Outcome.HOLDS
     why = say_lasting(plan, trials, judged.cell.install, judged.cell.workload)
-    if judged.outcome is not doubtful or why is None:
+    if judged.outcome is doubtful and why is not None:
+        return replace(judged, outcome=Outcome.UNDECIDED, reason=why, half_width_then=None)
+    if judged.outcome is Outcome.UNDECIDED or judged.reason is not None:
         return judged
-    return replace(judged, outcome=Outcome.UNDECIDED, reason=why, half_width_then=None)
+    return replace(judged, reason=say_left(plan, trials, judged.cell, judged.promise.metric))
 
 
 def _is_hopeless(judged: Judged) -> bool:
