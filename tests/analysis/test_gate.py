@@ -225,13 +225,70 @@ def test_what_is_always_zero_is_above_no_limit(of_baseline: float) -> None:
     assert (judged.outcome, judged.ratio, judged.rounds) == (Outcome.HOLDS, None, FIRST_ROUNDS)
     below = gated(make_plan((DEFAULT, OTHER)), f"{IMAGES} < 0.95x", rounds=8)
     (judged,) = decided(below, trials).judged
-    assert judged.outcome is Outcome.UNDECIDED
+    assert judged.outcome is (Outcome.BROKEN if of_baseline else Outcome.UNDECIDED)
     assert "no trial has" not in (judged.reason or "")
     alone = [trial for trial in trials if trial.variant == "other"]
     missing = [replace(trial, metrics={}) for trial in trials if trial.variant == "default"]
     (judged,) = decided(above, [*alone, *missing]).judged
     assert (judged.outcome, judged.rounds) == (Outcome.UNDECIDED, 0)
     assert judged.reason == "4 of 4 trials have 0 of it: no ratio"
+
+
+@pytest.mark.parametrize(
+    ("promise", "of_baseline", "of_other"),
+    [(f"{IMAGES} < 0.95x", 3.0, 0.0), (f"{IMAGES} > 1.05x", 0.0, 50.0)],
+)
+def test_what_is_zero_on_one_side_alone_is_broken(promise: str, of_baseline: float, of_other: float) -> None:
+    """A change under which nothing ends was let through, and one that is half as fast was caught."""
+    plan = gated(make_plan((DEFAULT, OTHER)), promise, rounds=12)
+    trials = counted(plan, [of_baseline] * 12, [of_other] * 12)
+    early = judge(plan, [trial for trial in trials if trial.round <= FIRST_ROUNDS], is_finished=False)
+    assert early is not None
+    assert (early.outcome, early.is_over) == (Outcome.UNDECIDED, False)
+    found = decided(plan, trials)
+    (judged,) = found.judged
+    assert (found.outcome, judged.ratio, judged.rounds) == (Outcome.BROKEN, None, found.done)
+    assert 6 <= found.done <= 12
+    (said,) = say_answer(plan, found)
+    assert said.startswith(f"Broken: {promise} for other: every trial of what ")
+    # Where it comes to the other side once, nothing is known.
+    once = counted(plan, [of_baseline] * 12, [of_other] * 12)
+    once = [
+        replace(trial, metrics={**trial.metrics, IMAGES: 1.0}) if trial.round == 1 else trial
+        for trial in once
+    ]
+    assert decided(plan, once).outcome is Outcome.UNDECIDED
+
+
+def test_too_few_rounds_of_zeros_say_how_many_would_do() -> None:
+    plan = gated(make_plan((DEFAULT, OTHER)), f"{IMAGES} < 0.95x", rounds=5)
+    found = decided(plan, counted(plan, [3.0] * 5, [0.0] * 5))
+    (judged,) = found.judged
+    assert (judged.outcome, found.done) == (Outcome.UNDECIDED, FIRST_ROUNDS)
+    assert "; 6 rounds, which the budget has no room for, " in (judged.reason or "")
+    plan = gated(make_plan((DEFAULT, OTHER)), f"{IMAGES} < 0.95x", rounds=12)
+    waiting = judge(plan, counted(plan, [3.0] * 5, [0.0] * 5), is_finished=False)
+    assert waiting is not None
+    assert not waiting.is_over
+    assert (waiting.judged[0].reason or "").endswith("so few rounds do not show that it is no chance")
+
+
+def test_a_load_that_ends_nothing_in_any_slice_is_broken() -> None:
+    """Six starts of servers that take turns, whose change ends no transaction."""
+    cut = toggled_plan("default", "other", passes=8, starts=12)
+    plan = gated(cut, "tps < 0.9x", rounds=12)
+    trials = [start(plan, number, random.Random(number)) for number in range(1, 13)]
+    still = [
+        replace(
+            trial,
+            slices=tuple(
+                replace(slice_, transactions=0, latency_ms_sum=0.0) if slice_.variant == "other" else slice_
+                for slice_ in trial.slices
+            ),
+        )
+        for trial in trials
+    ]
+    assert decided(plan, still).outcome is Outcome.BROKEN
 
 
 def test_what_was_zero_in_the_first_looks_is_judged_again() -> None:

@@ -10,15 +10,17 @@ import pytest
 
 from tests.analysis.slices import CHECKPOINT_S, LENGTH_S, start, toggled_plan
 from tests.facts import plans
-from walproof.analysis.carry_over import carry_overs, fit_carry_over, places_of
+from walproof.analysis.carry_over import carry_overs, fit_carry_over, lasting_ms, places_of
 from walproof.analysis.comparisons import adjust_p_values
 from walproof.analysis.effect import Conclusion, Effect, effects
+from walproof.analysis.gate import Outcome, judge
 from walproof.analysis.interval import Interval
 from walproof.analysis.precision import rounds_for
 from walproof.analysis.summary import analyse
 from walproof.analysis.toggled import by_variant
 from walproof.analysis.within import Within, outlook
-from walproof.facts import Design, Plan, Trial, TrialState
+from walproof.facts import Design, Gate, Plan, Trial, TrialState
+from walproof.facts.gate import parse_promises
 
 PLAN = toggled_plan("default", "same", "off")
 TRUTH = {"off": math.log(1.25)}
@@ -224,6 +226,9 @@ def test_more_starts_make_it_as_sure_as_asked() -> None:
     assert not Within(PLAN, 0.5, "tps")(trials[:1]), "the second start shows whether it contradicts the first"
     assert Within(PLAN, 0.5, "tps")(trials)
     assert not Within(PLAN, 0.001, "tps")(trials)
+    found = outlook(replace(PLAN, rounds=50, half_width=0.001), trials, "tps")
+    assert found is not None, "after the pilot, which is two starts, there is something to say"
+    assert found.rounds_more > 0
 
 
 def test_fresh_trials_are_compared_as_ever() -> None:
@@ -236,3 +241,53 @@ def test_fresh_trials_are_compared_as_ever() -> None:
     (effect,) = effects(plan, trials)
     assert (effect.design, effect.toggled, effect.n) == (Design.FRESH, None, 3)
     assert all(trial.state is TrialState.DONE for trial in trials)
+
+
+@pytest.mark.parametrize(("p95_ms", "is_long"), [(55.0, False), (800.0, True)])
+def test_transactions_that_go_on_from_slice_to_slice_are_told(p95_ms: float, *, is_long: bool) -> None:
+    """The guard time is 30 ms, and a tenth of a slice as long."""
+    plan = toggled_plan("default", "off")
+    trials = [
+        replace(
+            trial,
+            slices=tuple(
+                replace(slice_, latency_ms_p95=p95_ms if slice_.number % 3 else None)
+                for slice_ in trial.slices
+            ),
+        )
+        for trial in (start(plan, number, random.Random(number)) for number in (1, 2))
+    ]
+    install, workload = plan.installs[0].label, plan.workloads[0].name
+    assert lasting_ms(plan, trials, install, workload) == (p95_ms if is_long else None)
+    assert lasting_ms(plan, by_variant(plan, trials), install, workload) == (p95_ms if is_long else None)
+    offered = replace(plan, workloads=(replace(plan.workloads[0], rate_tps=10.0),))
+    assert lasting_ms(offered, trials, install, workload) is None, "with --rate a latency holds the lag"
+    assert lasting_ms(plan, (), install, workload) is None
+    # A gate may call it broken, for the ratio is too near 1, and never that it holds.
+    outcomes = []
+    for effect in (0.0, -0.5):
+        gate = replace(plan, gate=Gate(parse_promises(["tps < 0.9x"])))
+        made = [
+            start(gate, number, random.Random(number), effects={"off": effect}, noise=0.03, stalls=0)
+            for number in (1, 2)
+        ]
+        long = [
+            replace(trial, slices=tuple(replace(slice_, latency_ms_p95=p95_ms) for slice_ in trial.slices))
+            for trial in made
+        ]
+        found = judge(gate, long, is_finished=True)
+        assert found is not None
+        outcomes.append(found.outcome)
+        assert ("began under other" in str(found.judged[0].reason)) is (is_long and effect == 0.0)
+    assert outcomes == [Outcome.UNDECIDED if is_long else Outcome.HOLDS, Outcome.BROKEN]
+
+
+def test_a_gate_says_what_a_variant_leaves_to_the_slices_after_its_own() -> None:
+    rng = random.Random(2)
+    trials = [start(PLAN, number, rng, left={"off": 0.06}, noise=0.02, stalls=0) for number in (1, 2)]
+    found = judge(replace(PLAN, gate=Gate(parse_promises(["tps < 0.5x"]))), trials, is_finished=True)
+    assert found is not None
+    assert found.outcome is Outcome.HOLDS
+    reasons = {judged.cell.variant: judged.reason for judged in found.judged}
+    assert reasons["same"] is None
+    assert (reasons["off"] or "").startswith("though off leaves something to the slice after it (1.0")

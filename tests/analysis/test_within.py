@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests.analysis.facts import DEFAULT, FPW_OFF, FSYNC_OFF, INSTALL, OLDER, fail, make_plan, make_trials
+from tests.analysis.slices import start, toggled_plan
 from walproof.analysis.effect import effects
 from walproof.analysis.within import PILOT_ROUNDS, DueCells, Within, outlook
-from walproof.facts import Cell, Trial, Variant
+from walproof.facts import Cell, Design, Trial, Variant
 
 PLAN = make_plan((DEFAULT, FSYNC_OFF))
 
@@ -160,3 +162,26 @@ def test_what_two_stages_keep_of_the_coverage() -> None:
             held.append(effect.interval.contains(1.0))
     assert sum(held) / len(held) == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 300))
     assert 6 < sum(rounds) / len(rounds) < 20
+
+
+def test_a_design_whose_ratios_are_known_takes_no_more_time() -> None:
+    """The baseline of the first design was in every round, though what is due is compared with another."""
+    cut = toggled_plan("default, toggled", "off", starts=50)
+    base = replace(cut.variants[0], name="default", design=Design.FRESH, design_reason=None)
+    large = replace(base, name="large", design_reason="max_wal_size acts at checkpoints")
+    plan = replace(cut, variants=(base, *cut.variants, large), baseline="default", rounds=50, half_width=0.02)
+    starts = [start(cut, number, random.Random(number), noise=0.3) for number in (1, 2, 3)]
+    windows = [
+        replace(
+            starts[0], number=10 * number + at, round=number, variant=name, slices=(), metrics={"tps": tps}
+        )
+        for number in (1, 2, 3)
+        for at, (name, tps) in enumerate((("default", 100.0), ("large", 110.0 + 0.01 * number)))
+    ]
+    trials = [*starts, *windows]
+    due = DueCells(plan, Within(plan, 0.02, "tps"))(4, trials)
+    assert [cell.variant for cell in due] == ["default, toggled"]
+    found = outlook(plan, trials, "tps")
+    assert found is not None
+    each = starts[0].ended_at - starts[0].started_at
+    assert found.seconds_more == pytest.approx(each * found.rounds_more)

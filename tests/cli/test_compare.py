@@ -141,3 +141,16 @@ def test_without_a_load_everything_has_its_default() -> None:
     assert in_full(CompareOptions(["a=1"], script=["x.sql"]), {"workload": [{}]}).builtin is None
     wal = in_full(CompareOptions(["a=1"], fail_if=["wal_bytes > 1.1x"]), {"workload": [{}]})
     assert (wal.duration, wal.transactions) == (None, 200)
+
+
+def test_a_file_that_makes_tables_may_have_any_name(tmp_path: Path) -> None:
+    """Without ".sql" its name was taken for the SQL itself, and run."""
+    text = "CREATE TABLE orders (id bigint);\n-- as in tables.sql\n"
+    (tmp_path / "schema.ddl").write_text(text)
+    words = ("compare", "--pg", "embedded", "--set", "commit_delay=100", "--dry-run", "--json", "--setup")
+    done = walproof(*words, "schema.ddl", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (workload,) = json.loads(done.stdout)["workloads"]
+    assert workload["setup_sql"] == text
+    done = walproof(*words, "schema.sq", cwd=tmp_path)
+    assert (done.returncode, 'could not read setup "schema.sq"' in done.stderr) == (2, True)

@@ -28,6 +28,13 @@ def test_pages_name_options_that_there_are(page: str) -> None:
     assert named <= {str(option.flag) for option in options_of(CompareOptions)}
 
 
+def test_the_workflow_takes_up_no_gate_that_was_cancelled() -> None:
+    """A runner of one's own keeps its folder, and the next change is another one."""
+    workflow = yaml.safe_load((DOCS / "examples" / "write-path-gate.yml").read_text())
+    (gate,) = (step for step in workflow["jobs"]["gate"]["steps"] if step.get("name") == "Gate")
+    assert "--new" in gate["run"].split()
+
+
 def test_the_workflow_uses_actions_that_run_on_node_24() -> None:
     """The first majors that do: runners of GitHub no longer have Node 20."""
     text = (DOCS / "examples" / "write-path-gate.yml").read_text()
@@ -113,7 +120,7 @@ def test_a_dry_run_says_what_is_decided_and_how_long_it_may_take(tmp_path: Path)
     done = walproof(*GATE, "--set", "commit_delay=1", "--budget", "3min", "--dry-run", cwd=tmp_path)
     assert done.returncode == ExitStatus.DONE, done.stderr
     assert "gate: fails if wal_bytes_per_txn > 1.02x\n" in done.stdout
-    assert "length: until the gate is decided, 3 min 00 s at most" in done.stdout
+    assert "length: until the gate is decided, 3 min 00 s at most, but one round in any case" in done.stdout
     assert "--fail-if 'wal_bytes_per_txn > 1.02x'" in done.stdout
 
 
@@ -184,3 +191,18 @@ def test_a_gate_on_wal_gives_both_sides_as_many_transactions(tmp_path: Path) -> 
     assert "--transactions 1000" in done.stdout, "what repeats it says so"
     typed = walproof(*both, "--duration", "3s", cwd=tmp_path)
     assert "design toggled" in typed.stdout
+
+
+def test_a_round_that_is_longer_than_the_budget_is_said(tmp_path: Path) -> None:
+    """The first round is run in any case: nobody is told that it ends with the budget."""
+    both = (*GATE, "--set", "commit_delay=1", "--budget", "1min", "--dry-run")
+    done = walproof(*both, "--duration", "10min", "--design", "fresh", cwd=tmp_path)
+    assert done.returncode == ExitStatus.DONE, done.stderr
+    (said,) = (line for line in done.stdout.splitlines() if line.startswith("length: "))
+    assert re.fullmatch(
+        r"length: until the gate is decided, but one round alone takes about 20 min \d\d s: longer than the "
+        r"budget, 1 min 00 s",
+        said,
+    )
+    done = walproof(*both, cwd=tmp_path)
+    assert "1 min 00 s at most, but one round in any case, after what is prepared" in done.stdout

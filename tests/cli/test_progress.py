@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from tests.analysis.facts import DEFAULT, INSTALL, OLDER, make_plan, make_trials
 from tests.analysis.slices import toggled_plan
 from tests.report.facts import make_run
+from walproof.cli.plan import _rounds_text
 from walproof.cli.progress import TerminalProgress
 from walproof.facts import Design, Plan
 from walproof.units import format_duration
@@ -94,3 +97,35 @@ def test_a_start_that_several_cells_share_has_the_names_of_all(capsys: pytest.Ca
     plan = make_plan(variants=[alone], installs=[INSTALL, OLDER])
     plan = replace(plan, slicing=toggled_plan(DEFAULT.name).toggling)
     assert name(plan) == f"18.3 and 15.9 | {DEFAULT.name}"
+
+
+def test_a_pilot_has_its_own_trials_and_time(capsys: pytest.CaptureFixture[str]) -> None:
+    """The time of all fifty rounds, which such a run nearly never takes, was said all through the pilot."""
+    plan = replace(PLAN, half_width=0.02)
+    trials = 3 * len(plan.round_cells(1))
+    first, *lines = ended(plan, 3, capsys)
+    assert first.endswith(
+        f": a pilot of {trials} trials says how long +-2.0% takes, at most {plan.trials_most} trials"
+    )
+    assert all("left of the pilot)" in line for line in lines[:-1])
+    assert "left" not in lines[-1], "what follows is said after it"
+    toggled = replace(toggled_plan("default", "off", starts=50), half_width=0.02)
+    with TerminalProgress(toggled) as progress:
+        progress.run_started(make_run(toggled), [], toggled.trials_most)
+    assert "a pilot of 2 trials says" in capsys.readouterr().err
+    assert _rounds_text(toggled).startswith("a pilot of 2 says how many take every ratio within +-2.0%")
+
+
+def test_names_are_no_markup_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name such as "[/s]" ended the study where the bar was drawn; "[raid]" was lost from it."""
+    workloads = tuple(replace(PLAN.workloads[0], name=name) for name in ("orders [/s]", "[raid]"))
+    plan = replace(PLAN, workloads=workloads)
+    progress = TerminalProgress(plan)
+    progress._console = Console(file=sys.stderr, force_terminal=True, width=150)
+    with progress:
+        progress.run_started(make_run(plan), [], plan.trials_most)
+        assert progress._bar is not None
+        for number, workload in enumerate(workloads, 1):
+            progress.trial_started(number, 1, plan.cells[0]._replace(workload=workload.name))
+            progress._bar.refresh()
+            assert f"round 1: {workload.name} | " in capsys.readouterr().err

@@ -154,3 +154,18 @@ def test_files_that_no_install_would_start_with_are_refused_together(
     assert 'unrecognized configuration parameter "max_wal_sise"' in detail
     assert f'"{files[2]}": parameter "summarize_wal" does not exist in PostgreSQL 13' in detail
     assert read_configurations(files[:1], [embedded]).notes == ()
+
+
+def test_what_is_typed_for_all_counts_after_each_file(embedded: Install, tmp_path: Path) -> None:
+    """The lines in which files differ are settings of variants, which go over those of all."""
+    texts = {"old.conf": "shared_buffers = 16GB\nwork_mem = 8MB\n", "new.conf": "shared_buffers = 32GB\n"}
+    found = read_configurations(_files(tmp_path, texts), [embedded]).under({"Shared_Buffers": "128MB"})
+    assert found.own == {"old.conf": {"work_mem": "8MB"}, "new.conf": {}}
+    assert found.notes == (
+        "old.conf: shared_buffers = 16GB is replaced by --base.",
+        "new.conf: shared_buffers = 32GB is replaced by --base.",
+    )
+    found.require_differences()
+    with pytest.raises(StudyError, match="set the same") as caught:
+        found.under({"work_mem": "4MB"}).require_differences()
+    assert "work_mem = 8MB is replaced by --base" in (caught.value.detail or "")

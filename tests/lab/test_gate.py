@@ -152,3 +152,17 @@ def test_studies_of_other_kinds_have_no_gate(given: Install) -> None:
     asked = Overrides(fail_if=parse_promises(["startup_us_per_row > 1.1x"]))
     with pytest.raises(StudyError, match="a study of replay has no gate"):
         resolve(study, asked, folder=Path("/tmp"), scripts=folder, given=tuple(installs.label_all([given])))
+
+
+def test_a_promise_on_throughput_at_an_offered_rate_is_told_of(given: Install) -> None:
+    """Both sides do what is offered: the gate is green, however slow a transaction has become."""
+    promises = parse_promises(("tps < 0.97x", "latency_ms_avg > 1.1x"))
+    study = ad_hoc([OFF], {**LOAD, "rate": 300.0})
+    plan = resolve(study, Overrides(fail_if=promises), folder=Path("/tmp"), given=(given,))
+    assert plan.notes == (
+        "The load offers 300 transactions/s: throughput is that on both sides, as long as they keep up. "
+        "A promise on latency_ms_avg shows what a change costs.",
+    )
+    plan = resolve(study, Overrides(fail_if=promises[1:]), folder=Path("/tmp"), given=(given,))
+    assert plan.notes == ()
+    assert planned(given, [OFF], "tps < 0.97x").notes == ()

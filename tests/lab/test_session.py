@@ -10,7 +10,9 @@ import pytest
 
 from tests.facts.plans import INSTALL, plan
 from walproof.cli.execution import _finished_without_report
-from walproof.facts import Environment, Plan
+from walproof.errors import StudyError
+from walproof.facts import Environment, Gate, Plan
+from walproof.facts.gate import parse_promises
 from walproof.facts.store import Store
 from walproof.lab.session import find_unfinished
 from walproof.postgres.build import SERVER_PROGRAM, server_program
@@ -58,4 +60,26 @@ def test_a_finished_run_of_a_build_that_was_replaced_is_not_shown(tmp_path: Path
     assert found.id == run.id
     (tmp_path / "postgres").write_text("another build")
     assert _finished_without_report(store, asked, COMMAND, tmp_path) is None
+    store.close()
+
+
+def test_a_gate_that_was_interrupted_long_ago_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both sides are measured now: the rounds of last night are no part of this one, and nothing of a change
+    that was cancelled then makes this one an error."""
+    asked, environment = of_build(tmp_path)
+    gate = Gate(parse_promises(("tps < 0.97x",)))
+    asked = replace(asked, gate=gate, budget_s=600.0)
+    changed = replace(asked, seed=asked.seed + 1)
+    store = Store(tmp_path / "store.sqlite")
+    run = store.add_run(asked, COMMAND, environment, "1.0")
+    assert find_unfinished(store, asked, COMMAND) == run
+    with pytest.raises(StudyError, match="has changed since"):
+        find_unfinished(store, changed, COMMAND)
+    monkeypatch.setattr("walproof.lab.session.time.time", lambda: run.created_at + 9 * 3600)
+    told: list[str] = []
+    assert find_unfinished(store, asked, COMMAND, tell=told.append) is None
+    assert told == [f"the gate of run {run.id} is not resumed: its first rounds are of another time"]
+    assert find_unfinished(store, changed, COMMAND) is None
     store.close()

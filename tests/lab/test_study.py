@@ -327,3 +327,16 @@ def test_an_ad_hoc_study_compares_with_the_defaults(embedded: Install) -> None:
     plan = resolve(study, Overrides(), folder=Path("/somewhere"), given=(embedded,))
     assert [v.name for v in plan.variants] == ["default", "fsync=off", "wal_level=minimal, work_mem=8MB"]
     assert plan.baseline == "default"
+
+
+def test_scripts_of_one_file_name_keep_their_folders(embedded: Install, tmp_path: Path) -> None:
+    """What is kept by name was kept of the last one alone."""
+    for name in ("reads/orders.sql", "writes/orders.sql", "writes/items.sql"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("SELECT 1;\n")
+    files = ("reads/orders.sql", "writes/orders.sql", "writes/items.sql")
+    load = {"name": "w", "clients": 2, "duration": "5s", "script": [{"file": file} for file in files]}
+    study = check_study({**STUDY, "workload": [load]}, "test")
+    plan = resolve(study, Overrides(), folder=Path("/x"), scripts=tmp_path, given=(embedded,))
+    names = [script.name for script in plan.workloads[0].scripts]
+    assert names == ["reads/orders.sql", "writes/orders.sql", "items.sql"]

@@ -27,6 +27,7 @@ def test_a_transaction_belongs_to_the_slice_in_which_it_ended(tmp_path: Path) ->
     first_count, two, three, none = count_transactions([first, second], stretches)
     assert (first_count.transactions, first_count.latency_ms_sum, first_count.latency_ms_p50) == (1, 2.0, 2.0)
     assert (two.transactions, two.latency_ms_sum, two.latency_ms_p50) == (2, 12.0, 6.0)
+    assert (first_count.failed, two.failed) == (0, 1), "what was skipped was never begun"
     assert (three.transactions, three.latency_ms_p99) == (1, 6.0)
     assert none == Counted(0, 0.0, None, None, None)
 

@@ -20,7 +20,7 @@ from walproof.analysis.gate import Outcome, judge
 from walproof.cli import gate as gate_cli
 from walproof.cli.gate import Undecided, conclude
 from walproof.cli.status import ExitStatus
-from walproof.errors import AnalysisError, ReportError, StudyError
+from walproof.errors import AnalysisError, DiskError, ReportError, StudyError
 from walproof.facts import Gate, Variant
 from walproof.facts.gate import parse_promises
 from walproof.report.figures.figure import Figure
@@ -382,3 +382,27 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_first_trial(tmp_pat
         gate_cli.check(Given(["tps < 0.97x"], summary=tmp_path))
     with pytest.raises(StudyError, match="there is none"):
         gate_cli.check(Given(junit=tmp_path / "gate.xml"))
+
+
+def test_a_file_that_may_not_be_written_is_refused_before_the_first_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that root has left, or in a folder that nobody else may look into."""
+    with pytest.raises(DiskError, match="could not look at"):
+        gate_cli.check(Given(["tps < 0.97x"], junit=tmp_path / ("x" * 300)))
+    monkeypatch.setattr("walproof.cli.gate.os.access", lambda *_: False)
+    for given in (
+        Given(["tps < 0.97x"], junit=tmp_path / "a"),
+        Given(["tps < 0.97x"], summary=tmp_path / "b"),
+    ):
+        with pytest.raises(ReportError, match="may not be written"):
+            gate_cli.check(given)
+
+
+def test_one_file_that_could_not_be_written_keeps_no_other_from_it(tmp_path: Path) -> None:
+    """Nor the outcome of ten minutes from whoever reads the error."""
+    given = Given(["tps < 0.97x"], junit=tmp_path, summary=tmp_path / "summary.md")
+    with pytest.raises(ReportError, match="could not write") as caught:
+        conclude(view(Outcome.BROKEN), given)
+    assert caught.value.detail == "The gate is broken."
+    assert (tmp_path / "summary.md").read_text().startswith("# walproof: the gate is broken\n")

@@ -23,7 +23,7 @@ from walproof.report.kinds.registry import report_kind
 from walproof.report.kinds.throughput.course import CourseData, CoursePanel, CoursePoint
 from walproof.report.layout import ReportView
 from walproof.report.markdown import to_markdown
-from walproof.report.slices import carry_over_sentences
+from walproof.report.slices import carry_over_sentences, lasting_sentences
 
 PLAN = toggled_plan("default", "same", "off")
 
@@ -237,3 +237,29 @@ def test_what_is_left_is_said_as_its_interval_and_the_others_allow() -> None:
     assert doubtful.startswith("Whether variants leave something to the slice after theirs is in doubt: off")
     assert doubtful.endswith(", but of 2 such ratios one looks so by chance.")
     assert said(1.02, 1.003, 1.037, 0.04).startswith("off leaves something to the slice after it: 1.02")
+
+
+def test_transactions_that_are_too_long_for_slices_are_named() -> None:
+    trials = [start(PLAN, number, random.Random(number)) for number in (1, 2)]
+    assert lasting_sentences(PLAN, trials) == []
+    long = [
+        replace(trial, slices=tuple(replace(slice_, latency_ms_p95=800.0) for slice_ in trial.slices))
+        for trial in trials
+    ]
+    (said,) = lasting_sentences(PLAN, long)
+    assert said.startswith(f"{PLAN.workloads[0].name}: 5 % of its transactions take 800 ms or more, too long")
+    assert said.endswith("; --design fresh measures each variant on servers of its own.")
+    assert said in _view(PLAN, long).how_sure
+
+
+def test_transactions_that_failed_in_slices_are_the_first_doubt() -> None:
+    """Of all variants together: what slices count are those that succeeded."""
+    trials = [start(PLAN, number, random.Random(number)) for number in (1, 2)]
+    failing = [
+        replace(trial, metrics={**trial.metrics, "transactions": 700.0, "failed_transactions": 300.0})
+        for trial in trials
+    ]
+    assert not _view(PLAN, trials).how_sure[0].startswith("Transactions failed")
+    said = _view(PLAN, failing).how_sure[0]
+    assert said.startswith("Transactions failed (deadlocks, serialization failures): 30 % in the starts of ")
+    assert " slices, of all their variants together. Throughput and latencies are those of the others" in said

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from walproof.advise.wording import say_percent, say_ratio
+from walproof.analysis.carry_over import lasting_ms
 from walproof.analysis.gate import FIRST_ROUNDS, Judged, Judgement, Outcome
 from walproof.analysis.unmeasured import MEND, FailedSide, Unmeasured, unmeasured
 from walproof.errors import AnalysisError
-from walproof.facts import Plan, Trial
+from walproof.facts import Design, Plan, Trial
 from walproof.sentences import say_count, say_list
 from walproof.units import format_duration
 
@@ -20,12 +21,27 @@ _ELSEWHERE = "docs/metrics.md says which versions have a metric, and which probe
 """Hint where no trial has the metric of a promise."""
 
 
-def say_beginning(plan: Plan) -> str:
-    """How long it may take; said before anything is measured."""
+def say_beginning(plan: Plan, round_s: float | None = None) -> str:
+    """How long it may take; said before anything is measured. ``round_s``: about how many seconds a round
+    takes; None where nobody knows, as for a number of transactions."""
     assert plan.gate is not None
     promises = say_count(len(plan.gate.promises), "promise")
-    most = say_count(plan.rounds, _noun(plan)) if plan.budget_s is None else format_duration(plan.budget_s)
-    return f"a gate of {promises}: measures until it is decided, {most} at most, after what is prepared"
+    return f"a gate of {promises}: measures until it is decided, {say_most(plan, round_s)}"
+
+
+def say_most(plan: Plan, round_s: float | None) -> str:
+    """``10 min 00 s at most``, or how long one round takes, which is run in any case."""
+    noun = _noun(plan)
+    if plan.budget_s is None:
+        return f"{say_count(plan.rounds, noun)} at most, after what is prepared"
+    budget = format_duration(plan.budget_s)
+    if round_s is None:
+        return f"{budget} at most, but one {noun} in any case, after what is prepared"
+    if round_s > plan.budget_s:
+        return (
+            f"but one {noun} alone takes about {format_duration(round_s)}: longer than the budget, {budget}"
+        )
+    return f"{budget} at most, after what is prepared"
 
 
 def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:
@@ -79,8 +95,7 @@ def _say_outcome(plan: Plan, found: Judgement) -> tuple[str, ...]:
         return (f"It holds, known after {say_count(found.done, _noun(plan))}.",)
     if found.outcome is Outcome.BROKEN:
         return tuple(
-            f"Broken: {judged.promise.text} for {subject(plan, judged)}, which has "
-            f"{say_ratio(judged.ratio or 0.0, judged.interval)}."
+            f"Broken: {judged.promise.text} for {subject(plan, judged)}{_shown(judged)}."
             for judged in found.judged
             if judged.outcome is Outcome.BROKEN
         )
@@ -93,6 +108,12 @@ def _say_outcome(plan: Plan, found: Judgement) -> tuple[str, ...]:
             if judged.outcome is Outcome.UNDECIDED
         ),
     )
+
+
+def _shown(judged: Judged) -> str:
+    if judged.ratio is None:
+        return f": {judged.reason}"
+    return f", which has {say_ratio(judged.ratio, judged.interval)}"
 
 
 def not_measured(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> AnalysisError | None:
@@ -144,6 +165,8 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
         return (f"The gate: first mend what failed. {say_lost(plan, lost[0])}: {lost[0].reason}.",)
     if any(judged.ratio is None and judged.rounds for judged in undecided):
         return ("The gate: of a metric that is above 0 in every trial a promise can be decided.",)
+    if any(_is_too_long(plan, judged, trials) for judged in undecided):
+        return ("The gate: --design fresh judges such a load, on servers of its own.",)
     lines = [_more_rounds(plan, found, undecided, trials)]
     of_wal = [judged.promise.metric for judged in undecided if judged.promise.metric.startswith("wal_")]
     if of_wal and any(workload.duration_s is not None for workload in plan.workloads):
@@ -152,6 +175,12 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
             "(--transactions 2000; in a study file transactions instead of duration)."
         )
     return tuple(lines)
+
+
+def _is_too_long(plan: Plan, judged: Judged, trials: Sequence[Trial]) -> bool:
+    """Whether its transactions are too long for the slices that it is judged by."""
+    is_toggled = plan.variant(judged.cell.variant).design is Design.TOGGLED
+    return is_toggled and lasting_ms(plan, trials, judged.cell.install, judged.cell.workload) is not None
 
 
 def _more_rounds(plan: Plan, found: Judgement, undecided: Sequence[Judged], trials: Sequence[Trial]) -> str:

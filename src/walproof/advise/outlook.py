@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from walproof.advise.wording import say_percent
 from walproof.analysis.effect import Effect
-from walproof.analysis.within import PILOT_ROUNDS, Outlook
+from walproof.analysis.within import Outlook, pilot_rounds
 from walproof.facts import Plan
 from walproof.units import format_duration
 
@@ -24,7 +24,7 @@ def say_outlook(plan: Plan, found: Outlook, done: int) -> tuple[str, ...]:
         return (line,)
     goal = f"+-{say_percent(plan.half_width)}"
     lines = [line]
-    if done > PILOT_ROUNDS:
+    if done > pilot_rounds(plan):
         return (line,)
     if found.wanted_more is not None and found.wanted_more > found.rounds_more:
         limit = "the budget" if plan.budget_s is not None else f"{plan.rounds} rounds at most"

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from walproof.analysis.comparisons import adjust_p_values
 from walproof.analysis.interval import LEVEL, Interval, t_p_value, t_quantile
 from walproof.analysis.toggled import TOTALS
-from walproof.facts import Design, Plan, Slice, Trial
+from walproof.facts import Cell, Design, Plan, Slice, Trial
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 NOTABLE = 0.01
 """A carry-over beyond 1 % that can be told from none makes a variant unfit for one server with others."""
+LASTING_MOST = 0.1
+"""Share of a slice for which transactions that began before it may go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,54 @@ def carry_overs(
             ]
     adjusted = adjust_p_values([over.p_family for over in found])
     return tuple(replace(over, p_family=p) for over, p in zip(found, adjusted, strict=True))
+
+
+def say_left(plan: Plan, trials: Sequence[Trial], cell: Cell, metric: str) -> str | None:
+    """That a variant leaves something notable of the metric to the slice after it; None where it does not.
+    ``trials`` as stored."""
+    for over in carry_overs(plan, trials, metric):
+        if over.is_notable and (over.install, over.workload, over.variant) == cell:
+            return (
+                f"though {over.variant} leaves something to the slice after it ({over.ratio:.3g}x): --design "
+                "fresh judges it on servers of its own"
+            )
+    return None
+
+
+def lasting_ms(plan: Plan, trials: Sequence[Trial], install: str, workload: str) -> float | None:
+    """How long 95 % of the transactions take at most in the usual toggled slice, in milliseconds, where that
+    is too long for slices; None where it is not, or is not known, as at an offered rate, whose latencies hold
+    the wait for a free client.
+
+    A statement goes on with the settings that it began with, and is counted in the slice in which its
+    transaction ends. Beyond the guard time it began under the settings of a slice before, and the ratio comes
+    out too near 1. Where the rest reaches no farther than a tenth of a slice, so does a tenth of the effect.
+    """
+    cut = plan.toggling
+    if cut is None or plan.workload(workload).rate_tps is not None:
+        return None
+    found = [
+        slice_.latency_ms_p95
+        for trial in trials
+        if (trial.install, trial.workload) == (install, workload)
+        and plan.variant(trial.variant).design is Design.TOGGLED
+        for slice_ in trial.slices
+        if slice_.latency_ms_p95 is not None
+    ]
+    usual = median(found) if found else 0.0
+    return usual if usual / 1000 > cut.guard_s + LASTING_MOST * cut.slice_s else None
+
+
+def say_lasting(plan: Plan, trials: Sequence[Trial], install: str, workload: str) -> str | None:
+    """What it means that transactions last so long; None where they do not."""
+    latency_ms = lasting_ms(plan, trials, install, workload)
+    if latency_ms is None or plan.toggling is None:
+        return None
+    return (
+        f"5 % of its transactions take {latency_ms:.3g} ms or more, too long for toggled slices of "
+        f"{plan.toggling.slice_s * 1000:.3g} ms: what ends in a slice began under other settings, so that "
+        "differences come out too small"
+    )
 
 
 def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[WindowPlace, ...]:

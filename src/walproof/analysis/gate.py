@@ -14,7 +14,10 @@ are left are those in which the change happened to work. What they show to be br
 slices runs both sides; which of them made it fail is not known, so it counts as a failure of the changed one.
 
 A metric of which trials have 0 has no ratios: a promise about it is undecided, and no round can change that.
-Only where it is 0 in every trial of the new side it is above no limit, as long as that stays so.
+Two things are known without one, as long as they stay so. What is 0 in every trial of the new side is above
+no limit. And where every trial of one side has 0 and none of the other, the new side being the worse one, the
+promise is broken once so many rounds of one sign are no chance (the sign test): a change under which nothing
+ends at all is worse than a slow one.
 
 Errors. Broken needs proof that the limit is crossed, and so does holding that it is not: where a ratio lies
 exactly at its limit, each of the two is concluded by mistake in at most ``FALSE_RATE / comparisons`` of the
@@ -33,6 +36,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from walproof.analysis.carry_over import say_lasting, say_left
 from walproof.analysis.effect import Effect, effects, install_effects, workload_effects
 from walproof.analysis.inference.looks import PlannedLook, looks, planned_looks
 from walproof.analysis.inference.two_stage import SeenComparison, width_after
@@ -40,8 +44,8 @@ from walproof.analysis.interval import LEVEL, Interval
 from walproof.analysis.offered import Unreached, unreached
 from walproof.analysis.toggled import by_variant
 from walproof.analysis.within import PILOT_STARTS
-from walproof.analysis.zeros import Zeros, zeros_of
-from walproof.facts import Cell, Gate, Plan, Promise, Trial, TrialState
+from walproof.analysis.zeros import Zeros, say_apart, signs_wanted, zeros_of
+from walproof.facts import Cell, Design, Gate, Plan, Promise, Trial, TrialState
 from walproof.facts.gate import Side
 from walproof.sentences import say_count
 
@@ -74,7 +78,7 @@ class Judged:
     rounds: int
     """Rounds that have both values at that look."""
     reason: str | None
-    """Why it is undecided, or holds without a ratio."""
+    """Why it is undecided, how it is decided without a ratio, or what to doubt of it."""
     half_width_then: float | None = None
     """Half-width of the interval at the last planned look, as a share, if the spread stays as seen; None:
     unknown."""
@@ -126,7 +130,7 @@ def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgemen
             is_over = True
             break
     seen = by_variant(plan, trials)
-    state = [_of_failures(judged, seen) for judged in state]
+    state = [_of_slices(plan, _of_failures(judged, seen), trials) for judged in state]
     outcome = _together(state)
     return Judgement(
         outcome=outcome,
@@ -245,7 +249,7 @@ def _looked(
             continue
         zeros = zeros_of(judged.cell, judged.baseline, seen, judged.promise.metric)
         if zeros is not None:
-            after.append(_without_ratio(judged, zeros))
+            after.append(_without_ratio(judged, zeros, signs_wanted(FALSE_RATE / len(state)), ahead))
             continue
         queue = unreached(plan, seen, judged.baseline) if _is_latency(judged.promise.metric) else None
         effect = found[judged.promise.metric, judged.cell, judged.baseline]
@@ -291,16 +295,28 @@ def _is_settled(judged: Judged) -> bool:
     return judged.outcome is not Outcome.UNDECIDED and judged.interval is not None
 
 
-def _without_ratio(judged: Judged, zeros: Zeros) -> Judged:
-    """Judged by what can be said of zeros: nothing above its limit is among them."""
-    holds = zeros.is_cell_zero and zeros.rounds > 0 and judged.promise.side is Side.ABOVE
+def _without_ratio(judged: Judged, zeros: Zeros, wanted: int, ahead: _Ahead) -> Judged:
+    """Judged by what can be said of zeros. ``wanted``: rounds of one sign that are no chance."""
+    is_above = judged.promise.side is Side.ABOVE
+    outcome = Outcome.UNDECIDED
+    reason: str | None = f"{zeros.zeros} of {zeros.trials} trials have 0 of it: no ratio"
+    if zeros.is_apart and zeros.is_cell_zero is not is_above:
+        reason = say_apart(judged.promise.side)
+        if zeros.rounds >= wanted:
+            outcome = Outcome.BROKEN
+        elif zeros.rounds + ahead.rounds >= wanted:
+            reason = None  # rounds follow, which may decide it
+        else:
+            reason += f"; {wanted} rounds, which the budget has no room for, would show that it is no chance"
+    elif zeros.is_cell_zero and zeros.rounds > 0 and is_above:
+        outcome = Outcome.HOLDS
     return replace(
         judged,
-        outcome=Outcome.HOLDS if holds else Outcome.UNDECIDED,
+        outcome=outcome,
         ratio=None,
         interval=None,
         rounds=zeros.rounds,
-        reason=f"{zeros.zeros} of {zeros.trials} trials have 0 of it: no ratio",
+        reason=reason,
         half_width_then=None,
     )
 
@@ -352,6 +368,21 @@ def _of_failures(judged: Judged, trials: Sequence[Trial]) -> Judged:
     return replace(judged, outcome=Outcome.UNDECIDED, reason=reason, half_width_then=None)
 
 
+def _of_slices(plan: Plan, judged: Judged, trials: Sequence[Trial]) -> Judged:
+    """Undecided, where the load's transactions are too long for toggled slices: they make a ratio too near 1,
+    so that nothing but what lies beyond it is shown. What the variant leaves to its neighbours is said.
+    """
+    if plan.variant(judged.cell.variant).design is not Design.TOGGLED:
+        return judged
+    doubtful = Outcome.BROKEN if judged.promise.is_broken_by_no_change else Outcome.HOLDS
+    why = say_lasting(plan, trials, judged.cell.install, judged.cell.workload)
+    if judged.outcome is doubtful and why is not None:
+        return replace(judged, outcome=Outcome.UNDECIDED, reason=why, half_width_then=None)
+    if judged.outcome is Outcome.UNDECIDED or judged.reason is not None:
+        return judged
+    return replace(judged, reason=say_left(plan, trials, judged.cell, judged.promise.metric))
+
+
 def _is_hopeless(judged: Judged) -> bool:
     """Whether no further round can decide it."""
     return judged.rounds == 0 or (judged.outcome is Outcome.UNDECIDED and judged.reason is not None)
@@ -384,6 +415,9 @@ def _with_reason(judged: Judged, outcome: Outcome, trials: Sequence[Trial]) -> J
         ]
         why = f"trials failed: {failed[0]}" if failed else _missing(judged, trials)
         return replace(judged, reason=f"no round has both values; {why}")
+    if judged.ratio is None:
+        said = say_apart(judged.promise.side)
+        return replace(judged, reason=f"{said}; so few rounds do not show that it is no chance")
     if judged.interval is None:
         return replace(judged, reason="one round does not show how much the ratio varies")
     if outcome is Outcome.BROKEN:

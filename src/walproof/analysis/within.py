@@ -3,8 +3,8 @@
 Two stages for each effect (:mod:`walproof.analysis.inference.two_stage`): its first PILOT_ROUNDS rounds fix
 how many it gets; after those, where its interval is not narrow enough, the number is extended once, and that
 is all. Cells whose effects have their rounds are left out of later rounds, so time goes where intervals are
-widest; the baseline is in each. Functions of the plan and its trials alone: a resumed run goes on as it
-began.
+widest; what the others are compared with is in each. Functions of the plan and its trials alone: a resumed
+run goes on as it began.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ PILOT_ROUNDS = 3
 PILOT_STARTS = 2
 
 
+def pilot_rounds(plan: Plan) -> int:
+    """Rounds after which it is known how many a wanted width takes; starts where all variants are toggled."""
+    return min(PILOT_STARTS if plan.toggles_all else PILOT_ROUNDS, plan.rounds)
+
+
 @dataclass(frozen=True)
 class Within:
     """The rule of a plan whose ratios are to be known within +- ``half_width``."""
@@ -38,8 +43,7 @@ class Within:
 
     def __call__(self, trials: Sequence[Trial]) -> bool:
         """Whether these trials, which make whole rounds, are enough."""
-        pilot = PILOT_STARTS if self.plan.toggles_all else PILOT_ROUNDS
-        if not trials or max(trial.round for trial in trials) < pilot:
+        if not trials or max(trial.round for trial in trials) < pilot_rounds(self.plan):
             return False
         return not self.due(trials) and not ClimbSweeps(self.plan).is_climbing(trials)
 
@@ -110,8 +114,8 @@ class DueCells:
             return cells
         # Points of a sweep are judged against each other, from rounds that have both.
         points = {point.cell for sweep in sweeps_of(self.plan) for point in sweep.points}
-        due = self.within.due(before)
-        return [cell for cell in cells if cell in due or cell in points or cell.variant == self.plan.baseline]
+        needed = {*self.within.due(before), *points}
+        return [cell for cell in cells if cell in needed or (points and cell.variant == self.plan.baseline)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEV
     """The outlook after whole rounds; None before the pilot is over, and where no effect has an interval."""
     done = max((trial.round for trial in trials), default=0)
     known = [effect for effect in _family(plan, trials, metric, level) if effect.half_width is not None]
-    if done < min(PILOT_ROUNDS, plan.rounds) or not known:
+    if done < pilot_rounds(plan) or not known:
         return None
     more, seconds = rounds_left(plan, trials)
     wanted: int | None = None
@@ -171,11 +175,11 @@ def rounds_left(plan: Plan, trials: Sequence[Trial]) -> tuple[int, float]:
 
 
 def _seconds(plan: Plan, trials: Sequence[Trial], lacking: dict[Cell, int], most: int) -> float:
-    """Seconds of the rounds that each cell lacks, and of the baseline in each of them."""
-    total = 0.0
+    """Seconds of the rounds that each cell lacks, and of the baseline beside the points of a sweep."""
+    total, has_points = 0.0, bool(sweeps_of(plan))
     for cell in {trial.cell for trial in trials}:
         of_cell = [trial.ended_at - trial.started_at for trial in trials if trial.cell == cell]
-        rounds = most if cell.variant == plan.baseline else lacking.get(cell, 0)
+        rounds = most if has_points and cell.variant == plan.baseline else lacking.get(cell, 0)
         total += min(most, rounds) * sum(of_cell) / len(of_cell)
     return total
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.analysis.toggled import TOTALS
 from walproof.facts import Cell, Trial, TrialState
+from walproof.facts.gate import Side
 
 _MAY_LACK = "server_cpu_us_per_txn"
 """A slice whose CPU time is not known counts as 0 in its totals."""
@@ -24,6 +26,8 @@ class Zeros:
     """Rounds in which both sides have it."""
     is_cell_zero: bool
     """Whether every trial of the cell that is judged has 0."""
+    is_apart: bool = False
+    """Whether every trial of one side has 0, and none of the other."""
 
 
 def zeros_of(cell: Cell, baseline: Cell, trials: Sequence[Trial], metric: str) -> Zeros | None:
@@ -39,7 +43,24 @@ def zeros_of(cell: Cell, baseline: Cell, trials: Sequence[Trial], metric: str) -
         zeros=zeros,
         rounds=len(of_cell.keys() & of_baseline.keys()),
         is_cell_zero=bool(of_cell) and not any(of_cell.values()),
+        is_apart=bool(of_cell and of_baseline)
+        and any(of_cell.values()) is not any(of_baseline.values())
+        and zeros == len(of_baseline if any(of_cell.values()) else of_cell),
     )
+
+
+def signs_wanted(rate: float) -> int:
+    """Rounds of one sign that chance has in no more than that share of all cases, where either sign is as
+    likely (the sign test)."""
+    return math.ceil(-math.log2(rate))
+
+
+def say_apart(side: Side) -> str:
+    """That every trial of one side has 0 and none of the other, where that breaks a promise of that side."""
+    always, never = "what is judged", "what it is compared with"
+    if side is Side.ABOVE:
+        always, never = never, always
+    return f"every trial of {always} has 0 of it, and none of {never}"
 
 
 def _values(cell: Cell, trials: Sequence[Trial], metric: str) -> dict[int, float]:

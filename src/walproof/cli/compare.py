@@ -183,6 +183,7 @@ def compare(given: CompareOptions) -> None:
     tables, scripts = ({"workload": [{}]}, Path()) if given.load is None else read_load(given.load)
     given = in_full(given, tables)
     against = _against(given)
+    setups = _setups(given, against)
     (workload,) = tables["workload"]
     name = workload.get("name", f"scale {given.scale}") if against is None else THIS_VERSION
     chosen = chosen_installs(tuple(given.pg or map(str, tables.get("pg", ()))))
@@ -191,16 +192,18 @@ def compare(given: CompareOptions) -> None:
         raise StudyError("an install is named twice", detail=f"Given: {', '.join(given.pg or [])}.")
     is_judged = bool(given.fail_if)
     configurations = read_configurations(given.conf, chosen, is_judged=is_judged) if given.conf else None
+    if configurations is not None:
+        configurations = configurations.under(study_options.one_configuration(given.base or []))
     if configurations is not None and not is_judged:
         # A gate on a change that changes nothing holds.
         configurations.require_differences()
     study = ad_hoc(
         options.parse_sets(given.set_ or []),
-        {**_keys(given, workload), "name": name},
+        {**_keys(given, workload, setups), "name": name},
         _scripts(given.script),
         None
         if against is None
-        else Version({**_keys(against, workload), "name": OTHER_VERSION}, _scripts(against.script)),
+        else Version({**_keys(against, workload, setups), "name": OTHER_VERSION}, _scripts(against.script)),
         configurations,
         tables,
     )
@@ -321,9 +324,22 @@ def _against(given: CompareOptions) -> CompareOptions | None:
     return replace(given, script=scripts, setup=setup, builtin=None if scripts else given.builtin)
 
 
-def _keys(given: CompareOptions, workload: Mapping[str, Any]) -> dict[str, object]:
-    """Keys of ``[[workload]]``: the load's, and over them what was typed."""
+def _setups(*versions: CompareOptions | None) -> dict[Path, str]:
+    """The text of each file that makes tables, whatever its name ends in. Each is read once, because what the
+    shell makes of <(git show main:tables.sql) can be read only once. Raises StudyError."""
+    from walproof.lab.asked import text_of
+
+    paths = {given.setup for given in versions if given is not None and given.setup is not None}
+    return {path: text_of(str(path), Path(), "setup", must=True) for path in paths}
+
+
+def _keys(
+    given: CompareOptions, workload: Mapping[str, Any], setups: Mapping[Path, str]
+) -> dict[str, object]:
+    """Keys of ``[[workload]]``: the load's, and over them what was typed. ``setups``: texts of files."""
     typed = workload_table(given)
+    if given.setup is not None:
+        typed["setup"] = setups[given.setup]
     window = {"duration", "transactions"}
     others = {key: value for key, value in workload.items() if key not in window or not window & set(typed)}
     keys = {**others, **typed}

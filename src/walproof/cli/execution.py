@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from walproof.cli import Interrupted
 from walproof.cli.files import write_file
 from walproof.cli.options import open_store, result_console
-from walproof.cli.plan import plan_text
+from walproof.cli.plan import expected_round_s, plan_text
 from walproof.cli.progress import TerminalProgress
 from walproof.cli.stored import view_of
 from walproof.cli.streams import reader_may_leave
@@ -66,7 +66,7 @@ def carry_out(
             else Within(plan, plan.half_width, report_kind(plan.kind).metric_of(plan))
         )
         if plan.gate is not None:
-            sys.stderr.write(f"{say_beginning(plan)}\n")
+            sys.stderr.write(f"{say_beginning(plan, expected_round_s(plan))}\n")
         with TerminalProgress(plan) as progress:
             run = execute(
                 plan,
@@ -83,7 +83,8 @@ def carry_out(
             )
         return present(run, store, out=given.out, json=given.json, show=show)
     except Interrupted as signalled:
-        signalled.kept = "finished trials are stored, and the same command resumes the run"
+        said = "the same command without --new" if given.new else "the same command"
+        signalled.kept = f"finished trials are stored, and {said} resumes the run"
         raise
     finally:
         store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -86,8 +87,8 @@ class GateOptions(Protocol):
 
 def check(given: GateOptions) -> None:
     """Refuse before the first trial what could only fail after the last, and warn of what nothing but a gain
-    keeps. Raises StudyError, ReportError."""
-    from walproof.errors import ReportError, StudyError
+    keeps. Raises StudyError, ReportError; DiskError for a place that may not be looked at."""
+    from walproof.errors import StudyError
 
     for flag, path in (("--junit", given.junit), ("--summary", given.summary)):
         if path is None:
@@ -97,9 +98,7 @@ def check(given: GateOptions) -> None:
                 f"{flag} is for a gate, and there is none",
                 hint='Say what must not happen: --fail-if "tps < 0.97x".',
             )
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            what = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
-            raise ReportError(f'{flag} "{path}" {what}', hint="Name a file in an existing folder.")
+        _require_writable(flag, path)
     if given.undecided is Undecided.ok and not given.fail_if:
         raise StudyError(
             "--undecided is for a gate, and there is none",
@@ -112,6 +111,18 @@ def check(given: GateOptions) -> None:
             )
 
 
+def _require_writable(flag: str, path: Path) -> None:
+    from walproof.errors import ReportError
+    from walproof.files import is_folder, is_there
+
+    folder = path.absolute().parent
+    if is_folder(path) or not is_folder(folder):
+        what = "is a folder" if is_folder(path) else "lies in a folder that does not exist"
+        raise ReportError(f'{flag} "{path}" {what}', hint="Name a file in an existing folder.")
+    if not os.access(path if is_there(path) else folder, os.W_OK):
+        raise ReportError(f'{flag} "{path}" may not be written', hint="Name a file that this user may write.")
+
+
 def conclude(view: ReportView | None, given: GateOptions) -> None:
     """Write the gate's files and leave with its status; nothing without a gate.
 
@@ -121,14 +132,21 @@ def conclude(view: ReportView | None, given: GateOptions) -> None:
         return
     from walproof.advise.gate import not_measured
     from walproof.analysis.gate import Outcome
-    from walproof.report.gate import summary
+    from walproof.errors import ReportError
+    from walproof.report.gate import headline, summary
     from walproof.report.junit import to_junit
 
     is_ok = given.undecided is Undecided.ok
-    if given.junit is not None:
-        _write(given.junit, to_junit(view, undecided_ok=is_ok), "w")
-    if given.summary is not None:
-        _write(given.summary, summary(view), "a")
+    unwritten = []
+    for path, text, mode in (
+        (given.junit, to_junit(view, undecided_ok=is_ok), "w"),
+        (given.summary, summary(view), "a"),
+    ):
+        if path is not None and (reason := _write(path, text, mode)) is not None:
+            unwritten.append(f'could not write "{path}": {reason}')
+    if unwritten:
+        # What was measured is known all the same.
+        raise ReportError("; ".join(unwritten), detail=f"{headline(view.gate)}.")
     # What could not be measured says nothing of the promise, so no option lets it pass.
     if (error := not_measured(view.run.plan, view.gate, view.trials)) is not None:
         raise error
@@ -139,12 +157,14 @@ def conclude(view: ReportView | None, given: GateOptions) -> None:
             raise typer.Exit(ExitStatus.UNDECIDED)
 
 
-def _write(path: Path, text: str, mode: str) -> None:
-    """With the mode of the user's umask: a forge reads these files, and no result is kept in them."""
-    from walproof.errors import ReportError
+def _write(path: Path, text: str, mode: str) -> str | None:
+    """With the mode of the user's umask: a forge reads these files, and no result is kept in them.
 
+    Returns why it could not be written.
+    """
     try:
         with path.open(mode, encoding="utf-8") as stream:
             stream.write(text)
     except OSError as error:
-        raise ReportError(f'could not write "{path}": {error.strerror}') from error
+        return error.strerror or str(error)
+    return None

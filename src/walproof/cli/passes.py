@@ -77,9 +77,9 @@ class PassProgress:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
-            TextColumn(self._what),
+            TextColumn(self._what, markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[said]}", markup=False),
             TimeRemainingColumn(),
             console=Console(file=sys.stderr, highlight=False),
             transient=True,

@@ -21,6 +21,7 @@ _CHECKPOINT_TIMEOUT = "5min"
 
 def plan_text(plan: Plan, command: Sequence[str]) -> str:
     """The resolved plan for people."""
+    from walproof.advise.gate import say_most
     from walproof.analysis.sweep import FIRST_POINTS, sweeps_of
     from walproof.disk.device import parse_device
     from walproof.lab.kinds.registry import lab_kind
@@ -80,8 +81,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
         lines += [f"emulated disk: {plan.device} ({parse_device(plan.device).figures})"]
     lines += words.added_lines(plan)
     if plan.gate is not None and plan.budget_s is not None:
-        most = format_duration(plan.budget_s)
-        lines += [f"length: until the gate is decided, {most} at most, after what is prepared"]
+        lines += [f"length: until the gate is decided, {say_most(plan, _round_s(plan.rounds, needs.length))}"]
     elif plan.budget_s is not None and (needs.length is None or needs.length.duration_s > plan.budget_s):
         lines.append(_length_by_budget(plan.budget_s, plan.rounds, needs.length))
     elif needs.length is not None:
@@ -178,12 +178,12 @@ def _variant_lines(variant: Variant, words: KindWords[Any]) -> list[str]:
 
 
 def _rounds_text(plan: Plan) -> str:
-    from walproof.analysis.within import PILOT_ROUNDS
+    from walproof.analysis.within import pilot_rounds
 
     text = f"{plan.rounds}" + " at most" * (plan.budget_s is not None)
     if plan.half_width is not None:
         text = (
-            f"a pilot of {min(PILOT_ROUNDS, plan.rounds)} says how many take every ratio within "
+            f"a pilot of {pilot_rounds(plan)} says how many take every ratio within "
             f"+-{plan.half_width:.1%}; {plan.rounds} at most"
         )
     if plan.budget_s is not None:
@@ -194,13 +194,25 @@ def _rounds_text(plan: Plan) -> str:
 def _length_by_budget(budget_s: float, rounds: int, length: Length | None) -> str:
     """Of a plan that is longer than its budget, or whose length nobody knows."""
     text = f"length: at most {format_duration(budget_s)} (budget), after what is prepared"
-    if length is None:
+    round_s = _round_s(rounds, length)
+    if round_s is None:
         return text
-    round_s = length.duration_s / rounds
     fit = int(budget_s / round_s)
     if fit == 0:
         return f"length: one round, about {format_duration(round_s)}: longer than the budget"
     return f"{text}: about {fit} {'round' if fit == 1 else 'rounds'} of {format_duration(round_s)}"
+
+
+def _round_s(rounds: int, length: Length | None) -> float | None:
+    """About how many seconds a round takes; None where nobody knows."""
+    return None if length is None else length.duration_s / rounds
+
+
+def expected_round_s(plan: Plan) -> float | None:
+    """The same of a plan."""
+    from walproof.lab.preflight import estimate
+
+    return _round_s(plan.rounds, estimate(plan, Path(plan.folder) / "templates").length)
 
 
 def _settings_text(settings: Mapping[str, str]) -> str:

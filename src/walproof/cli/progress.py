@@ -43,11 +43,11 @@ class TerminalProgress:
     def __enter__(self) -> TerminalProgress:
         if self._console.is_terminal:
             self._bar = Progress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=24),
-                TextColumn("{task.fields[count]}"),
+                TextColumn("{task.fields[count]}", markup=False),
                 TimeElapsedColumn(),
-                TextColumn("{task.fields[left]}"),
+                TextColumn("{task.fields[left]}", markup=False),
                 console=self._console,
                 transient=True,
             )
@@ -155,13 +155,19 @@ class TerminalProgress:
             for line in say_look(self._plan, found, trials):
                 self._say(line)
 
+    def _pilot_trials(self) -> int:
+        """Trials until it is known how many the wanted width takes; 0 where none is wanted."""
+        if self._plan.half_width is None:
+            return 0
+        from walproof.analysis.within import pilot_rounds
+
+        return sum(len(self._plan.round_cells(1 + at)) for at in range(pilot_rounds(self._plan)))
+
     def _pilot(self) -> str:
         if self._plan.half_width is None:
             return ""
-        from walproof.analysis.within import PILOT_ROUNDS
-
-        trials = min(PILOT_ROUNDS, self._plan.rounds) * len(self._plan.cells)
-        return f"a pilot of {trials} trials says how long +-{self._plan.half_width:.1%} takes, "
+        trials = say_count(self._pilot_trials(), "trial")
+        return f"a pilot of {trials} says how long +-{self._plan.half_width:.1%} takes, "
 
     def _spend(self, trial: Trial) -> None:
         if self._budget_s is not None:
@@ -176,16 +182,20 @@ class TerminalProgress:
 
     def _left(self) -> str:
         """Never more than the budget; nothing where nothing is left."""
+        is_pilot = False
         if self._left_s is not None:
             left_s = self._left_s - (time.monotonic() - self._told)
         else:
             each = (time.monotonic() - self._began) / max(1, self._ended)
-            left_s = each * (self._most - self._ended)
+            # How many there are after the pilot, the pilot tells.
+            pilot = self._pilot_trials() - self._stored
+            is_pilot = pilot > 0 and self._ended <= pilot
+            left_s = each * ((pilot if is_pilot else self._most) - self._ended)
         is_last = self._plan.gate is None and self._ended >= (self._about or self._most)
         if self._budget_s is not None and left_s > self._budget_s:
             left_s, words = self._budget_s, "at most {} of the budget left"
         else:
-            words = "{} left"
+            words = "{} left of the pilot" if is_pilot else "{} left"
         return "" if is_last or left_s <= 0 else words.format(format_duration(left_s))
 
     def _name(self, cell: Cell) -> str:

@@ -90,11 +90,12 @@ class Asked:
 
 
 def text_of(value: str, folder: Path, noun: str, *, must: bool = False) -> str:
-    """The text of a file named ``value``, or ``value`` itself if it is not the name of an SQL file.
+    """The text of a file named ``value``, or ``value`` itself if it is not the name of an SQL file, as where
+    it has several lines.
 
     ``must``: it has to be the name of a file. Raises StudyError.
     """
-    if not must and not value.strip().endswith(".sql"):
+    if not must and ("\n" in value.strip() or not value.strip().endswith(".sql")):
         return value
     path = folder / value.strip()
     try:

@@ -7,7 +7,7 @@ out is left out on its server, too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +35,20 @@ class Configurations:
     def names(self) -> tuple[str, ...]:
         """Names of the files; the others are compared with the first."""
         return tuple(self.own)
+
+    def under(self, typed: Mapping[str, str]) -> Configurations:
+        """These, where every server has what was typed, whatever the files say; what it replaces is noted."""
+        names = {name.lower() for name in typed}
+        kept: dict[str, Mapping[str, str]] = {}
+        notes = list(self.notes)
+        for file, lines in self.own.items():
+            kept[file] = {name: value for name, value in lines.items() if name.lower() not in names}
+            notes += [
+                f"{file}: {name} = {value} is replaced by --base."
+                for name, value in lines.items()
+                if name not in kept[file]
+            ]
+        return replace(self, own=kept, notes=tuple(notes))
 
     def require_differences(self) -> None:
         """Refuse what would be measured against itself. Raises StudyError."""

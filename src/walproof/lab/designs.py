@@ -229,7 +229,9 @@ def _why(names: Sequence[str], design: Design, *, is_moved: bool) -> str:
     if not names:
         return "asked for" if is_moved else "it does not differ from the baseline"
     if design is Design.TOGGLED:
-        return f"a reload changes {say_list(names)}, and nothing is left behind"
+        why = f"a reload changes {say_list(names)}, and nothing is left behind"
+        is_shown = all((known := designs().get(name.lower())) is not None and known.shown for name in names)
+        return why if is_shown else f"{why}; not yet shown to agree with servers of its own"
     unseen = [name for name in names if acts_at_checkpoints(name)]
     if unseen:
         return f"asked for; {_acting(unseen)} at checkpoints, and no slice shows anything of that"

@@ -16,6 +16,7 @@ from walproof.lab.kind import LabKind
 from walproof.sentences import say_list
 
 _OF_DESIGN = {Design.TOGGLED: OF_SLICES, Design.SLICED: OF_SLICED}
+_THROUGHPUT = ("tps", "pgbench_tps")
 _NAMED = {"script<number>": "script", "<statement>": "statement", "<statement|operation>": "statement"}
 """Breakdown of a metric -> what it names, where a workload says which there are."""
 
@@ -53,6 +54,18 @@ def gate_of(
         _check_metrics(promises, kind, _OF_DESIGN.get(design))
     _check_names(promises, workloads)
     return Gate(promises, against)
+
+
+def held_by_rate(gate: Gate | None, workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """A sentence where a gate is about throughput and the load offers a fixed rate: both sides have that."""
+    rates = [workload.rate_tps for workload in workloads if workload.rate_tps is not None]
+    bases = {promise.metric.partition(".")[0] for promise in (() if gate is None else gate.promises)}
+    if not rates or bases.isdisjoint(_THROUGHPUT):
+        return ()
+    return (
+        f"The load offers {rates[0]:g} transactions/s: throughput is that on both sides, as long as they "
+        "keep up. A promise on latency_ms_avg shows what a change costs.",
+    )
 
 
 def _check_compared(installs: Sequence[Install], variants: Sequence[Variant], against: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -39,6 +40,8 @@ from walproof.sentences import say_list
 
 _PATIENCE_S = 600.0
 """How long the end of a run waits for a store that is away."""
+_GATE_PATIENCE_S = 3600.0
+"""How long after its budget an interrupted gate is still resumed: tables are made first."""
 _FLUSH_TEST_S = 3
 """Seconds for each of pg_test_fsync's first five tests, which run three times; its own default is 5."""
 
@@ -155,8 +158,8 @@ def find_unfinished(
     """The interrupted run that ``plan`` continues. Raises StudyError when the study changed meanwhile.
 
     In a shared store there are runs of other machines, and runs that another process is carrying out: they
-    are left alone. So is a run of a build that has been replaced since, which ``tell`` is told in a line.
-    Raises InstallError, too."""
+    are left alone. So are a run of a build that has been replaced since, and a gate that should be over for
+    long: its rounds are to be of one time. ``tell`` is told that in a line. Raises InstallError, too."""
     digest = plan_hash(plan)
     here = machine_facts()
     open_runs = [
@@ -168,6 +171,10 @@ def find_unfinished(
         and run.environment.facts.get("host") == host
         and _is_free(store, run)
     ]
+    past = [run for run in open_runs if _is_past(plan, run)]
+    if past and tell is not None:
+        tell(f"the gate of run {past[-1].id} is not resumed: its first rounds are of another time")
+    open_runs = [run for run in open_runs if run not in past]
     for run in reversed(open_runs):
         if plan_hash(run.plan) == digest:
             replaced = replaced_builds(run, plan)
@@ -185,6 +192,13 @@ def find_unfinished(
                 hint="Undo the change to resume that run, or begin another one with --new.",
             )
     return None
+
+
+def _is_past(plan: Plan, run: Run) -> bool:
+    """Whether the plan has a gate that was to be decided before now, had the run not been interrupted."""
+    if plan.gate is None or plan.budget_s is None:
+        return False
+    return time.time() - run.created_at > plan.budget_s + _GATE_PATIENCE_S
 
 
 def replaced_builds(run: Run, plan: Plan) -> tuple[str, ...]:

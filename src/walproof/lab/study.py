@@ -18,7 +18,7 @@ from walproof.lab.between import with_hosts
 from walproof.lab.configurations import Configurations
 from walproof.lab.designs import cuts_of, gave_way, with_designs
 from walproof.lab.differing import same_as_baseline
-from walproof.lab.gate import gate_of, require_known
+from walproof.lab.gate import gate_of, held_by_rate, require_known
 from walproof.lab.kinds.registry import kind_of
 from walproof.lab.placing import placed
 from walproof.lab.reading import check_study, read_study_file
@@ -157,6 +157,7 @@ def resolve(
         notes=(
             *notes,
             *gave_way(asked, variants),
+            *held_by_rate(gate, workloads),
             *same.values(),
             *crowded(asked_base, kept, workloads),
         ),

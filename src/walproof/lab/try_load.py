@@ -86,11 +86,13 @@ def try_load(plan: Plan, progress: Progress, seconds: float = SECONDS) -> TriedL
 
 
 def _try_all(bench: Bench, cluster: Cluster, workload: Workload, seconds: float) -> tuple[TriedScript, ...]:
-    found: dict[str, TriedScript] = {}
+    found: dict[int, TriedScript] = {}
+    # Two may have one name. Those that delete are last: they would leave the others nothing.
+    in_order = sorted(enumerate(workload.scripts), key=lambda placed: _deletes(placed[1]))
     with cluster.connect() as session:
         ports = (bench.workspace.take_port(), cluster.port)
         with Relay(cluster.sockets, ports, cluster.user, lambda: int(insert_lsn(session))) as relay:
-            for number, script in enumerate(sorted(workload.scripts, key=_deletes), start=1):
+            for number, (place, script) in enumerate(in_order, start=1):
                 bench.progress.preparing(
                     f"trying {script.name}, {number} of {len(workload.scripts)}, on PostgreSQL "
                     f"{cluster.install.version}"
@@ -102,8 +104,8 @@ def _try_all(bench: Bench, cluster: Cluster, workload: Workload, seconds: float)
                 relay.settle()
                 # What was inserted is in the files after this.
                 session.execute("SELECT pg_switch_wal()")
-                found[script.name] = _tried(cluster, script, seen, start, complaint, seconds)
-    return tuple(found[script.name] for script in workload.scripts)
+                found[place] = _tried(cluster, script, seen, start, complaint, seconds)
+    return tuple(found[place] for place in range(len(workload.scripts)))
 
 
 def _deletes(script: Script) -> bool:

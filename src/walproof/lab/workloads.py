@@ -52,7 +52,7 @@ def workload_of(table: WorkloadTable, asked: Asked) -> Workload:
     return Workload(
         name=table.name,
         builtin=table.builtin or (None if table.script else "tpcb-like"),
-        scripts=tuple(_script(script, number, scripts) for number, script in enumerate(table.script, 1)),
+        scripts=_scripts(table.script, scripts),
         scale=table.scale,
         clients=table.clients,
         threads=table.threads,
@@ -87,13 +87,23 @@ def _statements(table: WorkloadTable, scripts: Path) -> Workload:
     )
 
 
-def _script(table: ScriptTable, number: int, scripts: Path) -> Script:
+def _scripts(tables: Sequence[ScriptTable], folder: Path) -> tuple[Script, ...]:
+    """Named after their files; where files of two folders have one name, as they were typed."""
+    names = [Path(table.file).name for table in tables if table.file is not None]
+    return tuple(
+        _script(table, number, folder, names.count(Path(table.file or "").name) > 1)
+        for number, table in enumerate(tables, 1)
+    )
+
+
+def _script(table: ScriptTable, number: int, scripts: Path, is_named_whole: bool) -> Script:
     if (table.file is None) == (table.sql is None):
         raise StudyError(f"script {number} needs exactly one of file and sql")
     if table.sql is not None:
         return Script(f"script {number}", table.sql, table.weight)
     assert table.file is not None
-    return Script(Path(table.file).name, text_of(table.file, scripts, "script", must=True), table.weight)
+    name = table.file if is_named_whole else Path(table.file).name
+    return Script(name, text_of(table.file, scripts, "script", must=True), table.weight)
 
 
 def _require_short(names: Sequence[str], where: str) -> None:

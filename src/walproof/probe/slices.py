@@ -14,7 +14,7 @@ import psycopg
 
 from walproof.errors import ProbeError
 from walproof.probe.processes import children, read_proc
-from walproof.probe.throughput import read_transactions
+from walproof.probe.throughput import read_ended
 from walproof.units import Lsn
 
 _EDGE = "SELECT extract(epoch FROM clock_timestamp())::float8, pg_current_wal_insert_lsn()::text"
@@ -38,6 +38,8 @@ class Counted:
     latency_ms_p50: float | None
     latency_ms_p95: float | None
     latency_ms_p99: float | None
+    failed: int = 0
+    """Transactions that ended otherwise than well (deadlocks, serialization failures)."""
 
 
 def read_edge(connection: psycopg.Connection[tuple[object, ...]]) -> Edge:
@@ -86,15 +88,19 @@ def cpu_spent_s(before: dict[int, int], after: dict[int, int]) -> float | None:
 
 def count_transactions(logs: Sequence[Path], stretches: Sequence[tuple[float, float]]) -> list[Counted]:
     """What pgbench logged within each [begin, end), in Unix seconds. Raises ProbeError."""
-    ended, latency_ms = read_transactions(logs)
+    ended, latency_ms, failed = read_ended(logs)
     found = []
     for begin, end in stretches:
         low, high = np.searchsorted(ended, (begin, end))
         latencies = latency_ms[low:high]
         middle, p95, p99 = np.percentile(latencies, (50, 95, 99)) if latencies.size else (None, None, None)
+        first, last = np.searchsorted(failed, (begin, end))
         found.append(
-            Counted(int(latencies.size), float(latencies.sum()), _plain(middle), _plain(p95), _plain(p99))
-        )
+            Counted(
+                int(latencies.size), float(latencies.sum()), _plain(middle), _plain(p95), _plain(p99),
+                int(last - first),
+            )
+        )  # fmt: skip
     return found
 
 

@@ -124,14 +124,23 @@ def read_transactions(logs: Iterable[Path]) -> tuple[Floats, Floats]:
 
     Raises ProbeError as ``read_pgbench_logs``.
     """
+    ended, latency_ms, _ = read_ended(logs)
+    return ended, latency_ms
+
+
+def read_ended(logs: Iterable[Path]) -> tuple[Floats, Floats, Floats]:
+    """The same, and when each transaction that failed ended, in their order.
+
+    Raises ProbeError as ``read_pgbench_logs``.
+    """
     tables = [table for path in _files(logs) if (table := _read(path, [])) is not None]
     if not tables:
         raise ProbeError("pgbench logged no transaction")
     table = np.concatenate([table[:, : _EPOCH_US + 1] for table in tables])
-    table = table[table[:, _TIME] >= 0]
     ended = table[:, _EPOCH] + table[:, _EPOCH_US] / 1e6
-    order = np.argsort(ended, kind="stable")
-    return ended[order], table[order, _TIME] / 1000.0
+    has_failed, is_done = table[:, _TIME] == _FAILED, table[:, _TIME] >= 0
+    order = np.argsort(ended[is_done], kind="stable")
+    return ended[is_done][order], table[is_done, _TIME][order] / 1000.0, np.sort(ended[has_failed])
 
 
 def _files(logs: Path | Iterable[Path]) -> list[Path]:

@@ -10,7 +10,7 @@ from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.wording import is_unknown, is_vague
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.summary import Analysis
-from walproof.analysis.within import PILOT_ROUNDS, PILOT_STARTS
+from walproof.analysis.within import pilot_rounds
 from walproof.facts import Cell, Plan, Run, Trial, TrialState
 from walproof.facts.metrics import metric
 from walproof.report.cells import Cells
@@ -293,7 +293,7 @@ def _by_budget(plan: Plan, analysis: Analysis) -> str | None:
     budget = f"the budget of {format_duration(plan.budget_s)} ended them"
     if plan.half_width is None:
         return budget if analysis.rounds < plan.rounds else None
-    pilot = min(PILOT_STARTS if plan.toggles_all else PILOT_ROUNDS, plan.rounds)
+    pilot = pilot_rounds(plan)
     if analysis.rounds >= pilot:
         return None  # what the width still lacked was said while it ran
     return (

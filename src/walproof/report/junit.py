@@ -75,6 +75,8 @@ def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
 
 def _outcome(case: ElementTree.Element, judged: Judged, *, undecided_ok: bool) -> None:
     measured = f"ratio {ratio(judged.ratio, judged.interval)}, limit {judged.promise.limit_text}"
+    if judged.outcome is not Outcome.UNDECIDED and judged.reason is not None:
+        measured = one_line(f"{measured}; {judged.reason}")
     if judged.outcome is Outcome.HOLDS:
         ElementTree.SubElement(case, "system-out").text = f"{measured}; {say_count(judged.rounds, 'round')}"
         return

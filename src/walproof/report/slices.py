@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from walproof.analysis.carry_over import NOTABLE, CarryOver, WindowPlace
+from collections.abc import Sequence
+
+from walproof.analysis.carry_over import NOTABLE, CarryOver, WindowPlace, say_lasting
 from walproof.analysis.effect import Effect
 from walproof.analysis.summary import Analysis
-from walproof.facts import Design, Placing, Plan
+from walproof.facts import Design, Placing, Plan, Trial
 from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
@@ -106,6 +108,18 @@ def carry_over_sentences(analysis: Analysis) -> list[str]:
     return [
         f"Whether variants leave something to the slice after theirs is in doubt: {named}, but of "
         f"{len(analysis.carry_overs)} such ratios one looks so by chance."
+    ]
+
+
+def lasting_sentences(plan: Plan, trials: Sequence[Trial]) -> list[str]:
+    """That transactions are too long for toggled slices, for each load of which that is so; ``trials`` as
+    stored."""
+    groups = dict.fromkeys((install.label, work.name) for install in plan.installs for work in plan.workloads)
+    said = [(workload, say_lasting(plan, trials, install, workload)) for install, workload in groups]
+    return [
+        f"{workload}: {why}; --design fresh measures each variant on servers of its own."
+        for workload, why in dict.fromkeys(said)
+        if why is not None
     ]
 
 

@@ -3,8 +3,9 @@
 ``toggled`` is for settings that a reload changes at once and that leave nothing behind, which neighbouring
 slices of a server would share. ``sliced`` is for settings that act only under load, not at checkpoints or by
 time, so that short slices of servers that take turns show the effect. ``cycles`` is for settings of which
-only windows that hold checkpoints show anything. A setting that nobody has shown to fit
-either design is measured on separate servers, each by itself (``fresh``).
+only windows that hold checkpoints show anything. A setting that nobody has looked at is measured on separate
+servers, each by itself (``fresh``). ``shown`` names the run that showed a design to agree with that one: a
+setting is sliced by itself only then; where a toggled one has none, its plan and its report say so.
 """
 
 from __future__ import annotations

@@ -180,7 +180,8 @@ def take_turns(
             # All at once: nothing is measured any more, and one after the other takes as long as the slices.
             with ThreadPoolExecutor(len(servers)) as threads:
                 list(threads.map(lambda server: server.leave(to_keep=reused is not None), servers.values()))
-            measured.slices = _counted([turn.slice for turn in turns], servers)
+            measured.slices, failed = _counted([turn.slice for turn in turns], servers)
+            measured.metrics["failed_transactions"] = float(failed)
         except (WalproofError, psycopg.Error):
             broken = [checked.cluster for checked in servers.values() if not checked.cluster.is_running()]
             measured.log = measured.log or (broken[0].log_tail() if broken else None)
@@ -268,8 +269,9 @@ def _grown(before: Mapping[int, int], after: Mapping[int, int]) -> int:
     return sum(value - before.get(pid, 0) for pid, value in after.items())
 
 
-def _counted(seen: Sequence[SliceSeen], servers: Mapping[str, _Server]) -> tuple[Slice, ...]:
-    """Slices without latencies, because those of a stopped load include the time for which it was stopped."""
+def _counted(seen: Sequence[SliceSeen], servers: Mapping[str, _Server]) -> tuple[tuple[Slice, ...], int]:
+    """Slices without latencies, because those of a stopped load include the time for which it was stopped;
+    and how many transactions failed in all of them."""
     counts = {
         name: iter(
             count_transactions(
@@ -278,7 +280,8 @@ def _counted(seen: Sequence[SliceSeen], servers: Mapping[str, _Server]) -> tuple
         )
         for name, server in servers.items()
     }
-    return stored(seen, [next(counts[span.variant]) for span in seen], has_latencies=False)
+    counted = [next(counts[span.variant]) for span in seen]
+    return stored(seen, counted, has_latencies=False), sum(found.failed for found in counted)
 
 
 def _note(measured: Measured, turns: Sequence[_Turn], loaded_s: float, *, has_checkpoint: bool) -> None:

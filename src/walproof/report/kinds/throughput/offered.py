@@ -56,12 +56,19 @@ def at_offered_rate(found: Sequence[Answer], cells: Cells, trials: Sequence[Tria
     return tuple(answers)
 
 
-def doubts(cells: Cells) -> tuple[str, ...]:
-    """That transactions failed, of whom most."""
-    shares = sorted(((share, cell) for cell, share in _failed(cells)), key=lambda found: -found[0])
+def doubts(cells: Cells, stored: Sequence[Trial]) -> tuple[str, ...]:
+    """That transactions failed, of whom most. ``stored``: trials as they are stored, a start of slices
+    being one."""
+    found = [(share, f"with {_name(cells, cell)}") for cell, share in _failed(cells)]
+    starts = [trial.metrics for trial in stored if trial.slices]
+    failed = sum(metrics.get("failed_transactions", 0.0) for metrics in starts)
+    share = _share(failed, sum(metrics.get("transactions", 0.0) for metrics in starts))
+    if share is not None:
+        found.append((share, "in the starts of slices, of all their variants together"))
+    shares = sorted(found, key=lambda pair: -pair[0])
     if not shares:
         return ()
-    named = "; ".join(f"{percent(share)} with {_name(cells, cell)}" for share, cell in shares[:_NAMED_MOST])
+    named = "; ".join(f"{percent(share)} {where}" for share, where in shares[:_NAMED_MOST])
     more = len(shares) - _NAMED_MOST
     rest = f" and {more} more" if more > 0 else ""
     return (
@@ -121,8 +128,14 @@ def _failed(cells: Cells) -> Iterator[tuple[Cell, float]]:
     for cell in cells.plan.cells:
         failed = sum(cells.values(cell, "failed_transactions"))
         done = sum(cells.values(cell, "transactions"))
-        if failed and failed / (failed + done) >= _FAILED_LEAST:
-            yield cell, failed / (failed + done)
+        if (share := _share(failed, done)) is not None:
+            yield cell, share
+
+
+def _share(failed: float, done: float) -> float | None:
+    """Failed transactions as a share of all; None where they are too few to be named."""
+    share = failed / (failed + done) if failed else 0.0
+    return share if share >= _FAILED_LEAST else None
 
 
 def _name(cells: Cells, cell: Cell) -> str:

@@ -44,7 +44,7 @@ from walproof.report.kinds.throughput.time_away import recovery_answers, recover
 from walproof.report.kinds.throughput.volume import volume_blocks
 from walproof.report.layout import Body, FigureMaker, ReportView, certainty_section, lay_out
 from walproof.report.results import factor_tables, install_table, published_tables, result_tables
-from walproof.report.slices import slice_tables
+from walproof.report.slices import lasting_sentences, slice_tables
 from walproof.report.words import KindWords
 
 
@@ -132,7 +132,8 @@ def throughput_view(
     body = Body(
         answers=(*recovery_answers(cells), *_with_cuts(answered, cells, summaries)),
         how_sure=(
-            *doubts(cells),
+            *doubts(cells, stored),
+            *lasting_sentences(run.plan, stored),
             *how_sure(run, analysis, findings),
             *noise_sentences(run.plan, stored, analysis),
         ),
