@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from walproof.advise.tune.answer import TuneAnswer, answer
+from walproof.advise.tune.answer import answer
 from walproof.advise.tune.crashes import (
     CrashCheck,
     WalCheck,
@@ -19,7 +19,7 @@ from walproof.advise.tune.crashes import (
 )
 from walproof.advise.tune.judge import LoadRecording, RecordedJudge
 from walproof.advise.tune.memory import allowed_bytes
-from walproof.advise.tune.shown_by import ShownBy, shown_by
+from walproof.advise.tune.own_lines import lines_left
 from walproof.advise.tune.space import Bounds, SearchSpace
 from walproof.advise.tune.standing import standing
 from walproof.advise.tune.starts import OwnConf
@@ -31,7 +31,6 @@ from walproof.errors import StoreError
 from walproof.facts.tuning import (
     Candidate,
     CandidatePrediction,
-    Limit,
     Purpose,
     RuledOut,
     Step,
@@ -52,11 +51,6 @@ from walproof.settings.change import Before
 from walproof.settings.versions import name_compression
 from walproof.units import Lsn
 
-_TOO_LARGE = "larger than this machine can try, and left as it is on your server"
-_NOT_SHOWN = (
-    "it acts at checkpoints, where windows do not show what it saves; your own line keeps the promises, and "
-    "is left as it is on your server"
-)
 _ANSWERING = (Purpose.RECORD, Purpose.CONFIRM, Purpose.LINES, Purpose.FINAL, Purpose.CRASH, Purpose.FLUSH)
 """Steps that change predictions or verdicts; the race itself is read from the store."""
 
@@ -164,16 +158,19 @@ class Tuning:
         journal = self._journal()
         facts = self.conductor.facts(journal)
         judge = self._recorded_judge()
-        found = answer(facts, judge, self.judge(self._speed(facts)))
+        fast = self.judge(self._speed(facts))
+        found = answer(facts, judge, fast)
         taken = [step for step in journal.steps if step.finished]
         own = OwnConf({}, {}, ()) if self.conf is None else self.conf
-        left = self._left_on_the_server(own, found, judge)
-        replaced = own.replaced({**self.load.base, **self.plan.keep}, self.load.install.version_num)
+        version_num, kept = self.load.install.version_num, {**self.load.base, **self.plan.keep}
+        moved = name_compression(own.moved, version_num, partial(accepts, self.load.install))
+        left = lines_left(moved, kept, found.conf, fast, self.bounds.is_too_large_here, self.plan.margin)
+        replaced = own.replaced(kept, version_num)
         asked = TuningContext(
             name=journal.name,
             load=self.load.name,
             install=journal.install,
-            version_num=self.load.install.version_num,
+            version_num=version_num,
             device=journal.device,
             before={name: Before(value, False, name in own.by_sql) for name, value in own.moved.items()},
             replaced={name: value for name, value in replaced.items() if name not in left},
@@ -189,36 +186,16 @@ class Tuning:
             command=shlex.join(journal.command),
             kept={
                 name: value
-                for name, value in {**self.load.base, **self.plan.keep}.items()
+                for name, value in kept.items()
                 if name not in own.moved and own.kept.get(name) != value
             },
             hosts=host_study(taken, self.conductor.store, facts.plan.objective.metric),
         )
-        kept = KeptAnswer(found, asked, platform, journal.finished)
-        keep_answer(self.conductor.file.folder, kept)
-        if kept.finished:
-            self._last_answer = kept
-        return kept
-
-    def _left_on_the_server(self, own: OwnConf, found: TuneAnswer, judge: RecordedJudge) -> dict[str, str]:
-        """The user's own lines that the answer does not have and that stay as they are, each with the reason.
-
-        One that would break a promise beside what is advised, or write more WAL, goes.
-        """
-        left = {}
-        for name, value in own.moved.items():
-            if name in found.conf.conf:
-                continue
-            if self.bounds.is_too_large_here(name, value):
-                left[name] = _TOO_LARGE
-            elif shown_by(name) is not ShownBy.WINDOWS:
-                left[name] = _NOT_SHOWN
-            predicted, broken = judge(Candidate.of({**found.conf.conf, name: value}))
-            wal, without = predicted.wal_bytes_per_txn, found.prediction.wal_bytes_per_txn
-            writes_more = wal is not None and without is not None and wal > (1 + self.plan.margin) * without
-            if writes_more or any(each.limit is not Limit.MEMORY for each in broken):
-                left.pop(name, None)
-        return left
+        made = KeptAnswer(found, asked, platform, journal.finished)
+        keep_answer(self.conductor.file.folder, made)
+        if made.finished:
+            self._last_answer = made
+        return made
 
     def _ended_at(self, taken: Sequence[StepTaken]) -> float:
         """When the last step had ended, Unix time."""
