@@ -113,3 +113,11 @@ def test_a_line_that_risks_something_beside_another_has_that_class(
     ):
         found = replace(line, reference=Candidate.of(conf))
         assert line_durability(found, own_judge) is durability
+
+
+def test_what_a_failover_may_lose_is_said_of_what_is_advised(view: TuneView) -> None:
+    words = "synchronous_commit=off: commits do not wait for standbys: a failover loses those"
+    outcome = replace(view.answer.outcome, advised=Candidate.of({"synchronous_commit": "off"}))
+    told = tune_view(view.facts, replace(view.answer, outcome=outcome), view.asked, platform("conf"))
+    assert any(sentence.startswith(words) for sentence in told.summary)
+    assert not any(sentence.startswith(words) for sentence in view.summary)

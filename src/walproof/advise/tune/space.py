@@ -154,10 +154,16 @@ def search_space(
             if factor is not None:
                 factors[name] = replace(factor, design="fresh") if is_offered else factor
     for name, factor in list(factors.items()):
-        for other, value in factor.needs:
-            if not _may_be(other, value, factors, kept, catalogue):
-                left.append(NotMoved(name, None, None, f"it does nothing without {other}={value}"))
-                factors.pop(name, None)
+        unmet = [need for need in factor.needs if not _may_be(*need, factors, kept, catalogue)]
+        left += [
+            NotMoved(name, None, None, f"it does nothing without {other}={value}") for other, value in unmet
+        ]
+        if unmet:
+            del factors[name]
+        else:
+            # What is kept has what is needed of it in every configuration.
+            needs = tuple(need for need in factor.needs if need[0] not in kept)
+            factors[name] = replace(factor, needs=needs)
     for name, factor in list(factors.items()):
         capped = _capped(factor, factors, kept, catalogue)
         left += [unmoved for _, unmoved in capped]
@@ -275,7 +281,10 @@ def _may_be(
 ) -> bool:
     """Whether some configuration of the space has that value."""
     if name in kept:
-        return catalogue.normalise(name, kept[name]) == catalogue.normalise(name, value)
+        normal = catalogue.normalise(name, kept[name])
+        # What is about standbys waits for the flush here, too.
+        waits = name == "synchronous_commit" and value == "on" and normal != "off"
+        return waits or normal == catalogue.normalise(name, value)
     if name in factors:
         return value in factors[name].choices
     boot = catalogue.get(name).boot

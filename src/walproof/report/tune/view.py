@@ -45,6 +45,7 @@ from walproof.report.tune.tables import (
 from walproof.report.tune.wal_checked import wal_sentences, wal_tables
 from walproof.report.tune.words import CLASS_WORDS, OBJECTIVES, promises_text
 from walproof.settings.change import Before
+from walproof.settings.risk import other_risks
 from walproof.units import format_bytes, format_duration
 
 _NOTABLE_SHARE = 0.1
@@ -160,6 +161,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
             said = f"MORE THAN WAS PROMISED (a crash {CLASS_WORDS[allowed.value]})"
         found.append(f"A crash {CLASS_WORDS[answer.durability.value]} with what is advised, {said}.")
     found += unfit_sentences(facts, answer, crashes)
+    # Standbys, which no throw-away server has.
+    found += [f"{risk}." for _, risk in other_risks(answer.conf.conf)]
     objective = OBJECTIVES[facts.plan.objective.metric]
     if answer.why_default is not None:
         found.append(_HEADLINES[answer.conclusion].format(why=answer.why_default))
