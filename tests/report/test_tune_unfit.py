@@ -121,3 +121,13 @@ def test_what_a_failover_may_lose_is_said_of_what_is_advised(view: TuneView) -> 
     told = tune_view(view.facts, replace(view.answer, outcome=outcome), view.asked, platform("conf"))
     assert any(sentence.startswith(words) for sentence in told.summary)
     assert not any(sentence.startswith(words) for sentence in view.summary)
+
+
+def test_lines_that_are_safe_only_with_those_that_are_left_out_are_not_to_be_used(view: TuneView) -> None:
+    broken = (RuledOut(Limit.RECOVERY_TARGET, "up to 90 s", "60 s"),)
+    asked = replace(view.asked, broken_as_pasted=broken)
+    told = tune_view(view.facts, view.answer, asked, platform("conf"))
+    assert len(told.unfit) == 1
+    assert told.conf_text.startswith("# DO NOT USE IT AS IT IS: without the lines that are left out")
+    assert any(sentence.endswith("(recovery target: up to 90 s). First do what is said beside each of them.")
+               for sentence in told.summary)  # fmt: skip

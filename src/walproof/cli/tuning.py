@@ -19,7 +19,7 @@ from walproof.advise.tune.crashes import (
 )
 from walproof.advise.tune.judge import LoadRecording, RecordedJudge
 from walproof.advise.tune.memory import allowed_bytes
-from walproof.advise.tune.own_lines import lines_left
+from walproof.advise.tune.own_lines import broken_as_pasted, lines_left
 from walproof.advise.tune.space import Bounds, SearchSpace
 from walproof.advise.tune.standing import standing
 from walproof.advise.tune.starts import OwnConf
@@ -46,7 +46,7 @@ from walproof.platforms.registry import foreign_storage
 from walproof.platforms.registry import platform as platform_named
 from walproof.postgres.build import accepts
 from walproof.report.tune.kept import KeptAnswer, keep_answer, kept_answer
-from walproof.report.tune.view import TuneView, TuningContext, tune_view
+from walproof.report.tune.view import TuneView, TuningContext, lines_of, tune_view
 from walproof.settings.change import Before
 from walproof.settings.versions import name_compression
 from walproof.units import Lsn
@@ -128,7 +128,7 @@ class Tuning:
 
     def view(self, platform: str) -> TuneView:
         """Report on what has been measured, and keep its answer. Raises StoreError, WalError."""
-        kept = self._finished_answer()
+        kept = self._finished_answer(platform)
         if kept is None:
             TuningProgress().answering()
             kept = self._answer(platform)
@@ -136,8 +136,9 @@ class Tuning:
             self.conductor.facts(self._journal()), kept.answer, kept.asked, platform_named(platform)
         )
 
-    def _finished_answer(self) -> KeptAnswer | None:
-        """The answer that was made when the tuning was over; None without one, or with other costs."""
+    def _finished_answer(self, platform: str) -> KeptAnswer | None:
+        """The answer that was made when the tuning was over; None without one, with other costs, or where the
+        lines are for another platform, which may refuse others."""
         if self._last_answer is not None:
             return self._last_answer
         journal = self._journal()
@@ -147,8 +148,9 @@ class Tuning:
             kept = kept_answer(self.conductor.file.folder)
         except StoreError:
             return None  # it is made again
-        steps = [step for step in journal.steps if step.finished]
-        return kept if kept is not None and kept.finished and len(kept.asked.runs) == len(steps) else None
+        if kept is None or not kept.finished or kept.platform != platform:
+            return None
+        return kept if len(kept.asked.runs) == sum(step.finished for step in journal.steps) else None
 
     def _journal(self) -> Journal:
         return self.conductor.file.read() or self.journal
@@ -191,6 +193,9 @@ class Tuning:
             },
             hosts=host_study(taken, self.conductor.store, facts.plan.objective.metric),
         )
+        changes = lines_of(facts, found, asked, platform_named(platform)).changes
+        pasted = {change.name: change.value for change in changes}
+        asked = replace(asked, broken_as_pasted=broken_as_pasted(moved, pasted, found.conf, fast))
         made = KeptAnswer(found, asked, platform, journal.finished)
         keep_answer(self.conductor.file.folder, made)
         if made.finished:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from walproof.advise.tune.own_lines import lines_left
+from walproof.advise.tune.own_lines import broken_as_pasted, lines_left
 from walproof.errors import SettingError
 from walproof.facts.tuning import DEFAULT, Candidate, CandidatePrediction, Limit, RuledOut
 
@@ -60,3 +60,17 @@ def test_compression_whose_method_only_the_build_knows_is_not_judged() -> None:
 
     own = {"wal_compression": "on", "max_wal_size": "16GB"}
     assert set(lines_left(own, {}, DEFAULT, judge, lambda *_: False, 0.02)) == {"max_wal_size"}
+
+
+def test_what_the_platform_leaves_out_is_judged_as_the_server_has_it() -> None:
+    """max_wal_size = 16GB keeps the promise by the default's 5 minutes, which the platform does not set."""
+    own = {"checkpoint_timeout": "1h"}
+    advised = Candidate.of({"max_wal_size": "16GB"})
+    whole = {"max_wal_size": "16GB", "checkpoint_timeout": "5min"}
+    assert broken_as_pasted(own, whole, advised, _judge) == ()
+    (broken,) = broken_as_pasted(own, {"max_wal_size": "16GB"}, advised, _judge)
+    assert (broken.limit, broken.predicted) == (Limit.RECOVERY_TARGET, "10 GB")
+    # Nothing is pasted, or the answer itself breaks it, which is said elsewhere.
+    assert broken_as_pasted({"checkpoint_timeout": "1h", "max_wal_size": "16GB"}, {}, advised, _judge) == ()
+    both = Candidate.of({"max_wal_size": "16GB", "checkpoint_timeout": "1h"})
+    assert broken_as_pasted({}, both.conf, both, _judge) == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from walproof.advise.tune.shown_by import OF_DISTANCE, ShownBy, shown_by
-from walproof.facts.tuning import Candidate, Judge, Limit
+from walproof.facts.tuning import Candidate, Judge, Limit, RuledOut
 
 _TOO_LARGE = "larger than this machine can try, and left as it is on your server"
 _NOT_SHOWN = (
@@ -56,3 +56,19 @@ def lines_left(
         if fit([*left, name]):
             left[name] = may_stay[name]
     return left
+
+
+def broken_as_pasted(
+    own: Mapping[str, str], changes: Mapping[str, str], conf: Candidate, judge: Judge
+) -> tuple[RuledOut, ...]:
+    """Promises that the user's server would break after the changes, and that the answer itself keeps.
+
+    A platform may refuse some of the lines, whose settings then stay as the user's server has them. ``own``:
+    those of the user's conf; ``changes``: the lines that the platform takes; ``conf``: what is advised.
+    Raises WalError.
+    """
+    if not changes:
+        return ()
+    known = {Limit.MEMORY, *(each.limit for each in judge(conf)[1])}
+    _, broken = judge(Candidate.of({**own, **changes}))
+    return tuple(each for each in broken if each.limit not in known)

@@ -42,6 +42,7 @@ from walproof.report.tune.tables import (
     ruled_out_tables,
     step_table,
 )
+from walproof.report.tune.unfit import broken_words, longest_s, unfit_sentences
 from walproof.report.tune.wal_checked import wal_sentences, wal_tables
 from walproof.report.tune.words import CLASS_WORDS, OBJECTIVES, promises_text
 from walproof.settings.change import Before
@@ -86,6 +87,9 @@ class TuningContext:
     """Settings of the user's conf -> what configurations without a line for them have instead."""
     kept: Mapping[str, str] = field(default_factory=dict)
     """Settings that every configuration had, and that the user's conf has not, or not so."""
+    broken_as_pasted: tuple[RuledOut, ...] = ()
+    """Promises that the user's server would break with the lines that the platform takes, which the answer by
+    itself keeps: the others stay as that server has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,8 @@ class TuneView:
     @property
     def unfit(self) -> tuple[str, ...]:
         """Sentences that say why what is advised is not to be used as it is; empty where it may be."""
-        return unfit_sentences(self.facts, self.answer, self.asked.crashes)
+        asked = self.asked
+        return unfit_sentences(self.facts, self.answer, asked.crashes, asked.broken_as_pasted)
 
     @property
     def conf_text(self) -> str:
@@ -116,10 +121,8 @@ class TuneView:
 
 def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> TuneView:
     """Lay out everything that is shown of a tuning."""
-    target = PlatformTarget(asked.version_num, asked.before)
-    replaced = asked.replaced if _is_own_judged(facts, answer) else {}
-    made = pasted(answer, replaced, target, platform)
-    made = with_notes(made, unfit_sentences(facts, answer, asked.crashes))
+    made = lines_of(facts, answer, asked, platform)
+    made = with_notes(made, unfit_sentences(facts, answer, asked.crashes, asked.broken_as_pasted))
     objective = OBJECTIVES[facts.plan.objective.metric]
     parts = [
         f"PostgreSQL {asked.install}",
@@ -129,7 +132,7 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
         f"seed {facts.plan.seed}",
         f"{format_duration(facts.spent_s)} of {format_duration(facts.plan.budget_s)}",
     ]
-    said = summary_of(facts, answer, asked.crashes)
+    said = summary_of(facts, answer, asked)
     said += kept_sentences(answer, asked.kept)
     said += wal_sentences(answer.conf, asked.wal_checks)
     if asked.hosts is not None:
@@ -149,9 +152,15 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
     )
 
 
-def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> list[str]:
+def lines_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> Pasted:
+    """The lines that make the user's server what was measured, as far as the platform takes them."""
+    replaced = asked.replaced if _is_own_judged(facts, answer) else {}
+    return pasted(answer, replaced, PlatformTarget(asked.version_num, asked.before), platform)
+
+
+def summary_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext) -> list[str]:
     """The answer in sentences. Risks to committed data come first, then why it is not to be used."""
-    outcome = answer.outcome
+    outcome, crashes = answer.outcome, asked.crashes
     promises = facts.plan.promises
     found = []
     if answer.durability.rank > 0:
@@ -160,7 +169,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         if answer.durability.rank > allowed.rank:
             said = f"MORE THAN WAS PROMISED (a crash {CLASS_WORDS[allowed.value]})"
         found.append(f"A crash {CLASS_WORDS[answer.durability.value]} with what is advised, {said}.")
-    found += unfit_sentences(facts, answer, crashes)
+    found += unfit_sentences(facts, answer, crashes, asked.broken_as_pasted)
     # Standbys, which no throw-away server has.
     found += [f"{risk}." for _, risk in other_risks(answer.conf.conf)]
     objective = OBJECTIVES[facts.plan.objective.metric]
@@ -212,50 +221,23 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         )
     found.append(f"Promised: {promises_text(promises)}.")
     if answer.default_broken and answer.conclusion is not Conclusion.NONE_KEEPS:
+        broken = broken_words(answer.default_broken)
         is_reference = "" if answer.conf == DEFAULT else ", and are only what it is compared with"
-        found.append(
-            f"The defaults themselves would not keep that ({_broken(answer.default_broken)}){is_reference}."
-        )
+        found.append(f"The defaults themselves would not keep that ({broken}){is_reference}.")
     if answer.own_broken:
-        broken = _broken(answer.own_broken)
+        broken = broken_words(answer.own_broken)
         found.append(f"Your own configuration would not keep it ({broken}), and was not run.")
     found += [_crash_sentence(crash) for crash in crashes]
     target_s = promises.recovery_target_s
-    if (longest_s := _longest_s(answer, crashes)) is not None and (target_s is None or longest_s <= target_s):
+    away_s = longest_s(answer, crashes)
+    if away_s is not None and (target_s is None or away_s <= target_s):
         assert answer.prediction.recovery_s is not None
         found.append(
-            f"At that pace its longest time away is {format_duration(longest_s)} instead of "
+            f"At that pace its longest time away is {format_duration(away_s)} instead of "
             f"{format_duration(answer.prediction.recovery_s)}"
             + ("." if target_s is None else f": within {format_duration(target_s)}.")
         )
     return found
-
-
-def unfit_sentences(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> tuple[str, ...]:
-    """Why what is advised is not to be used as it is: at its own speed, or by how long its recovery took, it
-    breaks a promise."""
-    found = []
-    if answer.broken:
-        found.append(
-            "DO NOT USE IT AS IT IS: at its own speed, which is above the recorded one, it would break "
-            f"a promise ({_broken(answer.broken)}). Keep a smaller max_wal_size or checkpoint_timeout with "
-            "--keep."
-        )
-    longest_s, target_s = _longest_s(answer, crashes), facts.plan.promises.recovery_target_s
-    if longest_s is not None and target_s is not None and longest_s > target_s:
-        found.append(
-            "DO NOT USE IT AS IT IS: after a crash it came back more slowly than predicted. At that pace its "
-            f"longest time away is {format_duration(longest_s)}: MORE THAN THE PROMISED "
-            f"{format_duration(target_s)}. Calibrate first (walproof recovery calibrate) and tune again."
-        )
-    return tuple(found)
-
-
-def _longest_s(answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> float | None:
-    """Longest time away at the pace of the slowest recovery; None where none was slower than predicted."""
-    slower = slower_than_predicted(crashes)
-    predicted_s = answer.prediction.recovery_s
-    return predicted_s * slower if slower > 1 and predicted_s is not None else None
 
 
 _HEADLINES: Mapping[Conclusion, str] = {
@@ -320,23 +302,6 @@ def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
     if not is_proven and not is_beyond(facts, outcome.second):
         text += ", and it is not proven to be within that"
     return f"{text}."
-
-
-def _broken(limits: Sequence[RuledOut]) -> str:
-    return "; ".join(f"{each.limit.value}: {each.predicted}" for each in limits)
-
-
-def slower_than_predicted(crashes: Sequence[CrashCheck]) -> float:
-    """Time over the middle of the forecast, of the slowest recovery that exceeded its upper end; 1 if none
-    did."""
-    return max(
-        (
-            crash.measured_s / crash.predicted_s[1]
-            for crash in crashes
-            if crash.is_within is False and crash.measured_s is not None and crash.predicted_s is not None
-        ),
-        default=1.0,
-    )
 
 
 def _crash_sentence(crash: CrashCheck) -> str:
