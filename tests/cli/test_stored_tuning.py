@@ -38,7 +38,7 @@ def facts(own_judge: RecordedJudge) -> TuningFacts:
 def kept(tmp_path: Path, facts: TuningFacts, own_judge: RecordedJudge) -> KeptAnswer:
     """The answer of a finished tuning in ``tmp_path``."""
     put_tuning(tmp_path, facts)
-    kept = KeptAnswer(answer(facts, own_judge, own_judge), asked_of(facts), "conf", finished=True)
+    kept = KeptAnswer(answer(facts, own_judge, lambda _: own_judge), asked_of(facts), "conf", finished=True)
     keep_answer(tmp_path / "tunings" / NAME, kept)
     return kept
 
@@ -82,7 +82,7 @@ def test_one_that_goes_on_has_its_last_answer(
     earlier = replace(
         then, steps=steps[:2], measured=tuple(each for each in facts.measured if each.step <= 2)
     )
-    made = KeptAnswer(answer(earlier, own_judge, own_judge), asked_of(earlier), "conf")
+    made = KeptAnswer(answer(earlier, own_judge, lambda _: own_judge), asked_of(earlier), "conf")
     keep_answer(tmp_path / "tunings" / NAME, made)
     done = walproof("show", NAME, "--out", ".", "--json", cwd=tmp_path)
     assert done.returncode == 0

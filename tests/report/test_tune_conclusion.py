@@ -53,7 +53,7 @@ def test_a_budget_that_ends_after_the_confirmation_says_what_is_lacking(
             TrialAnswer(2, number, conf, 1000.0 * gain * math.exp(noise * (-1) ** number), seconds=20.0),
         ]
     facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     assert found.conf == DEFAULT
     assert found.why_default is not None
     assert found.why_default.startswith(why)
@@ -82,7 +82,7 @@ def test_a_screen_does_not_say_that_the_defaults_are_best(
             for conf, value in zip(confs, values.values(), strict=True)
         ]
     facts = TuningFacts(plan_of(FACTORS, trials=3, seed=1), tuple(steps), tuple(measured), 60.0, 20.0)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     told = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert told.summary[0].startswith(words)
     data = json.loads(to_json(told))
@@ -100,7 +100,7 @@ def test_crashes_that_cannot_show_a_setting_need_no_more_rounds(own_judge: Recor
         TrialAnswer(2, 1, conf, 2.1, seconds=20.0),
     )
     plan = plan_of(FACTORS, trials=3, seed=1, objective=Objective("recovery_s", False))
-    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), own_judge, own_judge)
+    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), own_judge, lambda _: own_judge)
     assert found.conclusion is Conclusion.UNDECIDED
     assert found.why_default is not None
     assert "too soon after a checkpoint to show what max_wal_size gives" in found.why_default
@@ -113,7 +113,7 @@ def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: 
     measured = (TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0),)
     facts = TuningFacts(plan_of(FACTORS, trials=150, seed=1), steps, measured, 20.0, 20.0)
     assert TuneSearch(strict).ask(facts) is None
-    found = answer(facts, strict, strict)
+    found = answer(facts, strict, lambda _: strict)
     assert found.conclusion is Conclusion.NONE_KEEPS
     told = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert told.summary[0] == (
@@ -138,7 +138,7 @@ def test_the_limit_of_the_second_metric_is_said_with_its_share(tmp_path: Path) -
         TrialAnswer(2, 1, conf, 1500.0, seconds=20.0),
     )
     plan = plan_of(FACTORS, trials=3, seed=1, objective=Objective("tps", True, ("latency_ms_p99", 1.1)))
-    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), strict, strict)
+    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), strict, lambda _: strict)
     assert found.why_default is not None
     assert found.why_default.endswith(
         "none was measured within the limit of --no-worse (latency_ms_p99 at most 1.1 of the defaults')"
@@ -156,7 +156,7 @@ def test_lines_that_were_not_tried_by_themselves_are_named_first(own_judge: Reco
             TrialAnswer(2, number, conf, 1300.0 + number, seconds=20.0),
         ]
     facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     told = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert told.summary[0].startswith("2 lines, none of them PROVEN by itself: throughput 1.3")
     assert told.conf_text.splitlines()[2] == "# lines: none of them PROVEN by itself"

@@ -28,7 +28,7 @@ def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
 def test_the_users_own_configuration_stands_beside_the_answer(own_judge: RecordedJudge) -> None:
     own = Candidate.of({"max_wal_size": "4GB"})
     facts = facts_of(own_judge, is_flat=False, own=own)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     view = tune_view(facts, found, asked_of(facts), platform("conf"))
     said = " ".join(view.summary)
     assert "Compared with your own configuration: 1." in said
@@ -60,7 +60,7 @@ def test_own_lines_that_nothing_was_measured_with_are_taken_out(
         },
         replaced={"max_wal_size": "1GB", "wal_buffers": "-1"},
     )
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     view = tune_view(facts, found, asked, platform("alter-system"))
     assert view.pasted.lines is not None
     size = "1GB" if is_flat else "16GB"
@@ -86,7 +86,7 @@ def test_own_lines_stay_where_nothing_is_known_against_them(own_judge: RecordedJ
     own = Candidate.of({"max_wal_size": "4GB"})
     facts = facts_of(own_judge, is_flat=True, own=own)
     asked = replace(asked_of(facts), replaced={"max_wal_size": "1GB"})
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     other = replace(facts, plan=replace(facts.plan, own=Candidate.of({"wal_buffers": "64MB"})))
     untried = tune_view(other, found, asked, platform("conf"))
     assert untried.pasted.lines is None

@@ -25,7 +25,7 @@ def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
 @pytest.fixture(scope="module")
 def view(own_judge: RecordedJudge) -> TuneView:
     facts = facts_of(own_judge, is_flat=False)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     return tune_view(facts, found, asked_of(facts), platform("conf"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from walproof.advise.tune.answer import answer
@@ -160,8 +160,13 @@ class Tuning:
         journal = self._journal()
         facts = self.conductor.facts(journal)
         judge = self._recorded_judge()
-        fast = self.judge(self._speed(facts))
-        found = answer(facts, judge, fast)
+
+        @cache
+        def at_speed_of(conf: Candidate) -> RecordedJudge:
+            return self.judge(self._speed(conf, facts))
+
+        found = answer(facts, judge, at_speed_of)
+        fast = at_speed_of(found.conf)
         taken = [step for step in journal.steps if step.finished]
         own = OwnConf({}, {}, ()) if self.conf is None else self.conf
         version_num, kept = self.load.install.version_num, {**self.load.base, **self.plan.keep}
@@ -210,11 +215,13 @@ class Tuning:
                 return max(trial.ended_at for trial in trials)
         return self.conductor.file.path.stat().st_mtime  # nothing but the recording
 
-    def _speed(self, facts: TuningFacts) -> float:
-        """Speed of the load with the best configuration, relative to the recorded; 1 at an offered rate."""
+    def _speed(self, conf: Candidate, facts: TuningFacts) -> float:
+        """Speed of the load with that configuration over the recorded, at least 1; 1 at an offered rate.
+        Of a configuration that was not measured yet it is that of the best so far."""
         if self.workload.get("rate") is not None:
             return 1.0
-        return max(1.0, speed_of(standing(facts).candidate, facts))
+        is_measured = any(row.candidate == conf and row.value for row in facts.measured)
+        return max(1.0, speed_of(conf if is_measured else standing(facts).candidate, facts))
 
     def _crashes(self, taken: Sequence[StepTaken], judge: RecordedJudge) -> tuple[CrashCheck, ...]:
         found: list[CrashCheck] = []

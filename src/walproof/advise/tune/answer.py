@@ -5,6 +5,7 @@ Verdicts and gains come from `walproof.analysis.tuning.lines`; this module adds 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from walproof.advise.tune.conclusion import Conclusion, conclude
@@ -15,6 +16,7 @@ from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
     CandidatePrediction,
+    Judge,
     Limit,
     RuledOut,
     TuningFacts,
@@ -78,8 +80,8 @@ class TuneAnswer:
         return self.outcome.advised
 
 
-def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) -> TuneAnswer:
-    """The answer from the facts so far. ``fast_judge`` predicts for the load at the winner's speed."""
+def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: Callable[[Candidate], Judge]) -> TuneAnswer:
+    """The answer from the facts so far. ``fast_judge``: a judge at the speed of a configuration."""
     found = outcome(facts, judge)
     space = Space(facts.plan)
     conf = found.advised
@@ -94,7 +96,7 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) 
         prediction=judge(conf)[0],
         default_prediction=default_prediction,
         default_broken=default_broken,
-        broken=fast_judge(conf)[1] if conf != DEFAULT else (),
+        broken=fast_judge(conf)(conf)[1] if conf != DEFAULT else (),
         ruled_out=_ruled_out(space, judge),
         own_prediction=own_prediction,
         own_broken=own_broken,
