@@ -9,7 +9,9 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.lab.tune_loads import SHOP, shop
+from walproof.cli.tune_objective import warn_of_distance
 from walproof.facts import Install
+from walproof.facts.tuning import Factor, Objective
 from walproof.postgres.build import available_values
 from walproof.postgres.install import major
 
@@ -266,3 +268,16 @@ def test_the_plan_offers_nothing_that_the_promises_exclude(tmp_path: Path) -> No
     assert "min_wal_size=2GB" in of_pgtune
     assert "  shared_buffers=" not in "".join(row for row in rows[: rows.index("not moved")])
     assert "memory: with it a server takes" in done.stdout
+
+
+def test_wal_that_no_window_can_show_is_warned_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    factors = [Factor(name, ("1", "2"), None, "1", "fresh") for name in ("max_wal_size", "commit_delay")]
+    warn_of_distance(Objective("wal_bytes_per_txn", False), factors, 4.0)
+    assert "its wal_bytes_per_txn does not show what max_wal_size does" in capsys.readouterr().err
+    warn_of_distance(Objective("tps", True, ("recovery_s", 2.0)), factors, 4.0)
+    assert "its recovery_s does not show what max_wal_size does" in capsys.readouterr().err
+    warn_of_distance(Objective("wal_bytes_per_txn", False), factors[1:], 4.0)
+    warn_of_distance(Objective("tps", True), factors, 4.0)
+    assert capsys.readouterr().err == ""

@@ -34,6 +34,7 @@ from walproof.report.tune.pasted import (
     wal_of,
     with_notes,
 )
+from walproof.report.tune.simulated import window_sentence
 from walproof.report.tune.tables import (
     crash_table,
     line_table,
@@ -193,6 +194,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext) -> 
         if outcome.gain is None and facts.is_default_ruled_out:
             worth = f"the best {objective} of what keeps the promises, {where}"
         found.append(f"{count} {'line' if count == 1 else 'lines'}{said}: {worth}.")
+        if (text := window_sentence(facts, answer)) is not None:
+            found.append(text)
         if (text := _own_sentence(facts, answer)) is not None:
             found.append(text)
         if outcome.expected is not None:
