@@ -101,7 +101,10 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     clients = int(workload.get("clients", 1))
     kept = {**load.base, **of_conf, **of_keep}
     is_archiving = conf is not None and conf.is_archiving
-    bounds = Bounds(install.version_num, machine, promises, clients, takes, kept, refused, is_archiving)
+    not_here = {} if conf is None else conf.not_here
+    bounds = Bounds(
+        install.version_num, machine, promises, clients, takes, kept, refused, is_archiving, not_here
+    )
     require_kept(bounds, {"the load's [base]": load.base, "--conf": of_conf, "--keep": of_keep})
     conf, bounds, space = _searched(conf, bounds, only, is_offered=workload.get("rate") is not None)
     keep = {**({} if conf is None else conf.kept), **of_keep}
@@ -123,6 +126,8 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     # Ranges depend on the free disk, which changes over time: a tuning that was begun keeps its ranges.
     moved = {} if conf is None else conf.moved
     depends = [measured_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
+    if not_here:
+        depends.append(f"without {json.dumps(dict(not_here), sort_keys=True)}")
     if given.ray is not None:
         depends.append("over hosts")
     if any(unmoved.limit is Limit.PLATFORM for unmoved in space.not_moved):

@@ -290,3 +290,18 @@ def test_commit_delay_acts_with_every_commit_that_waits(value: str, is_searched:
         )
         delayed = {"commit_delay": "100"}
         assert Space(plan).candidate(delayed).conf == delayed
+
+
+def test_a_value_that_no_server_here_takes_is_not_replaced_by_another() -> None:
+    """What pglz gives beside the lz4 of the user's server cannot be measured without lz4."""
+    conf = {"wal_compression": "lz4", "max_wal_size": "6GB", "work_mem": "many"}
+    found = own_conf(conf, 180000, lambda _, value: value != "lz4")
+    assert found.not_here == {"wal_compression": "lz4"}
+    bounds = Bounds(
+        180000, MACHINE, SAFE, 20, lambda _, value: value != "lz4", {}, not_here=found.not_here
+    )  # fmt: skip
+    space = search_space(bounds)
+    assert "wal_compression" not in _choices(space)
+    (left,) = [unmoved for unmoved in space.not_moved if unmoved.setting == "wal_compression"]
+    assert left.reason == "your server has lz4, which this build of PostgreSQL does not take"
+    assert "wal_compression" in _choices(search_space(replace(bounds, not_here={})))

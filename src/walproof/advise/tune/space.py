@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
 from walproof.analysis.server_limits import ServerLimits, WalKeepers
@@ -72,6 +72,9 @@ class Bounds:
     """Why the platform that the lines are for does not take a line."""
     is_archiving: bool = False
     """Whether the user's server has an archiver, for which pg_wal may have to keep WAL."""
+    not_here: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the user's server with a value that no server here takes. What another value gives beside
+    that one cannot be measured."""
 
     @property
     def usable_wal_bytes(self) -> int | None:
@@ -146,6 +149,9 @@ def search_space(
             left.append(NotMoved(name, None, None, f"it stays {kept[name]}"))
         elif only is not None and name not in only:
             continue
+        elif name in bounds.not_here:
+            reason = f"your server has {bounds.not_here[name]}, which this build of PostgreSQL does not take"
+            left.append(NotMoved(name, None, None, reason))
         elif bounds.clients < row.clients_least:
             reason = f"it does nothing with {bounds.clients} clients: it needs at least {row.clients_least}"
             left.append(NotMoved(name, None, None, reason))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from walproof.advise.tune.space import Bounds, RefusedThere, without_line
 from walproof.facts.tuning import Candidate, Factor
@@ -26,6 +26,8 @@ class OwnConf:
     """Names that ALTER SYSTEM has set on the user's server."""
     is_archiving: bool = False
     """Whether it has an archiver."""
+    not_here: Mapping[str, str] = field(default_factory=dict)
+    """Settings that the tuning might move, with a value that no server here takes."""
 
     def replaced(self, keep: Mapping[str, str], version_num: int) -> dict[str, str]:
         """What a configuration without a line for it has instead of each moved setting, where that differs.
@@ -60,7 +62,9 @@ def own_conf(
         if name in may_move and refused_there(name, value) is None
     }
     kept = {name: value for name, value in found.settings.items() if name not in moved}
-    return OwnConf(moved, kept, tuple(f"{name}: {reason}" for name, reason in found.left_out.items()))
+    left_out = tuple(f"{name}: {reason}" for name, reason in found.left_out.items())
+    not_here = {name: conf[name] for name in found.refused if name in may_move}
+    return OwnConf(moved, kept, left_out, not_here=not_here)
 
 
 def with_unsearched_kept(
