@@ -131,3 +131,23 @@ def test_lines_that_are_safe_only_with_those_that_are_left_out_are_not_to_be_use
     assert told.conf_text.startswith("# DO NOT USE IT AS IT IS: without the lines that are left out")
     assert any(sentence.endswith("(recovery target: up to 90 s). First do what is said beside each of them.")
                for sentence in told.summary)  # fmt: skip
+
+
+@pytest.mark.parametrize(("away_s", "words", "is_unfit"), [(15.0, "1.50x", False), (120.0, "12.0x", True)])
+def test_a_second_metric_that_trials_cannot_show_is_held_to_its_limit_as_simulated(
+    view: TuneView, away_s: float, words: str, is_unfit: bool
+) -> None:
+    """Crashes seconds after a checkpoint measured 1.6 times the defaults' time away, whatever the setting."""
+    objective = replace(view.facts.plan.objective, limit=("recovery_s", 2.0))
+    facts = replace(view.facts, plan=replace(view.facts.plan, objective=objective))
+    made = replace(
+        view.answer,
+        outcome=replace(view.answer.outcome, second=1.6, second_interval=None),
+        prediction=replace(view.answer.prediction, recovery_s=away_s),
+        default_prediction=replace(view.answer.default_prediction, recovery_s=10.0),
+    )
+    told = tune_view(facts, made, view.asked, platform("conf"))
+    said = " ".join(told.summary)
+    assert f"over whole checkpoint cycles it is {words}, as simulated." in said
+    assert bool(told.unfit) is is_unfit
+    assert ("simulated over whole checkpoint cycles, recovery_s with it is 12.0x of" in said) is is_unfit

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from walproof.advise.tune.answer import TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck
 from walproof.facts.tuning import RuledOut, TuningFacts
+from walproof.report.numbers import ratio
+from walproof.report.tune.simulated import simulated_limit
 from walproof.units import format_duration
 
 
@@ -30,6 +32,13 @@ def unfit_sentences(
             "DO NOT USE IT AS IT IS: without the lines that are left out, whose settings stay as your server "
             f"has them, it would break a promise ({broken_words(broken_as_pasted)}). First do what is said "
             "beside each of them."
+        )
+    objective, second = facts.plan.objective, simulated_limit(facts, answer)
+    if objective.limit is not None and second is not None and second[1]:
+        found.append(
+            f"DO NOT USE IT AS IT IS: simulated over whole checkpoint cycles, {objective.limit[0]} with it "
+            f"is {ratio(second[0])} of the defaults'; allowed is {objective.limit_words}. Trials end too "
+            "soon after a checkpoint to show it."
         )
     longest, target_s = longest_s(answer, crashes), facts.plan.promises.recovery_target_s
     if longest is not None and target_s is not None and longest > target_s:

@@ -34,7 +34,7 @@ from walproof.report.tune.pasted import (
     wal_of,
     with_notes,
 )
-from walproof.report.tune.simulated import window_sentence
+from walproof.report.tune.simulated import simulated_limit, window_sentence
 from walproof.report.tune.tables import (
     crash_table,
     line_table,
@@ -304,6 +304,8 @@ def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
     is_proven = ends != () and all(objective.beyond(math.log(end)) <= 0 for end in ends)
     if not is_proven and not is_beyond(facts, outcome.second):
         text += ", and it is not proven to be within that"
+    if (simulated := simulated_limit(facts, answer)) is not None:
+        text += f"; over whole checkpoint cycles it is {ratio(simulated[0])}, as simulated"
     return f"{text}."
 
 
