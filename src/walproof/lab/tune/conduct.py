@@ -165,7 +165,7 @@ class Conductor:
             study=f"{journal.name}-1",
             title="The load under the default, recorded",
             candidates=(DEFAULT,),
-            keep=recorded_settings(dict(journal.plan.keep)),
+            keep=recorded_settings({**self.load.base, **journal.plan.keep}),
             rounds=1,
             seed=seed,
             duration_s=float(round(length)),
