@@ -117,3 +117,17 @@ def test_one_without_an_answer_says_so(tmp_path: Path, kept: KeptAnswer, command
 
 def test_a_name_that_no_file_can_have_is_no_tuning(tmp_path: Path) -> None:
     assert find_tuning("x" * 300, tmp_path) is None
+
+
+def test_the_last_answer_is_made_anew_where_it_would_be_another(kept: KeptAnswer) -> None:
+    """ALTER SYSTEM RESET was run, a machine calibrated, another platform asked for, or a step was added."""
+    steps, before = len(kept.asked.runs), kept.asked.before
+    assert kept.is_last(steps, "conf", dict(before))
+    assert not kept.is_last(steps, "patroni", before)
+    assert not kept.is_last(steps + 1, "conf", before)
+    assert not replace(kept, finished=False).is_last(steps, "conf", before)
+    by_sql = {name: replace(value, is_in_auto_conf=True) for name, value in before.items()}
+    assert by_sql
+    assert not kept.is_last(steps, "conf", by_sql)
+    assert kept.rests_on(("Costs are the shipped ones.", "and more"))
+    assert not kept.rests_on(("Costs were calibrated on 2026-11-28 12:00 UTC.",))

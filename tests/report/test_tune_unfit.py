@@ -35,6 +35,10 @@ def test_what_breaks_a_promise_at_its_own_speed_is_not_to_be_used(view: TuneView
     broken = replace(view.answer, broken=(RuledOut(Limit.RECOVERY_TARGET, "up to 90 s", "60 s"),))
     told = tune_view(view.facts, broken, view.asked, platform("conf"))
     assert told.conf_text.startswith("# DO NOT USE IT AS IT IS: at its own speed")
+    also = tune_view(
+        view.facts, replace(broken, broken_as_recorded=broken.broken), view.asked, platform("conf")
+    )
+    assert also.conf_text.startswith("# DO NOT USE IT AS IT IS: it would break a promise (recovery target")
     assert told.pasted.lines is not None
     assert told.pasted.lines.notes[0].startswith("DO NOT USE IT AS IT IS")
     shown = " ".join(terminal_of(told).split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -138,7 +139,7 @@ class Tuning:
 
     def _finished_answer(self, platform: str) -> KeptAnswer | None:
         """The answer that was made when the tuning was over; None without one, with other costs, or where the
-        lines are for another platform, which may refuse others."""
+        lines are for another platform, which may refuse others, or for a server that has changed."""
         if self._last_answer is not None:
             return self._last_answer
         journal = self._journal()
@@ -148,9 +149,22 @@ class Tuning:
             kept = kept_answer(self.conductor.file.folder)
         except StoreError:
             return None  # it is made again
-        if kept is None or not kept.finished or kept.platform != platform:
+        steps = sum(step.finished for step in journal.steps)
+        if kept is None or not kept.is_last(steps, platform, self._before):
             return None
-        return kept if len(kept.asked.runs) == sum(step.finished for step in journal.steps) else None
+        if not kept.rests_on(find_costs(None, self.load.install.version_num // 10000).notes):
+            sys.stderr.write(
+                "warning: the costs of recovery are others than when this tuning was made: its answer is "
+                "judged anew, and --new searches anew\n"
+            )
+            return None
+        return kept
+
+    @property
+    def _before(self) -> dict[str, Before]:
+        """Settings of the user's conf that may move."""
+        own = OwnConf({}, {}, ()) if self.conf is None else self.conf
+        return {name: Before(value, False, name in own.by_sql) for name, value in own.moved.items()}
 
     def _journal(self) -> Journal:
         return self.conductor.file.read() or self.journal
@@ -179,7 +193,7 @@ class Tuning:
             install=journal.install,
             version_num=version_num,
             device=journal.device,
-            before={name: Before(value, False, name in own.by_sql) for name, value in own.moved.items()},
+            before=self._before,
             replaced={name: value for name, value in replaced.items() if name not in left},
             not_moved=self.space.not_moved,
             left_out=(*own.left_out, *(f"{name}: {reason}" for name, reason in left.items())),

@@ -73,6 +73,9 @@ class TuneAnswer:
     conclusion: Conclusion = Conclusion.DEFAULTS
     """What may be said of the tuning as a whole; answers that earlier versions kept have only
     ``why_default``."""
+    broken_as_recorded: tuple[RuledOut, ...] = ()
+    """Those of ``broken`` that it breaks at the recorded speed, too: with other costs than those it was
+    searched with."""
 
     @property
     def conf(self) -> Candidate:
@@ -87,13 +90,14 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: Callable[[Candi
     conf = found.advised
     default_prediction, default_broken = judge(DEFAULT)
     conclusion, why_default = conclude(facts, found, default_broken, space, judge)
+    prediction, broken_as_recorded = judge(conf)
     own_prediction, own_broken = (None, ()) if facts.plan.own is None else judge(facts.plan.own)
     return TuneAnswer(
         outcome=found,
         why_default=why_default,
         lines=tuple(_costs(line, space, judge) for line in found.lines),
         durability=durability_class({**judge.kept, **conf.conf}),
-        prediction=judge(conf)[0],
+        prediction=prediction,
         default_prediction=default_prediction,
         default_broken=default_broken,
         broken=fast_judge(conf)(conf)[1] if conf != DEFAULT else (),
@@ -101,6 +105,7 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: Callable[[Candi
         own_prediction=own_prediction,
         own_broken=own_broken,
         conclusion=conclusion,
+        broken_as_recorded=broken_as_recorded if conf != DEFAULT else (),
     )
 
 

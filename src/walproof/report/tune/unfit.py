@@ -22,10 +22,10 @@ def unfit_sentences(
     beside what its lines leave on the server it breaks a promise. Empty where it may be used."""
     found = []
     if answer.broken:
+        speed = "" if answer.broken_as_recorded else "at its own speed, which is above the recorded one, "
         found.append(
-            "DO NOT USE IT AS IT IS: at its own speed, which is above the recorded one, it would break "
-            f"a promise ({broken_words(answer.broken)}). Keep a smaller max_wal_size or checkpoint_timeout "
-            "with --keep."
+            f"DO NOT USE IT AS IT IS: {speed}it would break a promise ({broken_words(answer.broken)}). Keep "
+            "a smaller max_wal_size or checkpoint_timeout with --keep."
         )
     if broken_as_pasted:
         found.append(
@@ -45,7 +45,8 @@ def unfit_sentences(
         found.append(
             "DO NOT USE IT AS IT IS: after a crash it came back more slowly than predicted. At that pace its "
             f"longest time away is {format_duration(longest)}: MORE THAN THE PROMISED "
-            f"{format_duration(target_s)}. Calibrate first (walproof recovery calibrate) and tune again."
+            f"{format_duration(target_s)}. Calibrate first (walproof recovery calibrate), and tune again "
+            "with --new."
         )
     return tuple(found)
 
