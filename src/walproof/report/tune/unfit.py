@@ -8,6 +8,7 @@ from walproof.advise.tune.answer import TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck
 from walproof.facts.tuning import RuledOut, TuningFacts
 from walproof.report.numbers import ratio
+from walproof.report.tune.own import is_own_better
 from walproof.report.tune.simulated import simulated_limit
 from walproof.units import format_duration
 
@@ -32,6 +33,12 @@ def unfit_sentences(
             "DO NOT USE IT AS IT IS: without the lines that are left out, whose settings stay as your server "
             f"has them, it would break a promise ({broken_words(broken_as_pasted)}). First do what is said "
             "beside each of them."
+        )
+    if is_own_better(facts, answer):
+        compared = ratio(answer.outcome.to_own, answer.outcome.to_own_interval)
+        found.append(
+            "DO NOT USE IT AS IT IS: your own configuration keeps the promises and is better, and the lines "
+            f"would take it out: compared with it this is {compared} as good. Keep what you have."
         )
     objective, second = facts.plan.objective, simulated_limit(facts, answer)
     if objective.limit is not None and second is not None and second[1]:

@@ -14,7 +14,6 @@ from walproof.advise.tune.shown_by import ShownBy, shown_by
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.proof import is_beyond
-from walproof.analysis.tuning.space import Space
 from walproof.facts.tuning import DEFAULT, STOPPED, RuledOut, TuningFacts
 from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.platform import Platform, PlatformTarget
@@ -24,6 +23,7 @@ from walproof.report.tune.figures import line_figure, race_blocks
 from walproof.report.tune.flush import flush_blocks
 from walproof.report.tune.names import gained
 from walproof.report.tune.over_hosts import host_sentences, hosts_section
+from walproof.report.tune.own import is_own_judged, own_sentence
 from walproof.report.tune.pasted import (
     Pasted,
     conf_text,
@@ -155,7 +155,7 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
 
 def lines_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> Pasted:
     """The lines that make the user's server what was measured, as far as the platform takes them."""
-    replaced = asked.replaced if _is_own_judged(facts, answer) else {}
+    replaced = asked.replaced if is_own_judged(facts, answer) else {}
     return pasted(answer, replaced, PlatformTarget(asked.version_num, asked.before), platform)
 
 
@@ -181,7 +181,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext) -> 
                 f"The best configuration tried, {candidate_name(outcome.short or outcome.winner)}, measured "
                 f"{gained(outcome.gain, outcome.interval, outcome.rounds)} as good."
             )
-        if answer.conclusion is Conclusion.DEFAULTS and (text := _own_sentence(facts, answer)) is not None:
+        if answer.conclusion is Conclusion.DEFAULTS and (text := own_sentence(facts, answer)) is not None:
             found.append(text)
     else:
         count = len(answer.conf.settings)
@@ -196,7 +196,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext) -> 
         found.append(f"{count} {'line' if count == 1 else 'lines'}{said}: {worth}.")
         if (text := window_sentence(facts, answer)) is not None:
             found.append(text)
-        if (text := _own_sentence(facts, answer)) is not None:
+        if (text := own_sentence(facts, answer)) is not None:
             found.append(text)
         if outcome.expected is not None:
             span = outcome.expected.ratio_interval
@@ -261,32 +261,6 @@ def _left_out(costs: LineCosts) -> str:
         share = percent(wal[0] / wal[1])
         text += f"; with it WAL is {share} of that without it, as simulated, which windows do not show"
     return f"{costs.line.setting} ({text})"
-
-
-def _own_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
-    """What is advised, or the defaults where these are best, beside the user's own configuration."""
-    outcome, own = answer.outcome, facts.plan.own
-    if own is None or answer.own_broken:
-        return None
-    if answer.conf == own:
-        return "It is your own configuration."
-    if outcome.to_own is not None:
-        compared = gained(outcome.to_own, outcome.to_own_interval, outcome.rounds)
-        what = "The defaults compared" if answer.conf == DEFAULT else "Compared"
-        return f"{what} with your own configuration: {compared}."
-    tried = Space(facts.plan).candidate(own.conf)
-    if answer.conf == DEFAULT and any(tried in step.candidates for step in facts.steps):
-        return "Your own configuration was tried, and was not shown to be better than the defaults."
-    return None
-
-
-def _is_own_judged(facts: TuningFacts, answer: TuneAnswer) -> bool:
-    """Whether there is a reason to take lines of the user's out: another configuration is advised, or the
-    defaults are best and theirs breaks a promise, or was tried and is not shown to be better."""
-    if answer.conclusion is not Conclusion.DEFAULTS or answer.own_broken:
-        return True
-    to_own = answer.outcome.to_own_interval
-    return _own_sentence(facts, answer) is not None and (to_own is None or to_own.high >= 1)
 
 
 def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
