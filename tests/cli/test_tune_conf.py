@@ -136,6 +136,13 @@ def test_an_archiver_and_wal_that_is_kept_need_room_beside_max_wal_size(tmp_path
     assert "--wal-disk 2124MB or more" in refused.stderr
     done = walproof(*command, "2124MB", "--keep", "wal_keep_size=1100MB", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    # What was judged for one is not the answer for the other.
+    names = set()
+    for given in ((), ("--conf", str(conf))):
+        done = walproof(*command, "4GB", *given, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        names.add(done.stdout.splitlines()[0])
+    assert len(names) == 2
 
 
 def test_kept_settings_are_named_as_the_server_names_them(tmp_path: Path) -> None:

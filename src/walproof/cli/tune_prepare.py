@@ -128,6 +128,8 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     depends = [measured_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
     if not_here:
         depends.append(f"without {json.dumps(dict(not_here), sort_keys=True)}")
+    if is_archiving and promises.wal_disk_bytes is not None:
+        depends.append("archiving")  # of which pg_wal has less room
     if given.ray is not None:
         depends.append("over hosts")
     if any(unmoved.limit is Limit.PLATFORM for unmoved in space.not_moved):
