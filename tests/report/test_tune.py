@@ -38,6 +38,8 @@ from walproof.facts.tuning import (
 )
 from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.registry import platform
+from walproof.report.blocks import Table
+from walproof.report.tune.figures import race_blocks
 from walproof.report.tune.json import to_json
 from walproof.report.tune.kept import KeptAnswer
 from walproof.report.tune.page import to_html
@@ -370,3 +372,15 @@ def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneVie
     assert (
         from_json(KeptAnswer, to_fact_json(KeptAnswer(told.answer, told.asked, "conf"))).asked == told.asked
     )
+
+
+def test_the_race_has_the_class_of_what_every_configuration_has(view: TuneView) -> None:
+    kept = {"synchronous_commit": "off"}
+    of_keep = replace(view.facts, plan=replace(view.facts.plan, keep=kept))
+    for facts, base, durability in (
+        (view.facts, None, DurabilityClass.NONE),
+        (view.facts, kept, DurabilityClass.LAST_COMMITS),
+        (of_keep, None, DurabilityClass.LAST_COMMITS),
+    ):
+        (table,) = [block for block in race_blocks(facts, base) if isinstance(block, Table)]
+        assert {row[-1].durability for row in table.rows} == {durability}

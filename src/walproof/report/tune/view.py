@@ -332,7 +332,7 @@ def _sections(
         )
     found.append(Section("limits", "What limits ruled out", tuple(limits)))
     race: list[Block] = [step_table(facts, asked.runs, asked.seconds)]
-    race += race_blocks(facts)
+    race += race_blocks(facts, asked.kept)
     found.append(Section("race", "The race", tuple(race)))
     if asked.crashes:
         held = (crash_table(asked.crashes), *wal_tables(asked.wal_checks))
