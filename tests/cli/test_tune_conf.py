@@ -288,3 +288,18 @@ def test_wal_that_no_window_can_show_is_warned_of(
     warn_of_distance(Objective("wal_bytes_per_txn", False), factors[1:], 4.0)
     warn_of_distance(Objective("tps", True), factors, 4.0)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("only", [(), ("--only", "wal_writer_delay,max_wal_size")])
+def test_own_lines_that_no_search_moves_are_settings_of_every_configuration(
+    tmp_path: Path, only: tuple[str, ...]
+) -> None:
+    conf = tmp_path / "postgresql.conf"
+    conf.write_text("synchronous_commit = remote_apply\nwal_writer_delay = 10ms\nmax_wal_size = 2GB\n")
+    options = ("--load", str(shop(tmp_path)), "--conf", str(conf), *only, "--dry-run", "--json")
+    done = walproof("tune", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["keep"] == {"synchronous_commit": "remote_apply", "wal_writer_delay": "10ms"}
+    assert dict(plan["starts"][0][0]) == {"max_wal_size": "2GB"}
+    assert ("commit_delay" in {factor["setting"] for factor in plan["factors"]}) is (only == ())

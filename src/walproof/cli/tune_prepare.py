@@ -228,6 +228,7 @@ def _searched(
             return conf, bounds, space
         # What is kept may leave another setting without what it needs.
         conf, bounds = parted, replace(bounds, keep={**parted.kept, **bounds.keep})
+        only = None if only is None else [name for name in only if name not in parted.kept]
 
 
 def _own_start(conf: OwnConf, space: SearchSpace, bounds: Bounds, install: Install) -> Candidate:
