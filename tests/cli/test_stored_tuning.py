@@ -38,7 +38,7 @@ def facts(own_judge: RecordedJudge) -> TuningFacts:
 def kept(tmp_path: Path, facts: TuningFacts, own_judge: RecordedJudge) -> KeptAnswer:
     """The answer of a finished tuning in ``tmp_path``."""
     put_tuning(tmp_path, facts)
-    kept = KeptAnswer(answer(facts, own_judge, own_judge), asked_of(facts), "conf", finished=True)
+    kept = KeptAnswer(answer(facts, own_judge, lambda _: own_judge), asked_of(facts), "conf", finished=True)
     keep_answer(tmp_path / "tunings" / NAME, kept)
     return kept
 
@@ -82,7 +82,7 @@ def test_one_that_goes_on_has_its_last_answer(
     earlier = replace(
         then, steps=steps[:2], measured=tuple(each for each in facts.measured if each.step <= 2)
     )
-    made = KeptAnswer(answer(earlier, own_judge, own_judge), asked_of(earlier), "conf")
+    made = KeptAnswer(answer(earlier, own_judge, lambda _: own_judge), asked_of(earlier), "conf")
     keep_answer(tmp_path / "tunings" / NAME, made)
     done = walproof("show", NAME, "--out", ".", "--json", cwd=tmp_path)
     assert done.returncode == 0
@@ -117,3 +117,17 @@ def test_one_without_an_answer_says_so(tmp_path: Path, kept: KeptAnswer, command
 
 def test_a_name_that_no_file_can_have_is_no_tuning(tmp_path: Path) -> None:
     assert find_tuning("x" * 300, tmp_path) is None
+
+
+def test_the_last_answer_is_made_anew_where_it_would_be_another(kept: KeptAnswer) -> None:
+    """ALTER SYSTEM RESET was run, a machine calibrated, another platform asked for, or a step was added."""
+    steps, before = len(kept.asked.runs), kept.asked.before
+    assert kept.is_last(steps, "conf", dict(before))
+    assert not kept.is_last(steps, "patroni", before)
+    assert not kept.is_last(steps + 1, "conf", before)
+    assert not replace(kept, finished=False).is_last(steps, "conf", before)
+    by_sql = {name: replace(value, is_in_auto_conf=True) for name, value in before.items()}
+    assert by_sql
+    assert not kept.is_last(steps, "conf", by_sql)
+    assert kept.rests_on(("Costs are the shipped ones.", "and more"))
+    assert not kept.rests_on(("Costs were calibrated on 2026-11-28 12:00 UTC.",))

@@ -9,7 +9,9 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.lab.tune_loads import SHOP, shop
+from walproof.cli.tune_objective import warn_of_distance
 from walproof.facts import Install
+from walproof.facts.tuning import Factor, Objective
 from walproof.postgres.build import available_values
 from walproof.postgres.install import major
 
@@ -134,6 +136,13 @@ def test_an_archiver_and_wal_that_is_kept_need_room_beside_max_wal_size(tmp_path
     assert "--wal-disk 2124MB or more" in refused.stderr
     done = walproof(*command, "2124MB", "--keep", "wal_keep_size=1100MB", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    # What was judged for one is not the answer for the other.
+    names = set()
+    for given in ((), ("--conf", str(conf))):
+        done = walproof(*command, "4GB", *given, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        names.add(done.stdout.splitlines()[0])
+    assert len(names) == 2
 
 
 def test_kept_settings_are_named_as_the_server_names_them(tmp_path: Path) -> None:
@@ -266,3 +275,31 @@ def test_the_plan_offers_nothing_that_the_promises_exclude(tmp_path: Path) -> No
     assert "min_wal_size=2GB" in of_pgtune
     assert "  shared_buffers=" not in "".join(row for row in rows[: rows.index("not moved")])
     assert "memory: with it a server takes" in done.stdout
+
+
+def test_wal_that_no_window_can_show_is_warned_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    factors = [Factor(name, ("1", "2"), None, "1", "fresh") for name in ("max_wal_size", "commit_delay")]
+    warn_of_distance(Objective("wal_bytes_per_txn", False), factors, 4.0)
+    assert "its wal_bytes_per_txn does not show what max_wal_size does" in capsys.readouterr().err
+    warn_of_distance(Objective("tps", True, ("recovery_s", 2.0)), factors, 4.0)
+    assert "its recovery_s does not show what max_wal_size does" in capsys.readouterr().err
+    warn_of_distance(Objective("wal_bytes_per_txn", False), factors[1:], 4.0)
+    warn_of_distance(Objective("tps", True), factors, 4.0)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("only", [(), ("--only", "wal_writer_delay,max_wal_size")])
+def test_own_lines_that_no_search_moves_are_settings_of_every_configuration(
+    tmp_path: Path, only: tuple[str, ...]
+) -> None:
+    conf = tmp_path / "postgresql.conf"
+    conf.write_text("synchronous_commit = remote_apply\nwal_writer_delay = 10ms\nmax_wal_size = 2GB\n")
+    options = ("--load", str(shop(tmp_path)), "--conf", str(conf), *only, "--dry-run", "--json")
+    done = walproof("tune", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["keep"] == {"synchronous_commit": "remote_apply", "wal_writer_delay": "10ms"}
+    assert dict(plan["starts"][0][0]) == {"max_wal_size": "2GB"}
+    assert ("commit_delay" in {factor["setting"] for factor in plan["factors"]}) is (only == ())

@@ -48,3 +48,21 @@ def test_a_load_whose_recording_failed_is_not_recorded(
     cluster = cast(Cluster, SimpleNamespace(conninfo=""))
     with pytest.raises(kind, match=says), recording._Receiver(cluster, tmp_path, plan()) as receiver:
         receiver.wait_until_streaming()
+
+
+@pytest.mark.parametrize(
+    ("given", "level", "senders"),
+    [
+        ({}, "replica", "10"),
+        ({"wal_level": "minimal", "max_wal_senders": "0"}, "replica", "10"),
+        ({"wal_level": "logical"}, "logical", "10"),
+        ({"wal_level": "Logical", "max_wal_senders": "3"}, "Logical", "3"),
+        ({"wal_level": "hot_standby", "max_wal_senders": "00"}, "hot_standby", "10"),
+    ],
+)
+def test_the_recorded_server_writes_what_every_configuration_writes(
+    given: dict[str, str], level: str, senders: str
+) -> None:
+    """With wal_level = logical updates log more, and what is judged from the recording is more."""
+    found = recording.recorded_settings({"work_mem": "8MB", **given})
+    assert found == {"work_mem": "8MB", "wal_level": level, "max_wal_senders": senders}

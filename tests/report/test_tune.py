@@ -38,6 +38,8 @@ from walproof.facts.tuning import (
 )
 from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.registry import platform
+from walproof.report.blocks import Table
+from walproof.report.tune.figures import race_blocks
 from walproof.report.tune.json import to_json
 from walproof.report.tune.kept import KeptAnswer
 from walproof.report.tune.page import to_html
@@ -56,7 +58,7 @@ def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
 @pytest.fixture(scope="module")
 def view(own_judge: RecordedJudge) -> TuneView:
     facts = facts_of(own_judge, is_flat=False)
-    return tune_view(facts, answer(facts, own_judge, own_judge), asked_of(facts), platform("conf"))
+    return tune_view(facts, answer(facts, own_judge, lambda _: own_judge), asked_of(facts), platform("conf"))
 
 
 def test_lines_of_a_terminal_can_be_pasted(view: TuneView) -> None:
@@ -214,7 +216,7 @@ def _words(facts: TuningFacts, view: TuneView) -> str:
 
 def test_where_nothing_does_anything_the_defaults_are_best(own_judge: RecordedJudge) -> None:
     facts = facts_of(own_judge, is_flat=True)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     shown = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert found.conf == DEFAULT
     assert shown.pasted.lines is None
@@ -226,7 +228,7 @@ def test_time_that_is_left_is_explained_only_where_the_search_ended_by_itself(
     own_judge: RecordedJudge,
 ) -> None:
     facts = replace(facts_of(own_judge, is_flat=True), spent_s=300.0)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
 
     def is_explained(facts: TuningFacts, winner: Candidate) -> bool:
         told = replace(found, outcome=replace(found.outcome, winner=winner))
@@ -268,7 +270,7 @@ def test_a_second_metric_is_held_against_its_limit(
         for trial in view.facts.measured
     )
     facts = replace(view.facts, plan=plan, measured=measured)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     shown = tune_view(facts, found, view.asked, platform("conf"))
     said = " ".join(shown.summary)
     assert words in said
@@ -302,7 +304,7 @@ def test_what_measured_no_better_is_named_as_it_was_measured(
     assert earlier.answer.outcome.short is None
     told = tune_view(view.facts, earlier.answer, view.asked, platform("conf"))
     assert any("tried, commit_delay=100, wal_compression=lz4, m" in said for said in told.summary)
-    assert answer(view.facts, own_judge, own_judge).outcome.short == view.answer.conf
+    assert answer(view.facts, own_judge, lambda _: own_judge).outcome.short == view.answer.conf
 
 
 def test_a_promise_that_is_broken_at_its_own_speed_is_said(view: TuneView, own_judge: RecordedJudge) -> None:
@@ -370,3 +372,15 @@ def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneVie
     assert (
         from_json(KeptAnswer, to_fact_json(KeptAnswer(told.answer, told.asked, "conf"))).asked == told.asked
     )
+
+
+def test_the_race_has_the_class_of_what_every_configuration_has(view: TuneView) -> None:
+    kept = {"synchronous_commit": "off"}
+    of_keep = replace(view.facts, plan=replace(view.facts.plan, keep=kept))
+    for facts, base, durability in (
+        (view.facts, None, DurabilityClass.NONE),
+        (view.facts, kept, DurabilityClass.LAST_COMMITS),
+        (of_keep, None, DurabilityClass.LAST_COMMITS),
+    ):
+        (table,) = [block for block in race_blocks(facts, base) if isinstance(block, Table)]
+        assert {row[-1].durability for row in table.rows} == {durability}

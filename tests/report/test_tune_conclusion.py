@@ -14,12 +14,23 @@ from tests.analysis.tuning.synthetic import plan_of
 from tests.report.tuned import FACTORS, asked_of
 from tests.schemas import assert_valid
 from walproof.advise.tune.answer import answer
-from walproof.advise.tune.conclusion import Conclusion
+from walproof.advise.tune.conclusion import Conclusion, conclude
 from walproof.advise.tune.judge import RecordedJudge
 from walproof.analysis.interval import Interval
-from walproof.analysis.tuning.lines import LineVerdict
+from walproof.analysis.tuning.lines import LineVerdict, outcome
 from walproof.analysis.tuning.search import TuneSearch
-from walproof.facts.tuning import DEFAULT, Candidate, Objective, Purpose, Step, TrialAnswer, TuningFacts
+from walproof.analysis.tuning.space import Space
+from walproof.facts.tuning import (
+    DEFAULT,
+    Candidate,
+    CandidatePrediction,
+    Objective,
+    Purpose,
+    RuledOut,
+    Step,
+    TrialAnswer,
+    TuningFacts,
+)
 from walproof.platforms.registry import platform
 from walproof.report.tune.json import to_json
 from walproof.report.tune.names import gained
@@ -53,7 +64,7 @@ def test_a_budget_that_ends_after_the_confirmation_says_what_is_lacking(
             TrialAnswer(2, number, conf, 1000.0 * gain * math.exp(noise * (-1) ** number), seconds=20.0),
         ]
     facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     assert found.conf == DEFAULT
     assert found.why_default is not None
     assert found.why_default.startswith(why)
@@ -82,7 +93,7 @@ def test_a_screen_does_not_say_that_the_defaults_are_best(
             for conf, value in zip(confs, values.values(), strict=True)
         ]
     facts = TuningFacts(plan_of(FACTORS, trials=3, seed=1), tuple(steps), tuple(measured), 60.0, 20.0)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     told = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert told.summary[0].startswith(words)
     data = json.loads(to_json(told))
@@ -100,7 +111,7 @@ def test_crashes_that_cannot_show_a_setting_need_no_more_rounds(own_judge: Recor
         TrialAnswer(2, 1, conf, 2.1, seconds=20.0),
     )
     plan = plan_of(FACTORS, trials=3, seed=1, objective=Objective("recovery_s", False))
-    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), own_judge, own_judge)
+    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), own_judge, lambda _: own_judge)
     assert found.conclusion is Conclusion.UNDECIDED
     assert found.why_default is not None
     assert "too soon after a checkpoint to show what max_wal_size gives" in found.why_default
@@ -113,7 +124,7 @@ def test_where_not_even_the_defaults_keep_the_promises_nothing_is_run(tmp_path: 
     measured = (TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0),)
     facts = TuningFacts(plan_of(FACTORS, trials=150, seed=1), steps, measured, 20.0, 20.0)
     assert TuneSearch(strict).ask(facts) is None
-    found = answer(facts, strict, strict)
+    found = answer(facts, strict, lambda _: strict)
     assert found.conclusion is Conclusion.NONE_KEEPS
     told = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert told.summary[0] == (
@@ -138,7 +149,7 @@ def test_the_limit_of_the_second_metric_is_said_with_its_share(tmp_path: Path) -
         TrialAnswer(2, 1, conf, 1500.0, seconds=20.0),
     )
     plan = plan_of(FACTORS, trials=3, seed=1, objective=Objective("tps", True, ("latency_ms_p99", 1.1)))
-    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), strict, strict)
+    found = answer(TuningFacts(plan, steps, measured, 60.0, 20.0), strict, lambda _: strict)
     assert found.why_default is not None
     assert found.why_default.endswith(
         "none was measured within the limit of --no-worse (latency_ms_p99 at most 1.1 of the defaults')"
@@ -156,7 +167,7 @@ def test_lines_that_were_not_tried_by_themselves_are_named_first(own_judge: Reco
             TrialAnswer(2, number, conf, 1300.0 + number, seconds=20.0),
         ]
     facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     told = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert told.summary[0].startswith("2 lines, none of them PROVEN by itself: throughput 1.3")
     assert told.conf_text.splitlines()[2] == "# lines: none of them PROVEN by itself"
@@ -181,3 +192,58 @@ def test_lines_that_were_not_tried_by_themselves_are_named_first(own_judge: Reco
 )
 def test_an_interval_that_says_nothing_is_not_written_out(low: float, high: float, words: str) -> None:
     assert gained(1.01, Interval(low, high, 0.95, "t"), 2) == words
+
+
+@pytest.mark.parametrize(
+    ("wal", "conclusion", "words"),
+    [
+        (620.0, Conclusion.UNDECIDED, "max_wal_size=4GB saves, with which WAL per transaction is 62 % of"),
+        (990.0, Conclusion.DEFAULTS, "on fresh servers the best configuration was not better"),
+        (None, Conclusion.DEFAULTS, "on fresh servers the best configuration was not better"),
+    ],
+)
+def test_wal_that_windows_do_not_show_is_no_reason_to_call_the_defaults_best(
+    wal: float | None, conclusion: Conclusion, words: str
+) -> None:
+    """They come soon after a checkpoint: only a simulation of whole cycles knows what its distance saves."""
+
+    def saves(candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
+        had = wal if candidate.conf.get("max_wal_size") == "4GB" else 1000.0
+        return CandidatePrediction(had, None, None), ()
+
+    conf = Candidate.of({"commit_delay": "100"})
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
+    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
+    for number in range(1, 5):
+        measured += [
+            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
+            TrialAnswer(2, number, conf, 1010.0 * math.exp(0.1 * (-1) ** number), seconds=20.0),
+        ]
+    plan = plan_of(FACTORS, trials=10, seed=1, objective=Objective("wal_bytes_per_txn", False))
+    facts = TuningFacts(plan, steps, tuple(measured), 180.0, 20.0)
+    found, why = conclude(facts, outcome(facts, saves), (), Space(plan), saves)
+    assert found is conclusion
+    assert why is not None
+    assert words in why
+
+
+def test_what_windows_show_of_wal_stands_beside_what_is_simulated(own_judge: RecordedJudge) -> None:
+    conf = Candidate.of({"commit_delay": "100"})
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
+    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
+    for number in range(1, 5):
+        measured += [
+            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
+            TrialAnswer(2, number, conf, 500.0 + number, seconds=20.0),
+        ]
+    for metric in ("wal_bytes_per_txn", "latency_ms_p99"):
+        plan = plan_of(FACTORS, trials=10, seed=1, objective=Objective(metric, False))
+        facts = TuningFacts(plan, steps, tuple(measured), 180.0, 20.0)
+        made = answer(facts, own_judge, lambda _: own_judge)
+        assert made.conf == conf
+        predicted = replace(made.prediction, wal_bytes_per_txn=830.0)
+        default = replace(made.default_prediction, wal_bytes_per_txn=1000.0)
+        made = replace(made, prediction=predicted, default_prediction=default)
+        told = tune_view(facts, made, asked_of(facts), platform("conf"))
+        words = "simulated over whole cycles, the WAL per transaction is 83 % of the defaults'."
+        assert (words in " ".join(told.summary)) is (metric == "wal_bytes_per_txn")

@@ -25,7 +25,7 @@ def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
 @pytest.fixture(scope="module")
 def view(own_judge: RecordedJudge) -> TuneView:
     facts = facts_of(own_judge, is_flat=False)
-    found = answer(facts, own_judge, own_judge)
+    found = answer(facts, own_judge, lambda _: own_judge)
     return tune_view(facts, found, asked_of(facts), platform("conf"))
 
 
@@ -35,6 +35,10 @@ def test_what_breaks_a_promise_at_its_own_speed_is_not_to_be_used(view: TuneView
     broken = replace(view.answer, broken=(RuledOut(Limit.RECOVERY_TARGET, "up to 90 s", "60 s"),))
     told = tune_view(view.facts, broken, view.asked, platform("conf"))
     assert told.conf_text.startswith("# DO NOT USE IT AS IT IS: at its own speed")
+    also = tune_view(
+        view.facts, replace(broken, broken_as_recorded=broken.broken), view.asked, platform("conf")
+    )
+    assert also.conf_text.startswith("# DO NOT USE IT AS IT IS: it would break a promise (recovery target")
     assert told.pasted.lines is not None
     assert told.pasted.lines.notes[0].startswith("DO NOT USE IT AS IT IS")
     shown = " ".join(terminal_of(told).split())
@@ -113,3 +117,41 @@ def test_a_line_that_risks_something_beside_another_has_that_class(
     ):
         found = replace(line, reference=Candidate.of(conf))
         assert line_durability(found, own_judge) is durability
+
+
+def test_what_a_failover_may_lose_is_said_of_what_is_advised(view: TuneView) -> None:
+    words = "synchronous_commit=off: commits do not wait for standbys: a failover loses those"
+    outcome = replace(view.answer.outcome, advised=Candidate.of({"synchronous_commit": "off"}))
+    told = tune_view(view.facts, replace(view.answer, outcome=outcome), view.asked, platform("conf"))
+    assert any(sentence.startswith(words) for sentence in told.summary)
+    assert not any(sentence.startswith(words) for sentence in view.summary)
+
+
+def test_lines_that_are_safe_only_with_those_that_are_left_out_are_not_to_be_used(view: TuneView) -> None:
+    broken = (RuledOut(Limit.RECOVERY_TARGET, "up to 90 s", "60 s"),)
+    asked = replace(view.asked, broken_as_pasted=broken)
+    told = tune_view(view.facts, view.answer, asked, platform("conf"))
+    assert len(told.unfit) == 1
+    assert told.conf_text.startswith("# DO NOT USE IT AS IT IS: without the lines that are left out")
+    assert any(sentence.endswith("(recovery target: up to 90 s). First do what is said beside each of them.")
+               for sentence in told.summary)  # fmt: skip
+
+
+@pytest.mark.parametrize(("away_s", "words", "is_unfit"), [(15.0, "1.50x", False), (120.0, "12.0x", True)])
+def test_a_second_metric_that_trials_cannot_show_is_held_to_its_limit_as_simulated(
+    view: TuneView, away_s: float, words: str, is_unfit: bool
+) -> None:
+    """Crashes seconds after a checkpoint measured 1.6 times the defaults' time away, whatever the setting."""
+    objective = replace(view.facts.plan.objective, limit=("recovery_s", 2.0))
+    facts = replace(view.facts, plan=replace(view.facts.plan, objective=objective))
+    made = replace(
+        view.answer,
+        outcome=replace(view.answer.outcome, second=1.6, second_interval=None),
+        prediction=replace(view.answer.prediction, recovery_s=away_s),
+        default_prediction=replace(view.answer.default_prediction, recovery_s=10.0),
+    )
+    told = tune_view(facts, made, view.asked, platform("conf"))
+    said = " ".join(told.summary)
+    assert f"over whole checkpoint cycles it is {words}, as simulated." in said
+    assert bool(told.unfit) is is_unfit
+    assert ("simulated over whole checkpoint cycles, recovery_s with it is 12.0x of" in said) is is_unfit

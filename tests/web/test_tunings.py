@@ -55,7 +55,7 @@ def served(out: Path) -> Iterator[Reader]:
 
 
 def keep(out: Path, facts: TuningFacts, own_judge: RecordedJudge) -> KeptAnswer:
-    kept = KeptAnswer(answer(facts, own_judge, own_judge), asked_of(facts), "conf")
+    kept = KeptAnswer(answer(facts, own_judge, lambda _: own_judge), asked_of(facts), "conf")
     keep_answer(out / "tunings" / NAME, kept)
     return kept
 

@@ -144,6 +144,11 @@ def _at_checkpoints(tuning: Tuning) -> list[str]:
                 "recovery_s is that of crashes after windows, which have no whole cycle: --recovery-target "
                 "keeps a time away by simulation"
             )
+        if plan.objective.metric == "wal_bytes_per_txn":
+            measured = (
+                "wal_bytes_per_txn comes from windows soon after a checkpoint, which have no whole cycle: "
+                "the answer also has what is simulated"
+            )
         found.append(
             "  * acts at checkpoints: WAL, size of pg_wal and time away are simulated on the recording, over "
             f"whole cycles{check}; {measured}"

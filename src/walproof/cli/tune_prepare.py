@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walproof.advise.tune.space import Bounds, Capacity, RefusedThere, SearchSpace, search_space
-from walproof.advise.tune.starts import OwnConf, as_start, own_conf
+from walproof.advise.tune.starts import OwnConf, as_start, own_conf, with_unsearched_kept
 from walproof.cli import options
 from walproof.cli.promises import may_lose
 from walproof.cli.study_options import one_configuration, parse_names
@@ -96,18 +96,18 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         return refusal_there(given.platform, install.version_num, Change(name, value))
 
     conf = None if given.conf is None else _own_conf(given.conf, install, takes, only, refused)
-    of_conf, of_keep = {} if conf is None else dict(conf.kept), as_shown(one_configuration(given.keep or []))
-    keep = {**of_conf, **of_keep}
+    of_keep = as_shown(one_configuration(given.keep or []))
+    of_conf = {} if conf is None else dict(conf.kept)
     clients = int(workload.get("clients", 1))
-    kept = {**load.base, **keep}
+    kept = {**load.base, **of_conf, **of_keep}
     is_archiving = conf is not None and conf.is_archiving
-    bounds = Bounds(install.version_num, machine, promises, clients, takes, kept, refused, is_archiving)
-    require_kept(bounds, {"the load's [base]": load.base, "--conf": of_conf, "--keep": of_keep})
-    space = search_space(
-        bounds,
-        only=only,
-        is_offered=workload.get("rate") is not None,
+    not_here = {} if conf is None else conf.not_here
+    bounds = Bounds(
+        install.version_num, machine, promises, clients, takes, kept, refused, is_archiving, not_here
     )
+    require_kept(bounds, {"the load's [base]": load.base, "--conf": of_conf, "--keep": of_keep})
+    conf, bounds, space = _searched(conf, bounds, only, is_offered=workload.get("rate") is not None)
+    keep = {**({} if conf is None else conf.kept), **of_keep}
     warn_of_distance(objective, space.factors, window_s)
     own = DEFAULT if conf is None else _own_start(conf, space, bounds, install)
     starts = _starts(own, space, bounds)
@@ -126,6 +126,10 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     # Ranges depend on the free disk, which changes over time: a tuning that was begun keeps its ranges.
     moved = {} if conf is None else conf.moved
     depends = [measured_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
+    if not_here:
+        depends.append(f"without {json.dumps(dict(not_here), sort_keys=True)}")
+    if is_archiving and promises.wal_disk_bytes is not None:
+        depends.append("archiving")  # of which pg_wal has less room
     if given.ray is not None:
         depends.append("over hosts")
     if any(unmoved.limit is Limit.PLATFORM for unmoved in space.not_moved):
@@ -209,6 +213,22 @@ def machine_of(folder: Path) -> Capacity:
     facts = observe_environment(Path("/"))
     free = shutil.disk_usage(existing_above(folder)).free
     return Capacity(int(facts.get("memory_bytes", 1 << 30)), free)
+
+
+def _searched(
+    conf: OwnConf | None, bounds: Bounds, only: Collection[str] | None, *, is_offered: bool
+) -> tuple[OwnConf | None, Bounds, SearchSpace]:
+    """The search space, and conf and bounds with what is not searched of the conf among what is kept."""
+    while True:
+        space = search_space(bounds, only=only, is_offered=is_offered)
+        if conf is None:
+            return conf, bounds, space
+        parted = with_unsearched_kept(conf, {factor.setting for factor in space.factors}, bounds, only)
+        if parted == conf:
+            return conf, bounds, space
+        # What is kept may leave another setting without what it needs.
+        conf, bounds = parted, replace(bounds, keep={**parted.kept, **bounds.keep})
+        only = None if only is None else [name for name in only if name not in parted.kept]
 
 
 def _own_start(conf: OwnConf, space: SearchSpace, bounds: Bounds, install: Install) -> Candidate:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
-from walproof.advise.tune.answer import TuneAnswer, answer
+from walproof.advise.tune.answer import answer
 from walproof.advise.tune.crashes import (
     CrashCheck,
     WalCheck,
@@ -19,7 +20,7 @@ from walproof.advise.tune.crashes import (
 )
 from walproof.advise.tune.judge import LoadRecording, RecordedJudge
 from walproof.advise.tune.memory import allowed_bytes
-from walproof.advise.tune.shown_by import ShownBy, shown_by
+from walproof.advise.tune.own_lines import broken_as_pasted, lines_left
 from walproof.advise.tune.space import Bounds, SearchSpace
 from walproof.advise.tune.standing import standing
 from walproof.advise.tune.starts import OwnConf
@@ -31,7 +32,6 @@ from walproof.errors import StoreError
 from walproof.facts.tuning import (
     Candidate,
     CandidatePrediction,
-    Limit,
     Purpose,
     RuledOut,
     Step,
@@ -47,16 +47,11 @@ from walproof.platforms.registry import foreign_storage
 from walproof.platforms.registry import platform as platform_named
 from walproof.postgres.build import accepts
 from walproof.report.tune.kept import KeptAnswer, keep_answer, kept_answer
-from walproof.report.tune.view import TuneView, TuningContext, tune_view
+from walproof.report.tune.view import TuneView, TuningContext, lines_of, tune_view
 from walproof.settings.change import Before
 from walproof.settings.versions import name_compression
 from walproof.units import Lsn
 
-_TOO_LARGE = "larger than this machine can try, and left as it is on your server"
-_NOT_SHOWN = (
-    "it acts at checkpoints, where windows do not show what it saves; your own line keeps the promises, and "
-    "is left as it is on your server"
-)
 _ANSWERING = (Purpose.RECORD, Purpose.CONFIRM, Purpose.LINES, Purpose.FINAL, Purpose.CRASH, Purpose.FLUSH)
 """Steps that change predictions or verdicts; the race itself is read from the store."""
 
@@ -134,7 +129,7 @@ class Tuning:
 
     def view(self, platform: str) -> TuneView:
         """Report on what has been measured, and keep its answer. Raises StoreError, WalError."""
-        kept = self._finished_answer()
+        kept = self._finished_answer(platform)
         if kept is None:
             TuningProgress().answering()
             kept = self._answer(platform)
@@ -142,8 +137,9 @@ class Tuning:
             self.conductor.facts(self._journal()), kept.answer, kept.asked, platform_named(platform)
         )
 
-    def _finished_answer(self) -> KeptAnswer | None:
-        """The answer that was made when the tuning was over; None without one, or with other costs."""
+    def _finished_answer(self, platform: str) -> KeptAnswer | None:
+        """The answer that was made when the tuning was over; None without one, with other costs, or where the
+        lines are for another platform, which may refuse others, or for a server that has changed."""
         if self._last_answer is not None:
             return self._last_answer
         journal = self._journal()
@@ -153,8 +149,22 @@ class Tuning:
             kept = kept_answer(self.conductor.file.folder)
         except StoreError:
             return None  # it is made again
-        steps = [step for step in journal.steps if step.finished]
-        return kept if kept is not None and kept.finished and len(kept.asked.runs) == len(steps) else None
+        steps = sum(step.finished for step in journal.steps)
+        if kept is None or not kept.is_last(steps, platform, self._before):
+            return None
+        if not kept.rests_on(find_costs(None, self.load.install.version_num // 10000).notes):
+            sys.stderr.write(
+                "warning: the costs of recovery are others than when this tuning was made: its answer is "
+                "judged anew, and --new searches anew\n"
+            )
+            return None
+        return kept
+
+    @property
+    def _before(self) -> dict[str, Before]:
+        """Settings of the user's conf that may move."""
+        own = OwnConf({}, {}, ()) if self.conf is None else self.conf
+        return {name: Before(value, False, name in own.by_sql) for name, value in own.moved.items()}
 
     def _journal(self) -> Journal:
         return self.conductor.file.read() or self.journal
@@ -164,18 +174,26 @@ class Tuning:
         journal = self._journal()
         facts = self.conductor.facts(journal)
         judge = self._recorded_judge()
-        found = answer(facts, judge, self.judge(self._speed(facts)))
+
+        @cache
+        def at_speed_of(conf: Candidate) -> RecordedJudge:
+            return self.judge(self._speed(conf, facts))
+
+        found = answer(facts, judge, at_speed_of)
+        fast = at_speed_of(found.conf)
         taken = [step for step in journal.steps if step.finished]
         own = OwnConf({}, {}, ()) if self.conf is None else self.conf
-        left = self._left_on_the_server(own, found, judge)
-        replaced = own.replaced({**self.load.base, **self.plan.keep}, self.load.install.version_num)
+        version_num, kept = self.load.install.version_num, {**self.load.base, **self.plan.keep}
+        moved = name_compression(own.moved, version_num, partial(accepts, self.load.install))
+        left = lines_left(moved, kept, found.conf, fast, self.bounds.is_too_large_here, self.plan.margin)
+        replaced = own.replaced(kept, version_num)
         asked = TuningContext(
             name=journal.name,
             load=self.load.name,
             install=journal.install,
-            version_num=self.load.install.version_num,
+            version_num=version_num,
             device=journal.device,
-            before={name: Before(value, False, name in own.by_sql) for name, value in own.moved.items()},
+            before=self._before,
             replaced={name: value for name, value in replaced.items() if name not in left},
             not_moved=self.space.not_moved,
             left_out=(*own.left_out, *(f"{name}: {reason}" for name, reason in left.items())),
@@ -189,36 +207,19 @@ class Tuning:
             command=shlex.join(journal.command),
             kept={
                 name: value
-                for name, value in {**self.load.base, **self.plan.keep}.items()
+                for name, value in kept.items()
                 if name not in own.moved and own.kept.get(name) != value
             },
             hosts=host_study(taken, self.conductor.store, facts.plan.objective.metric),
         )
-        kept = KeptAnswer(found, asked, platform, journal.finished)
-        keep_answer(self.conductor.file.folder, kept)
-        if kept.finished:
-            self._last_answer = kept
-        return kept
-
-    def _left_on_the_server(self, own: OwnConf, found: TuneAnswer, judge: RecordedJudge) -> dict[str, str]:
-        """The user's own lines that the answer does not have and that stay as they are, each with the reason.
-
-        One that would break a promise beside what is advised, or write more WAL, goes.
-        """
-        left = {}
-        for name, value in own.moved.items():
-            if name in found.conf.conf:
-                continue
-            if self.bounds.is_too_large_here(name, value):
-                left[name] = _TOO_LARGE
-            elif shown_by(name) is not ShownBy.WINDOWS:
-                left[name] = _NOT_SHOWN
-            predicted, broken = judge(Candidate.of({**found.conf.conf, name: value}))
-            wal, without = predicted.wal_bytes_per_txn, found.prediction.wal_bytes_per_txn
-            writes_more = wal is not None and without is not None and wal > (1 + self.plan.margin) * without
-            if writes_more or any(each.limit is not Limit.MEMORY for each in broken):
-                left.pop(name, None)
-        return left
+        changes = lines_of(facts, found, asked, platform_named(platform)).changes
+        pasted = {change.name: change.value for change in changes}
+        asked = replace(asked, broken_as_pasted=broken_as_pasted(moved, pasted, found.conf, fast))
+        made = KeptAnswer(found, asked, platform, journal.finished)
+        keep_answer(self.conductor.file.folder, made)
+        if made.finished:
+            self._last_answer = made
+        return made
 
     def _ended_at(self, taken: Sequence[StepTaken]) -> float:
         """When the last step had ended, Unix time."""
@@ -228,11 +229,13 @@ class Tuning:
                 return max(trial.ended_at for trial in trials)
         return self.conductor.file.path.stat().st_mtime  # nothing but the recording
 
-    def _speed(self, facts: TuningFacts) -> float:
-        """Speed of the load with the best configuration, relative to the recorded; 1 at an offered rate."""
+    def _speed(self, conf: Candidate, facts: TuningFacts) -> float:
+        """Speed of the load with that configuration over the recorded, at least 1; 1 at an offered rate.
+        Of a configuration that was not measured yet it is that of the best so far."""
         if self.workload.get("rate") is not None:
             return 1.0
-        return max(1.0, speed_of(standing(facts).candidate, facts))
+        is_measured = any(row.candidate == conf and row.value for row in facts.measured)
+        return max(1.0, speed_of(conf if is_measured else standing(facts).candidate, facts))
 
     def _crashes(self, taken: Sequence[StepTaken], judge: RecordedJudge) -> tuple[CrashCheck, ...]:
         found: list[CrashCheck] = []

@@ -141,7 +141,7 @@ def _course(
         taken = [step for step in journal.steps if step.finished]
         if (table := standing_table(facts)) is not None:
             blocks.append(table)
-        blocks += race_blocks(facts)
+        blocks += race_blocks(facts, None if kept is None else kept.asked.kept)
         blocks.append(step_table(facts, [step.run for step in taken], [step.seconds for step in taken]))
         sections = tuple(_so_far(sections))
     pending = journal.pending

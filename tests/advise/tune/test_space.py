@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from walproof.advise.tune.space import Bounds, Capacity, SearchSpace, search_space
-from walproof.advise.tune.starts import as_start, own_conf
+from walproof.advise.tune.starts import as_start, own_conf, with_unsearched_kept
 from walproof.analysis.tuning.space import Space
 from walproof.errors import SettingError
 from walproof.facts.tuning import Candidate, Limit, Objective, Promises, TuningPlan
@@ -253,3 +253,55 @@ def test_a_conf_is_parted_into_what_moves_and_what_stays() -> None:
     }
     # A value between two choices is kept as it was written; a default is no line.
     assert as_start(found.moved, _space().factors, 180000) == Candidate.of({"max_wal_size": "6GB"})
+
+
+def test_own_lines_that_no_search_moves_are_in_every_configuration() -> None:
+    """Nothing is known against them: a synchronous_commit about standbys, a commit_delay for few clients."""
+    lines = {
+        "synchronous_commit": "remote_apply", "commit_delay": "200", "wal_writer_delay": "10ms",
+        "max_wal_size": "6GB", "wal_recycle": "on",
+    }  # fmt: skip
+    own = own_conf(lines, 180000, lambda *_: True)
+    bounds = Bounds(180000, MACHINE, LOSING, 4, lambda *_: True, {})
+    searched = {factor.setting for factor in search_space(bounds).factors}
+    found = with_unsearched_kept(own, searched, bounds)
+    assert found.kept == {"synchronous_commit": "remote_apply", "commit_delay": "200"}
+    assert "wal_writer_delay" in found.moved
+    # Nothing needs it any more, once synchronous_commit is not off in any configuration.
+    bounds = replace(bounds, keep=found.kept)
+    searched = {factor.setting for factor in search_space(bounds).factors}
+    assert "wal_writer_delay" in with_unsearched_kept(found, searched, bounds).kept
+    # What breaks a promise, and what somebody asked for, is not kept.
+    strict = replace(bounds, promises=SAFE, keep={})
+    off = own_conf({"synchronous_commit": "off"}, 180000, lambda *_: True)
+    assert with_unsearched_kept(off, set(), strict) == off
+    asked = own_conf({"synchronous_commit": "local"}, 180000, lambda *_: True, ("synchronous_commit",))
+    assert with_unsearched_kept(asked, asked.moved.keys(), strict, ("synchronous_commit",)) == asked
+
+
+@pytest.mark.parametrize(("value", "is_searched"), [("remote_apply", True), ("local", True), ("off", False)])
+def test_commit_delay_acts_with_every_commit_that_waits(value: str, is_searched: bool) -> None:
+    found = _space(promises=LOSING, keep={"synchronous_commit": value})
+    factors = {factor.setting: factor for factor in found.factors}
+    assert ("commit_delay" in factors) is is_searched
+    if is_searched:
+        plan = TuningPlan(
+            found.factors, {"synchronous_commit": value}, (), SAFE, Objective("tps", True), 1, 1
+        )
+        delayed = {"commit_delay": "100"}
+        assert Space(plan).candidate(delayed).conf == delayed
+
+
+def test_a_value_that_no_server_here_takes_is_not_replaced_by_another() -> None:
+    """What pglz gives beside the lz4 of the user's server cannot be measured without lz4."""
+    conf = {"wal_compression": "lz4", "max_wal_size": "6GB", "work_mem": "many"}
+    found = own_conf(conf, 180000, lambda _, value: value != "lz4")
+    assert found.not_here == {"wal_compression": "lz4"}
+    bounds = Bounds(
+        180000, MACHINE, SAFE, 20, lambda _, value: value != "lz4", {}, not_here=found.not_here
+    )  # fmt: skip
+    space = search_space(bounds)
+    assert "wal_compression" not in _choices(space)
+    (left,) = [unmoved for unmoved in space.not_moved if unmoved.setting == "wal_compression"]
+    assert left.reason == "your server has lz4, which this build of PostgreSQL does not take"
+    assert "wal_compression" in _choices(search_space(replace(bounds, not_here={})))

@@ -31,7 +31,7 @@ from walproof.facts.tuning import (
     TrialAnswer,
     TuningFacts,
 )
-from walproof.lab.tune.steps import speed_of
+from walproof.lab.tune.steps import run_speed, speed_of
 
 TRIALS = 110
 
@@ -371,6 +371,9 @@ def test_what_acts_at_checkpoints_is_checked_in_a_long_run_where_there_is_time(
     told = TuningFacts(before.plan, before.steps, (recorded, *fast))
     assert speed_of(short.candidates[0], told) == pytest.approx(1.5)
     assert speed_of(DEFAULT, told) == 1.0
+    faster = replace(told, measured=(recorded, replace(fast[0], value=20000.0)))
+    speeds = speed_of(short.candidates[0], faster), run_speed(short.candidates[0], faster)
+    assert speeds == (20.0, 4.0), "only the length of a run has bounds"
 
 
 def _crashed(facts: TuningFacts) -> list[Candidate]:

@@ -5,6 +5,7 @@ Verdicts and gains come from `walproof.analysis.tuning.lines`; this module adds 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from walproof.advise.tune.conclusion import Conclusion, conclude
@@ -15,6 +16,7 @@ from walproof.facts.tuning import (
     DEFAULT,
     Candidate,
     CandidatePrediction,
+    Judge,
     Limit,
     RuledOut,
     TuningFacts,
@@ -71,6 +73,9 @@ class TuneAnswer:
     conclusion: Conclusion = Conclusion.DEFAULTS
     """What may be said of the tuning as a whole; answers that earlier versions kept have only
     ``why_default``."""
+    broken_as_recorded: tuple[RuledOut, ...] = ()
+    """Those of ``broken`` that it breaks at the recorded speed, too: with other costs than those it was
+    searched with."""
 
     @property
     def conf(self) -> Candidate:
@@ -78,27 +83,29 @@ class TuneAnswer:
         return self.outcome.advised
 
 
-def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: RecordedJudge) -> TuneAnswer:
-    """The answer from the facts so far. ``fast_judge`` predicts for the load at the winner's speed."""
+def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: Callable[[Candidate], Judge]) -> TuneAnswer:
+    """The answer from the facts so far. ``fast_judge``: a judge at the speed of a configuration."""
     found = outcome(facts, judge)
     space = Space(facts.plan)
     conf = found.advised
     default_prediction, default_broken = judge(DEFAULT)
     conclusion, why_default = conclude(facts, found, default_broken, space, judge)
+    prediction, broken_as_recorded = judge(conf)
     own_prediction, own_broken = (None, ()) if facts.plan.own is None else judge(facts.plan.own)
     return TuneAnswer(
         outcome=found,
         why_default=why_default,
         lines=tuple(_costs(line, space, judge) for line in found.lines),
         durability=durability_class({**judge.kept, **conf.conf}),
-        prediction=judge(conf)[0],
+        prediction=prediction,
         default_prediction=default_prediction,
         default_broken=default_broken,
-        broken=fast_judge(conf)[1] if conf != DEFAULT else (),
+        broken=fast_judge(conf)(conf)[1] if conf != DEFAULT else (),
         ruled_out=_ruled_out(space, judge),
         own_prediction=own_prediction,
         own_broken=own_broken,
         conclusion=conclusion,
+        broken_as_recorded=broken_as_recorded if conf != DEFAULT else (),
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from walproof.advise.tune.shown_by import OF_DISTANCE
-from walproof.advise.wording import is_vague
+from walproof.advise.tune.shown_by import OF_DISTANCE, OVER_CYCLES
+from walproof.advise.wording import is_vague, say_percent
 from walproof.analysis.tuning.ablation import chain_step
 from walproof.analysis.tuning.blocks import Blocks
 from walproof.analysis.tuning.lines import TuningOutcome
@@ -18,6 +18,7 @@ from walproof.analysis.tuning.race import second_limit
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import compared_in, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Objective, Purpose, RuledOut, TuningFacts
+from walproof.facts.tuning_answers import candidate_name
 from walproof.sentences import say_list
 
 
@@ -62,7 +63,10 @@ def conclude(
             "the defaults do not keep the promises, and of the configurations that do, none was "
             f"measured{within}",
         )
-    return _compared(facts, found, tried)
+    conclusion, why = _compared(facts, found, tried)
+    if conclusion is Conclusion.DEFAULTS and (unseen := _unseen_saving(facts, space, judge)) is not None:
+        return Conclusion.UNDECIDED, unseen
+    return conclusion, why
 
 
 def _compared(facts: TuningFacts, found: TuningOutcome, tried: Sequence[Candidate]) -> tuple[Conclusion, str]:
@@ -121,6 +125,27 @@ def _all_dropped(facts: TuningFacts, found: TuningOutcome) -> tuple[Conclusion, 
     )
 
 
+def _unseen_saving(facts: TuningFacts, space: Space, judge: Judge) -> str | None:
+    """The line about the distance of checkpoints that saves most WAL as simulated, if that is the objective:
+    windows do not show it, so that nothing is known for the defaults. None where no line saves any."""
+    default = judge(DEFAULT)[0].wal_bytes_per_txn
+    if facts.plan.objective.metric != "wal_bytes_per_txn" or not default:
+        return None
+    saving: dict[Candidate, float] = {}
+    for each in space.neighbours(DEFAULT):
+        if each.conf.keys() <= OF_DISTANCE:
+            predicted, broken = judge(each)
+            if not broken and predicted.wal_bytes_per_txn is not None:
+                saving[each] = predicted.wal_bytes_per_txn / default
+    best = min(saving, key=lambda each: saving[each], default=None)
+    if best is None or saving[best] >= 1 - facts.plan.margin:
+        return None
+    return (
+        f"windows come too soon after a checkpoint to show what {candidate_name(best)} saves, with which WAL "
+        f"per transaction is {say_percent(saving[best])} of the defaults' as simulated over whole cycles"
+    )
+
+
 def _no_worse(objective: Objective) -> str:
     assert objective.limit is not None
     return f"the limit of --no-worse ({objective.limit[0]} {objective.limit_words})"
@@ -133,10 +158,12 @@ def _lacking(facts: TuningFacts, tried: Sequence[Candidate]) -> str | None:
     if not estimates:
         return "nothing that was tried could be measured beside the defaults"
     moved = {name for each in tried for name, _ in each.settings}
-    if facts.plan.objective.metric == "recovery_s" and moved <= OF_DISTANCE:
+    if facts.plan.objective.metric in OVER_CYCLES and moved <= OF_DISTANCE:
+        is_crash = facts.plan.objective.metric == "recovery_s"
         return (
-            "the crashes of the trials came too soon after a checkpoint to show what "
-            f"{say_list(sorted(moved))} gives; --recovery-target keeps a time away by simulation"
+            f"the {'crashes' if is_crash else 'windows'} of the trials came too soon after a checkpoint to "
+            f"show what {say_list(sorted(moved))} gives"
+            + ("; --recovery-target keeps a time away by simulation" if is_crash else "")
         )
     interval = max(estimates, key=lambda found: found.mean).interval()
     if interval is None or is_vague(interval):

@@ -12,6 +12,11 @@ OF_DISTANCE = frozenset({"max_wal_size", "checkpoint_timeout", "checkpoint_compl
 checkpoint cycle, which the window of a trial is not."""
 
 
+OVER_CYCLES = ("recovery_s", "wal_bytes_per_txn")
+"""Metrics that a window shows only in part: it comes soon after a checkpoint, and a crash at its end leaves
+little to replay, while most changes are the first ones of their page."""
+
+
 class ShownBy(Enum):
     """What shows all that a setting does."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from walproof.advise.tune.memory import allowed_bytes, memory_of
 from walproof.analysis.server_limits import ServerLimits, WalKeepers
@@ -72,6 +72,9 @@ class Bounds:
     """Why the platform that the lines are for does not take a line."""
     is_archiving: bool = False
     """Whether the user's server has an archiver, for which pg_wal may have to keep WAL."""
+    not_here: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the user's server with a value that no server here takes. What another value gives beside
+    that one cannot be measured."""
 
     @property
     def usable_wal_bytes(self) -> int | None:
@@ -146,6 +149,9 @@ def search_space(
             left.append(NotMoved(name, None, None, f"it stays {kept[name]}"))
         elif only is not None and name not in only:
             continue
+        elif name in bounds.not_here:
+            reason = f"your server has {bounds.not_here[name]}, which this build of PostgreSQL does not take"
+            left.append(NotMoved(name, None, None, reason))
         elif bounds.clients < row.clients_least:
             reason = f"it does nothing with {bounds.clients} clients: it needs at least {row.clients_least}"
             left.append(NotMoved(name, None, None, reason))
@@ -154,10 +160,16 @@ def search_space(
             if factor is not None:
                 factors[name] = replace(factor, design="fresh") if is_offered else factor
     for name, factor in list(factors.items()):
-        for other, value in factor.needs:
-            if not _may_be(other, value, factors, kept, catalogue):
-                left.append(NotMoved(name, None, None, f"it does nothing without {other}={value}"))
-                factors.pop(name, None)
+        unmet = [need for need in factor.needs if not _may_be(*need, factors, kept, catalogue)]
+        left += [
+            NotMoved(name, None, None, f"it does nothing without {other}={value}") for other, value in unmet
+        ]
+        if unmet:
+            del factors[name]
+        else:
+            # What is kept has what is needed of it in every configuration.
+            needs = tuple(need for need in factor.needs if need[0] not in kept)
+            factors[name] = replace(factor, needs=needs)
     for name, factor in list(factors.items()):
         capped = _capped(factor, factors, kept, catalogue)
         left += [unmoved for _, unmoved in capped]
@@ -275,7 +287,10 @@ def _may_be(
 ) -> bool:
     """Whether some configuration of the space has that value."""
     if name in kept:
-        return catalogue.normalise(name, kept[name]) == catalogue.normalise(name, value)
+        normal = catalogue.normalise(name, kept[name])
+        # What is about standbys waits for the flush here, too.
+        waits = name == "synchronous_commit" and value == "on" and normal != "off"
+        return waits or normal == catalogue.normalise(name, value)
     if name in factors:
         return value in factors[name].choices
     boot = catalogue.get(name).boot

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from walproof.advise.tune.space import RefusedThere, without_line
+from walproof.advise.tune.space import Bounds, RefusedThere, without_line
 from walproof.facts.tuning import Candidate, Factor
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.tuning import movables
@@ -26,6 +26,8 @@ class OwnConf:
     """Names that ALTER SYSTEM has set on the user's server."""
     is_archiving: bool = False
     """Whether it has an archiver."""
+    not_here: Mapping[str, str] = field(default_factory=dict)
+    """Settings that the tuning might move, with a value that no server here takes."""
 
     def replaced(self, keep: Mapping[str, str], version_num: int) -> dict[str, str]:
         """What a configuration without a line for it has instead of each moved setting, where that differs.
@@ -60,7 +62,32 @@ def own_conf(
         if name in may_move and refused_there(name, value) is None
     }
     kept = {name: value for name, value in found.settings.items() if name not in moved}
-    return OwnConf(moved, kept, tuple(f"{name}: {reason}" for name, reason in found.left_out.items()))
+    left_out = tuple(f"{name}: {reason}" for name, reason in found.left_out.items())
+    not_here = {name: conf[name] for name in found.refused if name in may_move}
+    return OwnConf(moved, kept, left_out, not_here=not_here)
+
+
+def with_unsearched_kept(
+    own: OwnConf, searched: Collection[str], bounds: Bounds, only: Collection[str] | None = None
+) -> OwnConf:
+    """The conf with lines that no search moves among the kept: nothing is known against them.
+
+    So is a synchronous_commit that is about standbys, which no throw-away server has, unless ``only`` names
+    it. Lines that break a promise, or that this machine cannot try, are not kept. ``searched``: names of the
+    factors; ``bounds``: with the conf's other lines. Raises SettingError.
+    """
+    catalogue = Catalogue.for_version(bounds.version_num)
+    kept = {}
+    for name, value in own.moved.items():
+        normal = catalogue.normalise(name, value)
+        is_default = normal == catalogue.normalise(name, without_line(name, catalogue))
+        if name in bounds.keep or is_default or bounds.refusal(name, value) is not None:
+            continue
+        is_of_standbys = name == "synchronous_commit" and normal not in ("on", "off")
+        if name not in searched or (is_of_standbys and only is None):
+            kept[name] = value
+    moved = {name: value for name, value in own.moved.items() if name not in kept}
+    return replace(own, moved=moved, kept={**own.kept, **kept})
 
 
 def as_start(conf: Mapping[str, str], factors: tuple[Factor, ...], version_num: int) -> Candidate:

@@ -27,7 +27,7 @@ from walproof.lab.schedule import Progress
 from walproof.lab.session import execute
 from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
 from walproof.lab.tune.recording import record_load, recorded_settings
-from walproof.lab.tune.steps import speed_of, step_plan
+from walproof.lab.tune.steps import run_speed, step_plan
 
 _CRASH_SHARE, _CRASH_MOST_S = 0.02, 120.0
 """Length of the load before a crash, as a share of the budget, so that there is something to replay."""
@@ -157,7 +157,7 @@ class Conductor:
         crash_s = max(_least(self.load), min(_CRASH_MOST_S, journal.plan.budget_s * _CRASH_SHARE))
         if step.as_recorded:
             recorded_s = self.record_plan(journal, step.seed).workloads[0].duration_s or crash_s
-            crash_s = float(round(recorded_s / speed_of(step.candidates[0], self.facts(journal))))
+            crash_s = float(round(recorded_s / run_speed(step.candidates[0], self.facts(journal))))
         return step_plan(self.load, journal.name, journal.plan.keep, journal.plan.objective, step, crash_s)
 
     def record_plan(self, journal: Journal, seed: int) -> Plan:
@@ -167,7 +167,7 @@ class Conductor:
             study=f"{journal.name}-1",
             title="The load under the default, recorded",
             candidates=(DEFAULT,),
-            keep=recorded_settings(dict(journal.plan.keep)),
+            keep=recorded_settings({**self.load.base, **journal.plan.keep}),
             rounds=1,
             seed=seed,
             duration_s=float(round(length)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +20,12 @@ from walproof.lab.session import opened_bench
 from walproof.lab.trial import Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.probe.connection import one_line
+from walproof.settings.catalogue import normalise
 
 _STREAMED = {"wal_level": "replica", "max_wal_senders": "10"}
-"""Settings that let a receiver connect; they replace what the study says."""
+"""Settings that let a receiver connect."""
+_NOT_STREAMED = {"wal_level": "minimal", "max_wal_senders": "0"}
+"""What they replace of what the study says: another value lets a receiver connect as well."""
 _PATIENCE_S = 60.0
 _BEGIN_PATIENCE_S = 30.0
 
@@ -60,9 +64,18 @@ def record_load(plan: Plan, folder: Path, progress: Progress) -> RecordedLoad:
     return RecordedLoad(dict(measured.metrics), int(measured.wal_start), seconds)
 
 
-def recorded_settings(settings: dict[str, str]) -> dict[str, str]:
-    """Settings of the recorded server; ``settings`` are those of every server."""
-    return {**settings, **_STREAMED}
+def recorded_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of the recorded server, to which a receiver connects; ``settings`` are those of every server.
+
+    A wal_level of logical stays: it writes more WAL than replica, as the server does that is tuned. Raises
+    SettingError.
+    """
+    found = dict(settings)
+    for name, value in _STREAMED.items():
+        given = found.get(name)
+        if given is None or normalise(name, given) == _NOT_STREAMED[name]:
+            found[name] = value
+    return found
 
 
 class _Receiver:

@@ -19,7 +19,8 @@ _OF_SLICES = ("tps", "latency_ms_p99", "wal_bytes_per_txn")
 def speed_of(candidate: Candidate, facts: TuningFacts) -> float:
     """Transactions per second of the candidate as a ratio to those recorded, as far as measured.
 
-    1 at an offered rate, and if something else than throughput was measured.
+    1 at an offered rate, and if something else than throughput was measured. A limit is judged at this speed,
+    whatever it is; ``run_speed`` is for the length of a run.
     """
     recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
     recorded = [row.value for row in facts.measured if row.step in recording and row.value]
@@ -30,8 +31,13 @@ def speed_of(candidate: Candidate, facts: TuningFacts) -> float:
     ]
     if facts.plan.objective.metric != "tps" or not recorded or not seen:
         return 1.0
+    return median(seen) / recorded[0]
+
+
+def run_speed(candidate: Candidate, facts: TuningFacts) -> float:
+    """Speed by which a run is made shorter or longer, to have about as many transactions as recorded."""
     least, most = _SPEEDS
-    return min(most, max(least, median(seen) / recorded[0]))
+    return min(most, max(least, speed_of(candidate, facts)))
 
 
 def step_plan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from walproof.advise.tune.answer import TuneAnswer
 from walproof.analysis.interval import Interval
@@ -49,10 +49,10 @@ def line_figure(answer: TuneAnswer, facts: TuningFacts) -> Figure | None:
     )
 
 
-def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
+def race_blocks(facts: TuningFacts, base: Mapping[str, str] | None = None) -> tuple[Figure | Table, ...]:
     """Every configuration beside the defaults, the best first: a figure, and a table with whole names.
 
-    Empty if nothing was measured.
+    Empty if nothing was measured. ``base``: settings of every configuration besides those of the plan.
     """
     values = objective_values(facts)
     blocks = Blocks(values)
@@ -63,7 +63,7 @@ def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
     rows, named = [], []
     for number, candidate in enumerate(sorted(found, key=lambda candidate: -found[candidate].mean), 1):
         points = tuple(math.exp(log) for log in blocks.ratios(candidate, DEFAULT).values())
-        risk = durability_class(candidate.conf)
+        risk = durability_class({**(base or {}), **facts.plan.keep, **candidate.conf})
         mean, interval = math.exp(found[candidate].mean), found[candidate].interval()
         rows.append(_row(f"{number}. {candidate_name(candidate)}", risk, mean, interval, points))
         count = str(len(points))

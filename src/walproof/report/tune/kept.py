@@ -5,6 +5,7 @@ Predictions rest on a recording and take passes over it, so they are kept; measu
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from walproof.errors import StoreError
 from walproof.facts.codec import from_json, to_json
 from walproof.files import write_whole
 from walproof.report.tune.view import TuningContext
+from walproof.settings.change import Before
 
 ANSWER_FILE = "answer.json"
 
@@ -27,6 +29,17 @@ class KeptAnswer:
     """Name of the platform in the registry."""
     finished: bool = False
     """Whether it was made after the last step, so that it is shown whenever the tuning is shown again."""
+
+    def is_last(self, steps: int, platform: str, before: Mapping[str, Before]) -> bool:
+        """Whether it is the answer after so many steps, with lines for that platform and a server that has
+        what ``before`` says."""
+        is_same = self.platform == platform and dict(self.asked.before) == dict(before)
+        return self.finished and is_same and len(self.asked.runs) == steps
+
+    def rests_on(self, costs: Sequence[str]) -> bool:
+        """Whether its times away were predicted with the costs of those notes, of which the first says where
+        they come from."""
+        return not costs or costs[0] in self.asked.notes
 
 
 def keep_answer(folder: Path, kept: KeptAnswer) -> None:

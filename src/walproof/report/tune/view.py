@@ -14,7 +14,6 @@ from walproof.advise.tune.shown_by import ShownBy, shown_by
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.proof import is_beyond
-from walproof.analysis.tuning.space import Space
 from walproof.facts.tuning import DEFAULT, STOPPED, RuledOut, TuningFacts
 from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.platform import Platform, PlatformTarget
@@ -24,6 +23,7 @@ from walproof.report.tune.figures import line_figure, race_blocks
 from walproof.report.tune.flush import flush_blocks
 from walproof.report.tune.names import gained
 from walproof.report.tune.over_hosts import host_sentences, hosts_section
+from walproof.report.tune.own import is_own_judged, own_sentence
 from walproof.report.tune.pasted import (
     Pasted,
     conf_text,
@@ -34,6 +34,7 @@ from walproof.report.tune.pasted import (
     wal_of,
     with_notes,
 )
+from walproof.report.tune.simulated import simulated_limit, window_sentence
 from walproof.report.tune.tables import (
     crash_table,
     line_table,
@@ -42,9 +43,11 @@ from walproof.report.tune.tables import (
     ruled_out_tables,
     step_table,
 )
+from walproof.report.tune.unfit import broken_words, longest_s, unfit_sentences
 from walproof.report.tune.wal_checked import wal_sentences, wal_tables
 from walproof.report.tune.words import CLASS_WORDS, OBJECTIVES, promises_text
 from walproof.settings.change import Before
+from walproof.settings.risk import other_risks
 from walproof.units import format_bytes, format_duration
 
 _NOTABLE_SHARE = 0.1
@@ -85,6 +88,9 @@ class TuningContext:
     """Settings of the user's conf -> what configurations without a line for them have instead."""
     kept: Mapping[str, str] = field(default_factory=dict)
     """Settings that every configuration had, and that the user's conf has not, or not so."""
+    broken_as_pasted: tuple[RuledOut, ...] = ()
+    """Promises that the user's server would break with the lines that the platform takes, which the answer by
+    itself keeps: the others stay as that server has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,8 @@ class TuneView:
     @property
     def unfit(self) -> tuple[str, ...]:
         """Sentences that say why what is advised is not to be used as it is; empty where it may be."""
-        return unfit_sentences(self.facts, self.answer, self.asked.crashes)
+        asked = self.asked
+        return unfit_sentences(self.facts, self.answer, asked.crashes, asked.broken_as_pasted)
 
     @property
     def conf_text(self) -> str:
@@ -115,10 +122,8 @@ class TuneView:
 
 def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> TuneView:
     """Lay out everything that is shown of a tuning."""
-    target = PlatformTarget(asked.version_num, asked.before)
-    replaced = asked.replaced if _is_own_judged(facts, answer) else {}
-    made = pasted(answer, replaced, target, platform)
-    made = with_notes(made, unfit_sentences(facts, answer, asked.crashes))
+    made = lines_of(facts, answer, asked, platform)
+    made = with_notes(made, unfit_sentences(facts, answer, asked.crashes, asked.broken_as_pasted))
     objective = OBJECTIVES[facts.plan.objective.metric]
     parts = [
         f"PostgreSQL {asked.install}",
@@ -128,7 +133,7 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
         f"seed {facts.plan.seed}",
         f"{format_duration(facts.spent_s)} of {format_duration(facts.plan.budget_s)}",
     ]
-    said = summary_of(facts, answer, asked.crashes)
+    said = summary_of(facts, answer, asked)
     said += kept_sentences(answer, asked.kept)
     said += wal_sentences(answer.conf, asked.wal_checks)
     if asked.hosts is not None:
@@ -148,9 +153,15 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, plat
     )
 
 
-def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> list[str]:
+def lines_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext, platform: Platform) -> Pasted:
+    """The lines that make the user's server what was measured, as far as the platform takes them."""
+    replaced = asked.replaced if is_own_judged(facts, answer) else {}
+    return pasted(answer, replaced, PlatformTarget(asked.version_num, asked.before), platform)
+
+
+def summary_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext) -> list[str]:
     """The answer in sentences. Risks to committed data come first, then why it is not to be used."""
-    outcome = answer.outcome
+    outcome, crashes = answer.outcome, asked.crashes
     promises = facts.plan.promises
     found = []
     if answer.durability.rank > 0:
@@ -159,7 +170,9 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         if answer.durability.rank > allowed.rank:
             said = f"MORE THAN WAS PROMISED (a crash {CLASS_WORDS[allowed.value]})"
         found.append(f"A crash {CLASS_WORDS[answer.durability.value]} with what is advised, {said}.")
-    found += unfit_sentences(facts, answer, crashes)
+    found += unfit_sentences(facts, answer, crashes, asked.broken_as_pasted)
+    # Standbys, which no throw-away server has.
+    found += [f"{risk}." for _, risk in other_risks(answer.conf.conf)]
     objective = OBJECTIVES[facts.plan.objective.metric]
     if answer.why_default is not None:
         found.append(_HEADLINES[answer.conclusion].format(why=answer.why_default))
@@ -168,7 +181,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
                 f"The best configuration tried, {candidate_name(outcome.short or outcome.winner)}, measured "
                 f"{gained(outcome.gain, outcome.interval, outcome.rounds)} as good."
             )
-        if answer.conclusion is Conclusion.DEFAULTS and (text := _own_sentence(facts, answer)) is not None:
+        if answer.conclusion is Conclusion.DEFAULTS and (text := own_sentence(facts, answer)) is not None:
             found.append(text)
     else:
         count = len(answer.conf.settings)
@@ -181,7 +194,9 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         if outcome.gain is None and facts.is_default_ruled_out:
             worth = f"the best {objective} of what keeps the promises, {where}"
         found.append(f"{count} {'line' if count == 1 else 'lines'}{said}: {worth}.")
-        if (text := _own_sentence(facts, answer)) is not None:
+        if (text := window_sentence(facts, answer)) is not None:
+            found.append(text)
+        if (text := own_sentence(facts, answer)) is not None:
             found.append(text)
         if outcome.expected is not None:
             span = outcome.expected.ratio_interval
@@ -209,50 +224,23 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         )
     found.append(f"Promised: {promises_text(promises)}.")
     if answer.default_broken and answer.conclusion is not Conclusion.NONE_KEEPS:
+        broken = broken_words(answer.default_broken)
         is_reference = "" if answer.conf == DEFAULT else ", and are only what it is compared with"
-        found.append(
-            f"The defaults themselves would not keep that ({_broken(answer.default_broken)}){is_reference}."
-        )
+        found.append(f"The defaults themselves would not keep that ({broken}){is_reference}.")
     if answer.own_broken:
-        broken = _broken(answer.own_broken)
+        broken = broken_words(answer.own_broken)
         found.append(f"Your own configuration would not keep it ({broken}), and was not run.")
     found += [_crash_sentence(crash) for crash in crashes]
     target_s = promises.recovery_target_s
-    if (longest_s := _longest_s(answer, crashes)) is not None and (target_s is None or longest_s <= target_s):
+    away_s = longest_s(answer, crashes)
+    if away_s is not None and (target_s is None or away_s <= target_s):
         assert answer.prediction.recovery_s is not None
         found.append(
-            f"At that pace its longest time away is {format_duration(longest_s)} instead of "
+            f"At that pace its longest time away is {format_duration(away_s)} instead of "
             f"{format_duration(answer.prediction.recovery_s)}"
             + ("." if target_s is None else f": within {format_duration(target_s)}.")
         )
     return found
-
-
-def unfit_sentences(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> tuple[str, ...]:
-    """Why what is advised is not to be used as it is: at its own speed, or by how long its recovery took, it
-    breaks a promise."""
-    found = []
-    if answer.broken:
-        found.append(
-            "DO NOT USE IT AS IT IS: at its own speed, which is above the recorded one, it would break "
-            f"a promise ({_broken(answer.broken)}). Keep a smaller max_wal_size or checkpoint_timeout with "
-            "--keep."
-        )
-    longest_s, target_s = _longest_s(answer, crashes), facts.plan.promises.recovery_target_s
-    if longest_s is not None and target_s is not None and longest_s > target_s:
-        found.append(
-            "DO NOT USE IT AS IT IS: after a crash it came back more slowly than predicted. At that pace its "
-            f"longest time away is {format_duration(longest_s)}: MORE THAN THE PROMISED "
-            f"{format_duration(target_s)}. Calibrate first (walproof recovery calibrate) and tune again."
-        )
-    return tuple(found)
-
-
-def _longest_s(answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> float | None:
-    """Longest time away at the pace of the slowest recovery; None where none was slower than predicted."""
-    slower = slower_than_predicted(crashes)
-    predicted_s = answer.prediction.recovery_s
-    return predicted_s * slower if slower > 1 and predicted_s is not None else None
 
 
 _HEADLINES: Mapping[Conclusion, str] = {
@@ -275,32 +263,6 @@ def _left_out(costs: LineCosts) -> str:
     return f"{costs.line.setting} ({text})"
 
 
-def _own_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
-    """What is advised, or the defaults where these are best, beside the user's own configuration."""
-    outcome, own = answer.outcome, facts.plan.own
-    if own is None or answer.own_broken:
-        return None
-    if answer.conf == own:
-        return "It is your own configuration."
-    if outcome.to_own is not None:
-        compared = gained(outcome.to_own, outcome.to_own_interval, outcome.rounds)
-        what = "The defaults compared" if answer.conf == DEFAULT else "Compared"
-        return f"{what} with your own configuration: {compared}."
-    tried = Space(facts.plan).candidate(own.conf)
-    if answer.conf == DEFAULT and any(tried in step.candidates for step in facts.steps):
-        return "Your own configuration was tried, and was not shown to be better than the defaults."
-    return None
-
-
-def _is_own_judged(facts: TuningFacts, answer: TuneAnswer) -> bool:
-    """Whether there is a reason to take lines of the user's out: another configuration is advised, or the
-    defaults are best and theirs breaks a promise, or was tried and is not shown to be better."""
-    if answer.conclusion is not Conclusion.DEFAULTS or answer.own_broken:
-        return True
-    to_own = answer.outcome.to_own_interval
-    return _own_sentence(facts, answer) is not None and (to_own is None or to_own.high >= 1)
-
-
 def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
     """What the second metric was with the best configuration, and whether that is proven to be allowed."""
     outcome, objective = answer.outcome, facts.plan.objective
@@ -316,24 +278,9 @@ def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
     is_proven = ends != () and all(objective.beyond(math.log(end)) <= 0 for end in ends)
     if not is_proven and not is_beyond(facts, outcome.second):
         text += ", and it is not proven to be within that"
+    if (simulated := simulated_limit(facts, answer)) is not None:
+        text += f"; over whole checkpoint cycles it is {ratio(simulated[0])}, as simulated"
     return f"{text}."
-
-
-def _broken(limits: Sequence[RuledOut]) -> str:
-    return "; ".join(f"{each.limit.value}: {each.predicted}" for each in limits)
-
-
-def slower_than_predicted(crashes: Sequence[CrashCheck]) -> float:
-    """Time over the middle of the forecast, of the slowest recovery that exceeded its upper end; 1 if none
-    did."""
-    return max(
-        (
-            crash.measured_s / crash.predicted_s[1]
-            for crash in crashes
-            if crash.is_within is False and crash.measured_s is not None and crash.predicted_s is not None
-        ),
-        default=1.0,
-    )
 
 
 def _crash_sentence(crash: CrashCheck) -> str:
@@ -385,7 +332,7 @@ def _sections(
         )
     found.append(Section("limits", "What limits ruled out", tuple(limits)))
     race: list[Block] = [step_table(facts, asked.runs, asked.seconds)]
-    race += race_blocks(facts)
+    race += race_blocks(facts, asked.kept)
     found.append(Section("race", "The race", tuple(race)))
     if asked.crashes:
         held = (crash_table(asked.crashes), *wal_tables(asked.wal_checks))
