@@ -29,7 +29,7 @@ def test_pages_name_options_that_there_are(page: str) -> None:
 
 
 def test_the_workflow_takes_up_no_gate_that_was_cancelled() -> None:
-    """A runner of one's own keeps its folder, and the next change is another one."""
+    """A runner that is not the forge's keeps its folder, and the next change is another one."""
     workflow = yaml.safe_load((DOCS / "examples" / "write-path-gate.yml").read_text())
     (gate,) = (step for step in workflow["jobs"]["gate"]["steps"] if step.get("name") == "Gate")
     assert "--new" in gate["run"].split()

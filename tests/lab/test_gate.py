@@ -94,13 +94,13 @@ def test_a_metric_that_is_none_is_told_with_all_that_there_are(
 
 def test_a_statement_or_a_script_that_there_is_not_is_refused(given: Install) -> None:
     """No trial would have its metric, which was found out after the whole run."""
-    statements = [{"name": name, "sql": "SELECT 1"} for name in ("insert", "a.b|c")]
+    statements = [{"name": name, "sql": "SELECT 1"} for name in ("insert", "a.b c")]
     scripts = [{"sql": "SELECT 1"}, {"sql": "SELECT 2"}]
     cases: list[tuple[dict[str, Any], str, str | None]] = [
         ({"statement": statements}, "wal_bytes_stat.isnert", 'has no statement "isnert"'),
         ({"statement": statements}, "wal_operation_bytes.isnert|Heap/INSERT", 'has no statement "isnert"'),
-        ({"statement": statements}, "wal_bytes_stat.a.b|c", None),
-        ({"statement": statements}, "wal_operation_bytes.a.b|c|Heap/INSERT", None),
+        ({"statement": statements}, "wal_bytes_stat.a.b c", None),
+        ({"statement": statements}, "wal_operation_bytes.a.b c|Heap/INSERT", None),
         ({"statement": statements}, "wal_bytes_stat", None),
         ({"script": scripts}, "tps.script7", 'has no script "script7"'),
         ({"script": scripts}, "tps.script1", None),

@@ -35,7 +35,10 @@ def test_a_template_is_forgotten_when_nobody_else_is_there(tmp_path: Path) -> No
         assert list(workspace.folder.iterdir()) == []
 
 
-def test_templates_that_no_run_asked_for_in_two_weeks_are_removed(tmp_path: Path) -> None:
+def test_templates_that_no_run_asked_for_in_two_weeks_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=100, free=50))
     with Workspace(tmp_path / "work", None) as workspace:
         old, used = _made(workspace, "18.4-old", 14.1), _made(workspace, "18.4-used", 13.9)
         with Workspace(tmp_path / "work", None):

@@ -70,5 +70,5 @@ def _closed(folder: Path) -> str | None:
 def large_scratch() -> str | None:
     """Where large files for the time of a command belong: in TMPDIR, else /var/tmp, since /tmp may be memory
     (systemd's file-hierarchy(7)). None: wherever Python has temporary files."""
-    is_usable = "TMPDIR" not in os.environ and os.access(_LARGE, os.W_OK | os.X_OK)
+    is_usable = os.environ.get("TMPDIR") is None and os.access(_LARGE, os.W_OK | os.X_OK)
     return _LARGE if is_usable else None

@@ -68,7 +68,6 @@ def verify(
 
     Exit status 0: whole, 1: something is wrong, 2: the archive could not be read.
     """
-    from walproof.cli.files import check_file
     from walproof.cli.passes import PassProgress
     from walproof.wal.verify.reading import verify_here
     from walproof.wal.verify.verify import verify as verify_archives
@@ -78,6 +77,8 @@ def verify(
     if ray is not None and threads is not None:
         raise WalError("--threads is for one machine", hint="A cluster has a core for each of its tasks.")
     if prometheus is not None:
+        from walproof.cli.files import check_file
+
         check_file("--prometheus", prometheus, "metrics", makes_folder=False)
     with ExitStack() as stack:
         verifier = None if threads is None else verify_here(threads)

@@ -71,7 +71,6 @@ def stats(
     insecure: options.Insecure = False,
 ) -> None:
     """Total WAL by resource manager, relation, index or minute. Every byte is accounted for."""
-    from walproof.cli.files import check_file, write_file
     from walproof.cli.passes import PassProgress
     from walproof.report.wal.rows import By, csv_text, json_text, rows
     from walproof.wal import stats as read_stats
@@ -84,6 +83,8 @@ def stats(
         raise WalError("--json and --csv exclude each other")
     criterion = By(by)
     if html is not None:
+        from walproof.cli.files import check_file
+
         check_file("--html", html)
     asked = ask_span(start, end, since, until)
     names = wal_names.given_names(resolve, map_)
@@ -128,6 +129,7 @@ def stats(
     names = wal_names.names_of(names, paths, wal.system_identifier)
     found = rows(wal, criterion, names)
     if html is not None:
+        from walproof.cli.files import write_file
         from walproof.report.wal.page import to_html
         from walproof.report.wal.view import wal_view
 

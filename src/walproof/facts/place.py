@@ -180,7 +180,7 @@ def open_engine(place: StorePlace) -> sa.Engine:
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
     # A host that is off does not even refuse: it is not waited for as long as TCP would.
-    is_given = "connect_timeout" in parse(place.conninfo) or "PGCONNECT_TIMEOUT" in os.environ
+    is_given = "connect_timeout" in parse(place.conninfo) or os.environ.get("PGCONNECT_TIMEOUT")
     # A server that was away and is back has closed the connections that are kept.
     engine = sa.create_engine("postgresql+psycopg://", pool_pre_ping=True)
 

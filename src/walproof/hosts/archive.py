@@ -50,8 +50,10 @@ def archive_stats(
     Raises WalError with the words of ``stats``, and HostError when the cluster cannot continue.
     """
     with open_places(paths) as places:
-        named = [str(place.absolute()) for place in places]
-        archive = list_archive(places, start, end, timeline)
+        # A task has another current folder.
+        whole_paths = [place.absolute() for place in places]
+        named = [str(place) for place in whole_paths]
+        archive = list_archive(whole_paths, start, end, timeline)
     if archive is None or not archive.segments:
         return stats(*named, start=start, end=end, timeline=timeline)
     import ray
