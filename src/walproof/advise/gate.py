@@ -164,7 +164,10 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
             return (f"The gate: {say_lost(plan, lost[0])}. {_ELSEWHERE}",)
         return (f"The gate: first mend what failed. {say_lost(plan, lost[0])}: {lost[0].reason}.",)
     if any(judged.ratio is None and judged.rounds for judged in undecided):
-        return ("The gate: of a metric that is above 0 in every trial a promise can be decided.",)
+        return (
+            "The gate: of a metric that is above 0 in every trial a promise can be decided; where only one "
+            "side has 0, more rounds may show it, too.",
+        )
     if any(_is_too_long(plan, judged, trials) for judged in undecided):
         return ("The gate: --design fresh judges such a load, on servers of its own.",)
     lines = [_more_rounds(plan, found, undecided, trials)]

@@ -26,7 +26,8 @@ class RecoveryOrder:
     read_latency_us: float | None = None
     read_ahead_kb: int | None = None
     calibration: Path | None = None
-    other_machine: bool = False
+    other_machine: bool | None = None
+    """Whether ``calibration`` is meant to be that of another machine; None where nobody can say so."""
     crash: OwnCrash | None = None
     concurrency: int | None = None
     start: Lsn | None = None

@@ -193,7 +193,8 @@ def _carry_out(tuning: Tuning, given: TuneOptions) -> None:
     try:
         view = present(tuning.carry_out(given.platform), given)
     except Interrupted as signalled:
-        signalled.kept = "what was measured is stored, and the same command goes on with the tuning"
+        said = "the same command without --new" if given.new else "the same command"
+        signalled.kept = f"what was measured is stored, and {said} goes on with the tuning"
         raise
     finally:
         tuning.close()

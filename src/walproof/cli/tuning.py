@@ -32,6 +32,7 @@ from walproof.errors import StoreError
 from walproof.facts.tuning import (
     Candidate,
     CandidatePrediction,
+    Limit,
     Purpose,
     RuledOut,
     Step,
@@ -49,6 +50,7 @@ from walproof.postgres.build import accepts
 from walproof.report.tune.kept import KeptAnswer, keep_answer, kept_answer
 from walproof.report.tune.view import TuneView, TuningContext, lines_of, tune_view
 from walproof.settings.change import Before
+from walproof.settings.risk import durability_class
 from walproof.settings.versions import name_compression
 from walproof.units import Lsn
 
@@ -179,10 +181,15 @@ class Tuning:
         def at_speed_of(conf: Candidate) -> RecordedJudge:
             return self.judge(self._speed(conf, facts))
 
+        own = OwnConf({}, {}, ()) if self.conf is None else self.conf
         found = answer(facts, judge, at_speed_of)
+        lost, allowed = durability_class(own.moved), self.plan.promises.may_lose
+        if lost.rank > allowed.rank and all(each.limit is not Limit.MAY_LOSE for each in found.own_broken):
+            # No configuration has such a line, so that no judge has seen it.
+            broken = RuledOut(Limit.MAY_LOSE, lost.value, allowed.value)
+            found = replace(found, own_broken=(*found.own_broken, broken))
         fast = at_speed_of(found.conf)
         taken = [step for step in journal.steps if step.finished]
-        own = OwnConf({}, {}, ()) if self.conf is None else self.conf
         version_num, kept = self.load.install.version_num, {**self.load.base, **self.plan.keep}
         moved = name_compression(own.moved, version_num, partial(accepts, self.load.install))
         left = lines_left(moved, kept, found.conf, fast, self.bounds.is_too_large_here, self.plan.margin)

@@ -176,8 +176,8 @@ class WhatifOrder:
     timeline: int | None = None
     pages: int | None = None
     allow_gaps: bool = False
-    other_machine: bool = False
-    """Whether ``calibration`` is meant to be that of another machine than this one."""
+    other_machine: bool | None = None
+    """Whether ``calibration`` is meant to be that of another machine; None where nobody can say so."""
 
 
 def predict_whatif(

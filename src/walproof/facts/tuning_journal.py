@@ -158,11 +158,17 @@ class JournalFile:
 
 
 def journal_file(tunings: Path, name: str, *, new: bool, taken: Collection[str] = ()) -> JournalFile:
-    """The journal of a tuning in that folder: the one that was begun under the name, or else a file that is
-    not there yet.
+    """The journal of a tuning in that folder: the last one that was begun under the name, or else a file that
+    is not there yet.
 
     ``new``: never one that was begun. ``taken``: names of tunings whose runs are stored; those without a
     journal here are somebody else's, or were given up. ``NAME-2`` follows a name that cannot be used.
     """
     files = (JournalFile(tunings / (name if number == 1 else f"{name}-{number}")) for number in count(1))
-    return next(file for file in files if (not new if file.path.exists() else file.folder.name not in taken))
+    begun = None
+    for file in files:
+        if file.path.exists():
+            begun = file
+        elif file.folder.name not in taken:
+            break
+    return file if new or begun is None else begun

@@ -48,7 +48,13 @@ class Configurations:
                 for name, value in lines.items()
                 if name not in kept[file]
             ]
-        return replace(self, own=kept, notes=tuple(notes))
+        notes += [
+            f"{name} = {value} of {say_list(self.names)} is replaced by --base."
+            for name, value in self.base.items()
+            if name.lower() in names
+        ]
+        base = {name: value for name, value in self.base.items() if name.lower() not in names}
+        return replace(self, base=base, own=kept, notes=tuple(notes))
 
     def require_differences(self) -> None:
         """Refuse what would be measured against itself. Raises StudyError."""

@@ -196,7 +196,7 @@ def find_unfinished(
 
 def _is_past(plan: Plan, run: Run) -> bool:
     """Whether the plan has a gate that was to be decided before now, had the run not been interrupted."""
-    if plan.gate is None or plan.budget_s is None:
+    if plan.gate is None or run.plan.gate is None or plan.budget_s is None:
         return False
     return time.time() - run.created_at > plan.budget_s + _GATE_PATIENCE_S
 

@@ -127,19 +127,30 @@ def _all_dropped(facts: TuningFacts, found: TuningOutcome) -> tuple[Conclusion, 
 
 def _unseen_saving(facts: TuningFacts, space: Space, judge: Judge) -> str | None:
     """The line about the distance of checkpoints that saves most WAL as simulated, if that is the objective:
-    windows do not show it, so that nothing is known for the defaults. None where no line saves any."""
+    windows do not show it, so that nothing is known for the defaults. None where no line saves any; where no
+    simulation tells, that."""
     default = judge(DEFAULT)[0].wal_bytes_per_txn
     if facts.plan.objective.metric != "wal_bytes_per_txn" or not default:
         return None
     saving: dict[Candidate, float] = {}
+    is_told = True
     for each in space.neighbours(DEFAULT):
         if each.conf.keys() <= OF_DISTANCE:
             predicted, broken = judge(each)
-            if not broken and predicted.wal_bytes_per_txn is not None:
+            if broken:
+                continue
+            if predicted.wal_bytes_per_txn is None:
+                is_told = False
+            else:
                 saving[each] = predicted.wal_bytes_per_txn / default
     best = min(saving, key=lambda each: saving[each], default=None)
     if best is None or saving[best] >= 1 - facts.plan.margin:
-        return None
+        if is_told:
+            return None
+        return (
+            "windows come too soon after a checkpoint to show what its distance saves, and the recording is "
+            "shorter than a checkpoint cycle"
+        )
     return (
         f"windows come too soon after a checkpoint to show what {candidate_name(best)} saves, with which WAL "
         f"per transaction is {say_percent(saving[best])} of the defaults' as simulated over whole cycles"

@@ -39,6 +39,8 @@ def lines_left(
             may_stay[name] = _TOO_LARGE
         elif shown_by(name) is not ShownBy.WINDOWS:
             may_stay[name] = _NOT_SHOWN
+    if not may_stay:
+        return {}
     without = judge(conf)[0].wal_bytes_per_txn
 
     def fit(names: Iterable[str]) -> bool:

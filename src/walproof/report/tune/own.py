@@ -27,6 +27,8 @@ def own_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
         return f"{what} with your own configuration: {compared}.{stays}"
     tried = Space(facts.plan).candidate(own.conf)
     if answer.conf == DEFAULT and any(tried in step.candidates for step in facts.steps):
+        if _is_beyond(facts):
+            return "Your own configuration was tried, and did not keep the limit of --no-worse."
         if stays:
             return f"Your own configuration was tried: these trials cannot tell what it gives.{stays}"
         return "Your own configuration was tried, and gives no more than the defaults."
@@ -35,11 +37,12 @@ def own_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
 
 def is_own_judged(facts: TuningFacts, answer: TuneAnswer) -> bool:
     """Whether there is a reason to take lines of the user's out: another configuration is advised, or the
-    defaults are best and theirs breaks a promise, or is shown to give no more than the margin.
+    defaults are best and theirs breaks a promise or the limit of --no-worse, or is shown to give no more than
+    the margin.
 
     That a few trials did not show a gain is none.
     """
-    if answer.conclusion is not Conclusion.DEFAULTS or answer.own_broken:
+    if answer.conclusion is not Conclusion.DEFAULTS or answer.own_broken or _is_beyond(facts):
         return True
     interval = own_interval(facts, answer)
     return interval is not None and interval.high < 1 + facts.plan.margin
@@ -63,5 +66,11 @@ def is_own_better(facts: TuningFacts, answer: TuneAnswer) -> bool:
     to_own, own = answer.outcome.to_own_interval, facts.plan.own
     if answer.conclusion is not Conclusion.ADVISED or answer.own_broken or to_own is None or own is None:
         return False
-    beyond = second_limit(facts)(Space(facts.plan).candidate(own.conf))
-    return to_own.high < 1 - facts.plan.margin and (beyond is None or beyond <= 0)
+    return to_own.high < 1 - facts.plan.margin and not _is_beyond(facts)
+
+
+def _is_beyond(facts: TuningFacts) -> bool:
+    """Whether the user's own configuration was measured beyond the limit of --no-worse."""
+    own = facts.plan.own
+    beyond = None if own is None else second_limit(facts)(Space(facts.plan).candidate(own.conf))
+    return beyond is not None and beyond > 0

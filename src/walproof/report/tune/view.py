@@ -229,7 +229,7 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext) -> 
         found.append(f"The defaults themselves would not keep that ({broken}){is_reference}.")
     if answer.own_broken:
         broken = broken_words(answer.own_broken)
-        found.append(f"Your own configuration would not keep it ({broken}), and was not run.")
+        found.append(f"Your own configuration would not keep it ({broken}), and was not run as it is.")
     found += [_crash_sentence(crash) for crash in crashes]
     target_s = promises.recovery_target_s
     away_s = longest_s(answer, crashes)
