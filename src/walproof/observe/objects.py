@@ -114,7 +114,8 @@ _OVERRIDES = """
     ORDER BY 1, 2, 3"""
 _DATABASES = """
     SELECT quote_ident(datname), age(datfrozenxid), mxid_age(datminmxid)
-    FROM pg_database ORDER BY greatest(age(datfrozenxid), mxid_age(datminmxid)) DESC, 1 LIMIT 20"""
+    FROM pg_database WHERE datconnlimit <> -2  -- an interrupted DROP left it, which holds nothing back
+    ORDER BY greatest(age(datfrozenxid), mxid_age(datminmxid)) DESC, 1 LIMIT 20"""
 # An index that a constraint, a foreign key or logical replication needs is no candidate for dropping, however
 # seldom it is read; nor is a part of a partitioned one.
 _INDEXES = f"""{_LOCKED}

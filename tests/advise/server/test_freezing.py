@@ -9,6 +9,7 @@ import pytest
 from tests.advise.server.windows import found, healthy, with_settings
 from walproof.advise.server.advice import Advice, Fine, Sure, Weight
 from walproof.facts.server import ServerDatabase, ServerTable, ServerWindow
+from walproof.facts.transactions import HorizonHolder
 
 
 def _window(*tables: ServerTable) -> ServerWindow:
@@ -32,6 +33,23 @@ def test_a_table_that_nobody_can_freeze_is_a_danger_whatever_its_size() -> None:
     assert "After about 14,483,648 more transactions" in advice.evidence[1]
     assert "VACUUM public.old;" in advice.steps
     assert not any(step.startswith("VACUUM (FREEZE)") for step in advice.steps)
+
+
+def test_nobody_is_named_who_holds_nothing_back() -> None:
+    """The oldest of ordinary sessions, while something else keeps VACUUM from freezing."""
+    young = HorizonHolder("session", "4711", "active", 0.1, 100)
+    advice = found("freezing", replace(_window(_table(2_130_000_000)), horizon=(young,)))
+    assert isinstance(advice, Advice)
+    assert "4711" not in " ".join(advice.evidence)
+
+
+def test_a_table_that_has_just_passed_a_high_limit_is_no_danger() -> None:
+    window = with_settings(
+        _window(_table(1_510_000_000, bytes=5 << 30)), autovacuum_freeze_max_age="1500000000"
+    )
+    advice = found("freezing", window)
+    assert isinstance(advice, Advice)
+    assert advice.weight is Weight.GAIN
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ STANDBY = HorizonHolder("standby", "report\n; DROP TABLE t;", "streaming", None,
         (replace(OLD, since_s=60.0), None, ""),
         (replace(OLD, age=10**6), None, ""),
         (replace(SLOT, state="active"), None, ""),
-        (replace(SLOT, state="active", age=10**8), "Slot etl (active", "-- SELECT pg_drop"),
+        (replace(SLOT, state="active", age=10**8), "Slot etl (active", "-- on the standby or subscriber of"),
         (replace(STANDBY, age=10**7), None, ""),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.advise.server.windows import found, healthy
+from tests.advise.server.windows import found, healthy, with_settings
 from walproof.advise.server.advice import Advice, Fine
 from walproof.facts.server import ServerOverride
 from walproof.facts.transactions import SynchronousWait
@@ -32,6 +32,9 @@ def test_a_role_whose_commits_wait_for_no_standby_is_a_danger_where_others_wait(
     assert isinstance(told, Advice)
     assert told.evidence[0].startswith("synchronous_commit is local for role batch: a failover loses")
     assert told.steps == ("ALTER ROLE batch RESET synchronous_commit;",)
+    # A reset gives what the server has: here commits that nothing waits for.
+    without = with_settings(waiting, synchronous_commit="off")
+    assert isinstance(found("overrides", without), Fine)
 
 
 def test_a_value_that_no_version_knows_is_told_as_it_is() -> None:

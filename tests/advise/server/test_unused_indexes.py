@@ -38,3 +38,5 @@ def test_what_a_failed_build_has_left_is_named_so() -> None:
     told = found("unused indexes", replace(healthy(), indexes=(left,)))
     assert isinstance(told, Advice)
     assert "not valid: a CREATE INDEX CONCURRENTLY failed, or still runs" in told.evidence[0]
+    # To drop one that is being made waits until it is made.
+    assert all(step.startswith("--") for step in told.steps)

@@ -369,6 +369,9 @@ def test_a_unique_index_that_made_rows_would_break_is_a_plain_one_and_said() -> 
         "CREATE INDEX one ON public.own USING btree (queue) WHERE active", ("queue",), False, was_unique=True
     )
     own = table("own", ID, column("queue", "bigint", distinct=5.0), keys=(primary("id"),), indexes=(index,))
+    upsert = "INSERT INTO own (queue) VALUES ($1) ON CONFLICT (queue) WHERE active DO NOTHING"
+    (left_out,) = made(upsert, tables=(own,)).left_out
+    assert "its ON CONFLICT names a unique index that is a plain one here" in left_out.reason
     found = made("UPDATE own SET queue = $1 WHERE id = $2", tables=(own,))
     assert f"{index.definition};" in found.files["schema.sql"]
     assert found.left_out == ()

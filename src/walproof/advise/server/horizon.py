@@ -72,8 +72,9 @@ def _advice(held: list[HorizonHolder]) -> Advice:
 def _step(one: HorizonHolder) -> str:
     if one.kind == "session":
         return f"-- SELECT pg_terminate_backend({one.name});"
-    if one.kind == "slot":
+    if one.kind == "slot" and one.state == "inactive":
         drop = f"SELECT pg_drop_replication_slot({literal(one.name)});"
         return f"-- {drop}  -- only if its standby or subscriber does not come back"
     oldest = "SELECT pid, state, xact_start FROM pg_stat_activity ORDER BY xact_start LIMIT 5;"
-    return f"-- on {one.name}: {oldest}"
+    where = f"the standby or subscriber of slot {one.name}" if one.kind == "slot" else one.name
+    return f"-- on {where}: {oldest}"

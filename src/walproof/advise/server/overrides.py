@@ -33,10 +33,12 @@ def overrides(case: ServerCase) -> Found | None:
     levels = [override for override in found if override.name == "synchronous_commit"]
     loose = [override for override in levels if override.value == "off"]
     waits = case.window.synchronous
-    alone = [override for override in levels if override.value == "local" and waits is not None]
+    # What the server has where one of them is set for this session is not seen.
+    level = case.window.value("synchronous_commit")
+    # Without standbys a reset would hang commits, and it gives what the server has, which may be off.
+    are_there = waits is not None and waits.is_short is False and level in (None, *WAITING)
+    alone = [override for override in levels if override.value == "local" and are_there]
     if (loose or alone) and case.may_lose < DurabilityClass.LAST_COMMITS:
-        # What the server has where one of them is set for this session is not seen.
-        level = case.window.value("synchronous_commit")
         hangs = waits is not None and waits.is_short and level in (None, *WAITING)
         return Advice(
             "overrides",

@@ -58,7 +58,8 @@ def freezing(case: ServerCase) -> Found | None:
         "VACUUM (FREEZE) the oldest tables one by one, in quiet hours, before all are due at once",
         (
             f"{say_count(len(near), 'table')} of together {format_bytes(sum(one.bytes for one in near))} "
-            f"will soon be vacuumed, whether or not that suits the load: {named}.",
+            f"{'should have been vacuumed by now' if is_past else 'will soon be vacuumed'}, whether or not "
+            f"that suits the load: {named}.",
             "A vacuum against wraparound reads each page that is not marked as frozen. What it freezes there "
             "changes the page, and after a checkpoint a changed page is an image: up to "
             f"{format_bytes(stake)} of WAL without compression.",

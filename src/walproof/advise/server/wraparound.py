@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from walproof.advise.server.advice import Advice, Sure, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.server.horizon import say_holder
+from walproof.advise.server.horizon import LONG, say_holder
 from walproof.sentences import say_list
 from walproof.sqltext import visible
 
@@ -41,6 +41,7 @@ def overdue(case: ServerCase) -> Advice | None:
     worst = late[0]
     left = max(0, _STOP - worst.age)
     named = visible(say_list([f"{one.name} ({one.age:,} {one.kind}s old)" for one in late[:_NAMED]]))
+    prepared = max((one.freeze_age for one in case.window.prepared), default=0)
     return Advice(
         "freezing",
         Weight.DANGER,
@@ -50,7 +51,11 @@ def overdue(case: ServerCase) -> Advice | None:
             f"After about {left:,} more {worst.kind}s the server refuses every statement that needs one.",
             "VACUUM cannot freeze what an old session, slot, standby or prepared transaction may still need: "
             "end that first.",
-            *(f"The oldest of these: {say_holder(one)}." for one in case.window.horizon[:1]),
+            *(
+                f"The oldest of these: {say_holder(one)}."
+                for one in case.window.horizon[:1]
+                if one.age >= max(LONG, prepared)
+            ),
         ),
         steps=(
             "-- who holds it back, beside prepared transactions:",
@@ -83,7 +88,7 @@ def _late(case: ServerCase) -> Iterator[_Late]:
 def _is_late(age: int, limit: float | None) -> bool:
     if limit is None:
         return False
-    return age >= max(FAR, limit) or age >= max(LEAST_LATE, LATE_TIMES * limit)
+    return age >= max(FAR, limit + LEAST_LATE) or age >= max(LEAST_LATE, LATE_TIMES * limit)
 
 
 def _vacuums(case: ServerCase, late: list[_Late]) -> Iterator[str]:
@@ -91,6 +96,6 @@ def _vacuums(case: ServerCase, late: list[_Late]) -> Iterator[str]:
     yield from (f"VACUUM {name};" for name in tables[:_NAMED])
     others = dict.fromkeys(one.name for one in late if not one.is_table)
     for name in list(others)[:_NAMED]:
-        # The tables of the database that was looked at are named, unless they are its catalogs.
-        if not tables or name != f"database {case.window.database}":
+        # The tables of the database that was looked at are all named, unless they are its catalogs.
+        if not 0 < len(tables) <= _NAMED or name != f"database {case.window.database}":
             yield visible(f"-- connected to {name}: VACUUM;")

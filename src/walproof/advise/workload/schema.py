@@ -314,8 +314,8 @@ def _keys(made: MadeTable, own: frozenset[str], notes: list[str]) -> Iterator[st
         else:
             if index.was_unique:
                 notes.append(
-                    f"{table.name} has a unique index that is a plain one here, since values of its columns "
-                    f"repeat: {index.definition}."
+                    f"{table.name} has a unique index that is a plain one here, since rows that are made "
+                    f"would break it: {index.definition}."
                 )
             yield f"{index.definition.replace(' ON ONLY ', ' ON ', 1)};"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from walproof.advise.workload.children import NewRows
 from walproof.advise.workload.naming import Unreadable
 from walproof.advise.workload.schema import enums_of, has_value, is_replaced, replaced_in
@@ -9,12 +11,19 @@ from walproof.advise.workload.transactions import Member, Transaction
 from walproof.advise.workload.turns import places_of
 from walproof.advise.workload.writer import Drawing, Drawn, Writer
 
+_OF_PREDICATE = re.compile(r"\bON\s+CONFLICT\s*\((?:(?!\bDO\b).)*\)\s*WHERE\b", re.IGNORECASE | re.DOTALL)
+"""An arbiter with a predicate: only a unique index that has it will do."""
+
 
 def check(member: Member, drawing: Drawing) -> None:
     """Raises Unreadable for a statement that no script can have."""
     for column in member.read.columns:
         if is_replaced(column):
             raise Unreadable(f"it names {column.name} of type {column.type}, of which no value can be made")
+    target = member.read.target
+    was_unique = target is not None and any(index.was_unique for index in target.indexes)
+    if was_unique and _OF_PREDICATE.search(member.read.query):
+        raise Unreadable("its ON CONFLICT names a unique index that is a plain one here")
     own = frozenset(enums_of(drawing.made.values()))
     for table, column in member.read.unfilled:
         if not has_value(column, own, replaced_in(table)):
