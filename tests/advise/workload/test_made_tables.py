@@ -371,7 +371,7 @@ def test_a_unique_index_that_made_rows_would_break_is_a_plain_one_and_said() -> 
     own = table("own", ID, column("queue", "bigint", distinct=5.0), keys=(primary("id"),), indexes=(index,))
     upsert = "INSERT INTO own (queue) VALUES ($1) ON CONFLICT (queue) WHERE active DO NOTHING"
     (left_out,) = made(upsert, tables=(own,)).left_out
-    assert "its ON CONFLICT names a unique index that is a plain one here" in left_out.reason
+    assert "its ON CONFLICT names a unique index that is a plain one here" in left_out.why
     found = made("UPDATE own SET queue = $1 WHERE id = $2", tables=(own,))
     assert f"{index.definition};" in found.files["schema.sql"]
     assert found.left_out == ()
