@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.watching import SEGMENT, Server, assessed, concerns, slot
-from walproof.advise.watch.concern import Severity
+from tests.watching import MB, SEGMENT, START, Server, assessed, concerns, slot
+from walproof.advise.watch.concern import Severity, Thresholds
+from walproof.advise.watch.suspicion import is_suspected
 from walproof.analysis.watch.disk import HolderKind
 
 
@@ -42,3 +43,21 @@ def test_wal_keep_size_is_named_where_it_takes_the_room(kept: str, is_named: boo
     assert found.key == "max_wal_size"
     assert ("wal_keep_size" in found.evidence[0]) is is_named
     assert ("wal_keep_size" in found.advice[0]) is is_named
+
+
+def test_a_slot_that_its_limit_ends_first_fills_nothing_and_is_named_before_it_is_lost() -> None:
+    server = Server(slots=[slot("etl", restart=START - 100 * MB, safe_bytes=200 * MB)])
+    seen = assessed(server, room_bytes=100 * SEGMENT)
+    assert seen.disk is not None
+    assert seen.disk.full_s is None
+    (concern,) = concerns(seen)
+    assert (concern.key, concern.severity) == ("slot etl", Severity.CRITICAL)
+    assert concern.sentence == 'Slot "etl" loses its WAL in 1 min 40 s at this rate.'
+    # A larger limit, and a late checkpoint: the room is full before.
+    later = Server(slots=[slot("etl", restart=START - 100 * MB, safe_bytes=800 * MB)])
+    found = concerns(assessed(later, room_bytes=100 * SEGMENT))
+    assert {one.key for one in found} == {"slot etl", "pg_wal full"}
+    # At a rate of one look nothing is said, but looked on.
+    short = assessed(server, 2, room_bytes=100 * SEGMENT)
+    assert not any("loses its WAL" in one.sentence for one in concerns(short))
+    assert is_suspected(short, None, Thresholds())
