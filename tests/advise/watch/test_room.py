@@ -1,10 +1,12 @@
-"""The room for pg_wal: when it is full, and whether the settings fit into it."""
+"""The room for pg_wal: when it is full, whether the settings fit into it, and the slots that take it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.watching import MB, SEGMENT, START, Server, assessed, concerns, slot
+from tests.watching import BEGAN, MB, SEGMENT, START, Server, assessed, assessor, concerns, slot
 from walproof.advise.watch.concern import Severity, Thresholds
 from walproof.advise.watch.suspicion import is_suspected
 from walproof.analysis.watch.disk import HolderKind
@@ -61,3 +63,23 @@ def test_a_slot_that_its_limit_ends_first_fills_nothing_and_is_named_before_it_i
     short = assessed(server, 2, room_bytes=100 * SEGMENT)
     assert not any("loses its WAL" in one.sentence for one in concerns(short))
     assert is_suspected(short, None, Thresholds())
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_slot_that_is_polled_is_read_although_nobody_has_it_now(is_seen: bool) -> None:
+    """Every 15 s somebody takes it for a moment, which falls on a look or between two."""
+    found = assessor()
+    for second in range(45):
+        kept = slot("etl", restart=START - 20 * MB + 30 * MB * (second // 15))
+        kept = replace(kept, is_active=is_seen and second % 15 == 0)
+        found.see([replace(Server().look(second), slots=(kept,))])
+    assert concerns(found.assess(44.0, BEGAN + 44)) == ()
+
+
+def test_a_slot_whose_reader_has_left_is_read_by_nobody() -> None:
+    found = assessor()
+    for second in range(45):
+        kept = slot("etl", is_active=second < 20, restart=START - 20 * MB + MB * min(second, 20))
+        found.see([replace(Server().look(second), slots=(kept,))])
+    (concern,) = concerns(found.assess(44.0, BEGAN + 44))
+    assert concern.sentence.startswith('Nobody reads from slot "etl"')

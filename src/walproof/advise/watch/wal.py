@@ -98,6 +98,7 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             continue
         key = f"slot {slot.name}"
         holder = held.get(slot.name)
+        is_read = slot.is_active or slot.name in seen.polled_slots
         if slot.is_synced and slot.wal_status != "unreserved":
             yield from _synced(slot, holder, look)
         elif slot.wal_status == "lost":
@@ -122,11 +123,11 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             )
         elif (
             holder is not None
-            and holder.held_bytes >= (disk.max_wal_bytes if slot.is_active else idle_bytes)
+            and holder.held_bytes >= (disk.max_wal_bytes if is_read else idle_bytes)
             and (lost := _soon_lost(slot, holder, seen, limits)) is not None
         ):
             yield lost
-        elif not slot.is_active and holder is not None and holder.held_bytes >= idle_bytes:
+        elif not is_read and holder is not None and holder.held_bytes >= idle_bytes:
             unlimited = look.size("max_slot_wal_keep_size") is None
             yield Concern(
                 key,
@@ -143,7 +144,7 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 ),
                 None if slot.inactive_s is None else look.at - slot.inactive_s,
             )
-        elif slot.is_active and holder is not None and holder.held_bytes > disk.max_wal_bytes:
+        elif is_read and holder is not None and holder.held_bytes > disk.max_wal_bytes:
             yield _large(slot, holder, seen)
 
 
