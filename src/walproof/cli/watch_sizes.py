@@ -63,7 +63,8 @@ class WatchedSizes:
         self, now_s: float, settings: Mapping[str, str] | None, clock: CrashClock | None
     ) -> SizeCurve | None:
         if clock is not None and not clock.is_recomputing:
-            self._times.see(now_s, clock.distance_bytes, clock.warm.seconds)
+            sync_s = 0.0 if clock.sync is None else clock.sync.span.seconds
+            self._times.see(now_s, clock.distance_bytes, clock.warm.seconds, sync_s)
         if settings is not None and self._begun is not None and self._is_changed(settings):
             self._begin_anew({**self._settings, **settings})
         rolling, question = self._rolling, self._question

@@ -98,3 +98,12 @@ def test_times_away_are_the_longest_seen_and_in_proportion_beyond() -> None:
     again = times.curve()
     assert again is not None
     assert again.seconds(GB / 2) == pytest.approx(5.0)
+
+
+def test_a_sync_of_the_data_directory_is_no_longer_for_more_wal() -> None:
+    times = TimesAway(100.0)
+    times.see(0.0, GB, 40.0, 30.0)
+    found = times.curve()
+    assert found is not None
+    assert found.seconds(GB) == pytest.approx(40.0)
+    assert found.seconds(4 * GB) == pytest.approx(70.0)
