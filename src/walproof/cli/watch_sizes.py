@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from walproof.advise.watch.sizes import size_curve
-from walproof.analysis.server_limits import ServerLimits
+from walproof.analysis.server_limits import ServerLimits, WalKeepers
 from walproof.analysis.watch.away import TimesAway
 from walproof.analysis.whatif import Question
 from walproof.errors import SettingError
@@ -54,9 +55,17 @@ class WatchedSizes:
                 self._begin_anew(beginning.settings)
             return self._rolling
 
-    def now(self, settings: Mapping[str, str] | None, clock: CrashClock | None) -> SizeCurve | None:
-        """The newest curve. ``settings``: as the server shows them now; None where it does not answer."""
+    def now(
+        self,
+        settings: Mapping[str, str] | None,
+        clock: CrashClock | None,
+        keepers: WalKeepers | None = None,
+    ) -> SizeCurve | None:
+        """The newest curve. ``settings``: as the server shows them now; ``keepers``: who keeps WAL
+        there. Both are None where it does not answer."""
         with self._lock:
+            if keepers is not None:
+                self._limits = replace(self._limits, keepers=keepers)
             return self._now(time.monotonic(), settings, clock)
 
     def _now(

@@ -101,9 +101,8 @@ class WatchedServer:
             missing=with_promoted(seen.missing, self.promoted),
             primaries=primaries,
         )
-        settings = None if self.look is None else self.look.settings
         told = (
-            StreamMoment(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(settings)
+            StreamMoment(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(self.look)
         )
         found: dict[str, ReplicationWindow] = {}
         for name, pair in self.pairs.items():

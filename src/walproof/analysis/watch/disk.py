@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from walproof.analysis.server_limits import WalKeepers
+from walproof.analysis.server_limits import WalKeepers, may_slots_fill, wal_keepers
 from walproof.analysis.watch.history import counted, rate
 from walproof.facts.watch import WatchLook
 
@@ -105,6 +105,19 @@ def disk_state(looks: tuple[WatchLook, ...], room_bytes: int | None, waiting: in
         found.pg_wal_bytes, room_bytes, wal_rate, found.max_wal_bytes, found.holders,
         None if first is None else first[0], None if found.holder is None else found.holder.lost_s,
     )  # fmt: skip
+
+
+def watched_keepers(look: WatchLook, room_bytes: int | None) -> WalKeepers:
+    """Who may keep WAL beside checkpoints, for a larger max_wal_size: as advice on a server has it."""
+    limit = look.size("max_slot_wal_keep_size")
+    if limit is None and "max_slot_wal_keep_size" in look.settings:
+        limit = -1
+    return wal_keepers(
+        look.size("wal_keep_size") or 0,
+        has_slots=any(not slot.is_temporary for slot in look.slots),
+        archives=look.settings.get("archive_mode", "off") != "off",
+        may_fill=may_slots_fill(limit, room_bytes),
+    )
 
 
 def _checkpoint(looks: tuple[WatchLook, ...]) -> list[Holder]:
