@@ -22,6 +22,7 @@ from walproof.facts.watch import NoAnswer, OtherPrimary, StreamPhase, StreamStat
 from walproof.observe.pair_watcher import PairWatcher
 from walproof.observe.watcher import Watcher
 from walproof.report.watch.view import ServerView
+from walproof.settings.session import PATIENCE_S
 
 _PAIR_WINDOW_S = 2.0
 
@@ -181,15 +182,28 @@ class Fleet:
         else:
             self._pair.wait(self._pair.window, self._order.every_s + _PAIR_WINDOW_S)
 
+    def wait_for_pair(self) -> None:
+        """Wait for the first window of the pair that was asked for, as long as servers may take to answer. A
+        single look has no other."""
+        if self._pair is not None:
+            self._pair.wait(None, self._order.every_s + PATIENCE_S)
+
     @property
     def pair_error(self) -> ProbeError | None:
         """Why the pair that was asked for cannot be watched now."""
         return None if self._pair is None else self._pair.error
 
     def check_pair(self) -> None:
-        """Raise ProbeError if one pair was asked for and cannot be watched now."""
+        """Raise ProbeError if one pair was asked for and cannot be watched now, or has given no window yet:
+        that nothing was seen does not say that all is well."""
         if self.pair_error is not None:
             raise self.pair_error
+        if self._pair is not None and self._pair.window is None:
+            raise ProbeError(
+                "the pair has given no window yet",
+                detail="The first looks at both servers have not come to an end.",
+                hint="See how long the two servers take to answer; a longer --for waits for them.",
+            )
 
     def _find_pairs(self) -> None:
         """Watch each standby with the server that it follows; it stays so while it follows none."""
