@@ -80,6 +80,20 @@ class Clock:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def stop(self) -> None:
+        """End soon; nobody waits for that."""
+        for part in self._parts():
+            part.stop()
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end of all threads, together no longer than that."""
+        until_s = time.monotonic() + patience_s
+        for part in self._parts():
+            part.join(max(0.0, until_s - time.monotonic()))
+
+    def _parts(self) -> tuple[WalFeed | RelationNames | DataFiles, ...]:
+        return (self._feed, self._names, self._files)
+
     def hurry(self) -> None:
         """Stream again at once: the server answers again."""
         self._feed.hurry()

@@ -25,6 +25,8 @@ from walproof.report.watch.view import ServerView
 from walproof.settings.session import PATIENCE_S
 
 _PAIR_WINDOW_S = 2.0
+_LEAVING_S = 3.0
+"""Threads are waited for so long in all, whatever the number of servers: longer than a window of a pair."""
 
 
 class WatchedServer:
@@ -39,7 +41,6 @@ class WatchedServer:
         self._assessor = Assessor(name, Limits(server.wal_disk_bytes), order.every_s)
         self._limits = replace(order.thresholds, recovery_s=server.recovery_s)
         self._concerns = Concerns(self._limits)
-        self._stack = ExitStack()
         self.look: WatchLook | None = None
         """The newest, while it answers."""
         self._is_away = False
@@ -51,17 +52,29 @@ class WatchedServer:
         """As `with_promoted` takes them."""
 
     def __enter__(self) -> WatchedServer:
-        self._stack.enter_context(self._watcher)
+        self._watcher.__enter__()
         if self._clock is not None:
-            self._stack.enter_context(self._clock)
+            self._clock.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pair in self.pairs.values():
-            pair.stop()
-        for pair in self.pairs.values():
-            pair.__exit__()
-        self._stack.close()
+        self.stop()
+        self.join(_LEAVING_S)
+
+    def stop(self) -> None:
+        """End soon all that looks at it; nobody waits for that."""
+        for part in self._parts():
+            part.stop()
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end of all threads, together no longer than that."""
+        until_s = time.monotonic() + patience_s
+        for part in self._parts():
+            part.join(max(0.0, until_s - time.monotonic()))
+
+    def _parts(self) -> tuple[Watcher | Clock | PairWatcher, ...]:
+        clocks: tuple[Clock, ...] = () if self._clock is None else (self._clock,)
+        return (self._watcher, *clocks, *self.pairs.values())
 
     def take(self, patience_s: float = 0.0) -> None:
         """Take note of what was seen since; waits that long for the first sighting."""
@@ -131,7 +144,6 @@ class Fleet:
             WatchedServer(name, server, order) for name, server in zip(names, order.servers, strict=True)
         ]
         self._order = order
-        self._stack = ExitStack()
         self._pair: PairWatcher | None = None
         self._upstreams: dict[int, int] = {}
         """Standby -> the server that it is watched with."""
@@ -145,11 +157,16 @@ class Fleet:
             if (pair := self._order.pair) is not None:
                 primary, standby = self.servers
                 self._pair = primary.watch_standby(standby, self._order.every_s, pair.application_name)
-            self._stack = stack.pop_all()
+            stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        # All end at once: of servers that hang, each has threads that nobody can end.
+        for server in self.servers:
+            server.stop()
+        until_s = time.monotonic() + _LEAVING_S
+        for server in self.servers:
+            server.join(max(0.0, until_s - time.monotonic()))
 
     def views(self, patience_s: float = 0.0) -> list[ServerView]:
         """What is known about each server now; waits for first sightings until ``patience_s`` have passed."""
