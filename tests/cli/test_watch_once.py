@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
-from tests.watching import BEGAN, Server, assessor, gone, view
+from tests.watching import BEGAN, SEGMENT, Server, assessor, gone, slot, view
 from walproof.advise.watch.concern import Thresholds
 from walproof.cli.watch_loop import check_seen, keep_one
 from walproof.cli.watch_order import HistoryOrder
@@ -110,6 +110,20 @@ def test_the_look_of_a_check_is_kept_where_a_history_is_asked_for(
     assert shown.seen.look is not None
     assert again.seen.look.at == shown.seen.look.at
     assert capsys.readouterr().err == ""
+
+
+def test_a_look_that_was_kept_alone_has_the_concerns_that_were_said(tmp_path: Path) -> None:
+    """One look has no rates, which some of them come from."""
+    shown = view(Server(slots=[slot("etl")]), room_bytes=100 * SEGMENT)
+    keep_one([shown], HistoryOrder(tmp_path / "kept.sqlite", HistoryLimits()), 2.0)
+    with open_history(tmp_path / "kept.sqlite") as history:
+        (frame,) = frames(history, lambda _: Thresholds())
+        (own,) = frames(history, lambda _: Thresholds(lag_warning_s=14.0))
+    said = [(concern.key, concern.sentence, concern.since) for concern in frame.views[0].concerns]
+    assert said == [(concern.key, concern.sentence, concern.since) for concern in shown.concerns]
+    assert "pg_wal full" in [key for key, _, _ in said]
+    # With other thresholds the rules speak.
+    assert "pg_wal full" not in [concern.key for concern in own.views[0].concerns]
 
 
 def test_a_history_that_cannot_be_kept_takes_no_answer_of_a_check(

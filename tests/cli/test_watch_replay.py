@@ -87,6 +87,17 @@ def test_each_moment_is_shown_as_it_was(tmp_path: Path) -> None:
     assert {concern.key for concern in again[-1].concerns} >= {"crash recovery", "slot etl"}
 
 
+def test_a_stretch_from_its_middle_knows_what_was_before(tmp_path: Path) -> None:
+    """Rates, and since when the archive is behind."""
+    shown = kept(tmp_path / "h", sightings())
+    with open_history(tmp_path / "h") as history:
+        # With a threshold of its own, so that the rules alone speak.
+        own = Thresholds(lag_warning_s=14.0)
+        (last,) = frames(history, lambda _: own, since=BEGAN + 39)
+    assert last.at == BEGAN + 39
+    assert without_since(last.views[0]) == without_since(shown[-1])
+
+
 def test_standbys_are_called_as_they_were(tmp_path: Path) -> None:
     """With the names of those that were watched, and none of them twice."""
     look = Server().look(0)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import pytest
+
+from walproof.analysis.server_limits import ServerLimits, WalKeepers
+from walproof.cli import watch_sizes
 from walproof.cli.watch_sizes import WatchedSizes
 from walproof.observe.feed import FeedBeginning
 
@@ -43,3 +48,20 @@ def test_a_value_that_is_not_known_costs_the_curve_alone() -> None:
     sizes = WatchedSizes(None, None)
     assert sizes.begin(replace(BEGINNING, settings={"max_wal_size": "1MB"})) is None
     assert sizes.now(None, None) is None
+
+
+def test_what_else_keeps_wal_bounds_the_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[ServerLimits] = []
+
+    def ask(found: object, question: object, limits: ServerLimits, *_: object) -> None:
+        asked.append(limits)
+
+    monkeypatch.setattr(watch_sizes, "size_curve", ask)
+    sizes = WatchedSizes(None, 30 << 30)
+    sizes.begin(BEGINNING)
+    rolling = SimpleNamespace(answer=lambda: "found", memory_bytes=0, is_overfull=False)
+    monkeypatch.setattr(sizes, "_rolling", rolling)
+    keepers = WalKeepers(16 << 30, is_shared=True, is_unlimited=True)
+    assert sizes.now(SETTINGS, None, keepers) is None
+    assert [limits.keepers for limits in asked] == [keepers]
+    assert asked[0].wal_disk_bytes == 30 << 30

@@ -56,6 +56,24 @@ def test_a_long_stretch_keeps_its_peak_its_rates_and_its_gaps(path: Path) -> Non
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", drawn["clock"].x_labels[0])
 
 
+def test_the_age_of_what_a_standby_has_is_read_from_the_records_before(path: Path) -> None:
+    """It stands still at the beginning of the history."""
+    past = Past(path)
+    (server,) = past.servers()
+
+    def ages(since: float, until: float) -> list[tuple[float, float | None]]:
+        moments = past.span(server, since, until)
+        return [(moment.at, standby.lag_s) for moment in moments for standby in moment.standbys]
+
+    whole = ages(server.first_at, server.last_at)
+    assert len(whole) > 100
+    assert [lag_s for _, lag_s in whole] == pytest.approx([at - BEGAN for at, _ in whole])
+    # Of a stretch from its middle it is the least, and at its first look not known.
+    (_, first), *later = ages(BEGAN + 3600 * 10, BEGAN + 3600 * 12)
+    assert first is None
+    assert [lag_s for _, lag_s in later] == pytest.approx([at - BEGAN - 3600 * 10 for at, _ in later])
+
+
 def test_any_stretch_can_be_asked_for(site: Reader) -> None:
     def said(**asked: object) -> str:
         answer = site.get("/history/server?" + urlencode({"name": NAME, **asked}))

@@ -36,6 +36,20 @@ class WalKeepers:
         return max(0, min(int(room_bytes * share), room_bytes - self.kept_bytes))
 
 
+def may_slots_fill(limit_bytes: int | None, room_bytes: int | None) -> bool:
+    """Whether max_slot_wal_keep_size lets a slot fill the room for pg_wal: there is no limit, or it is no
+    less than that room. ``limit_bytes``: below 0 for no limit, None where it is not known."""
+    if limit_bytes is None:
+        return False
+    return limit_bytes < 0 or (room_bytes is not None and limit_bytes >= room_bytes)
+
+
+def wal_keepers(keep_bytes: int, *, has_slots: bool, archives: bool, may_fill: bool) -> WalKeepers:
+    """Who keeps WAL on a server. ``keep_bytes``: wal_keep_size; ``has_slots``: slots that outlive a session;
+    ``may_fill``: as `may_slots_fill` says."""
+    return WalKeepers(keep_bytes, is_shared=has_slots or archives, is_unlimited=has_slots and may_fill)
+
+
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
     """The limits of a server."""

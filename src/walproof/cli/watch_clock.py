@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from walproof.analysis.forecast import Costs
 from walproof.analysis.watch.causes import CauseWatch
 from walproof.analysis.watch.clock import crash_clock
+from walproof.analysis.watch.disk import watched_keepers
 from walproof.cli.costs import find_costs
 from walproof.cli.watch_order import ServerOrder
 from walproof.cli.watch_sizes import NAMES, WatchedSizes
-from walproof.facts.watch import CrashClock, DataDirectory, StreamPhase, StreamState, WalCauses
+from walproof.facts.watch import (
+    CrashClock,
+    DataDirectory,
+    StreamPhase,
+    StreamState,
+    WalCauses,
+    WatchLook,
+)
 from walproof.facts.watch_sizes import SizeCurve
 from walproof.observe.data_files import DataFiles, dirty_bytes
 from walproof.observe.feed import FeedBeginning, WalFeed, WalSink
@@ -50,6 +57,7 @@ class Clock:
     def __init__(self, server: ServerOrder, max_retained_bytes: int) -> None:
         self._calibration = server.calibration
         self._feed = WalFeed(server.conninfo, self._begin, max_retained_bytes, server.bytes_per_s_most, NAMES)
+        self._wal_disk_bytes = server.wal_disk_bytes
         self._sizes = WatchedSizes(server.recovery_s, server.wal_disk_bytes)
         self._stream: WalStream | None = None
         self._names = RelationNames(server.conninfo)
@@ -72,6 +80,20 @@ class Clock:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def stop(self) -> None:
+        """End soon; nobody waits for that."""
+        for part in self._parts():
+            part.stop()
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end of all threads, together no longer than that."""
+        until_s = time.monotonic() + patience_s
+        for part in self._parts():
+            part.join(max(0.0, until_s - time.monotonic()))
+
+    def _parts(self) -> tuple[WalFeed | RelationNames | DataFiles, ...]:
+        return (self._feed, self._names, self._files)
+
     def hurry(self) -> None:
         """Stream again at once: the server answers again."""
         self._feed.hurry()
@@ -81,13 +103,15 @@ class Clock:
         """Whether the end of WAL was reached, or never will be."""
         return self._feed.state.phase in (StreamPhase.LIVE, StreamPhase.BROKEN)
 
-    def now(self, settings: Mapping[str, str] | None = None) -> StreamMoment:
+    def now(self, look: WatchLook | None = None) -> StreamMoment:
         """The clock, the causes, how the stream is doing, where the costs come from, and the what-if curve.
 
-        ``settings``: as the server shows them now; None where it does not answer.
+        ``look``: the newest; None where the server does not answer.
         """
         told = self._told()
-        sizes = self._sizes.now(settings, told.clock)
+        settings = None if look is None else look.settings
+        keepers = None if look is None else watched_keepers(look, self._wal_disk_bytes)
+        sizes = self._sizes.now(settings, told.clock, keepers)
         told = replace(told, sizes=sizes, notes=(*told.notes, *self._sizes.notes))
         if self._stream is not None:
             # Another one where settings were changed.

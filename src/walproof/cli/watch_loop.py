@@ -71,8 +71,8 @@ def answer(checked: Checked) -> None:
 def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[ServerView]:
     """Show look after look until the time is over. Returns what was shown last.
 
-    Raises ProbeError where one pair was asked for and could not be watched to the end, and where a single
-    look saw nothing of a server.
+    Raises ProbeError where one pair was asked for and gave no window, or none at the end, and where a
+    single look saw nothing of a server.
     """
     from walproof.cli.watch_show import pair_shower, shower
 
@@ -90,7 +90,9 @@ def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[Server
         show = stack.enter_context(made if order.pair is None else pair_shower(json=showing.json))
         begun_s = time.monotonic()
         is_first, told = True, None
-        if order.pair is not None:
+        if showing.once:
+            fleet.wait_for_pair()
+        elif order.pair is not None:
             fleet.pause(order.every_s)
         while True:
             views = fleet.views(patience_s=order.every_s if is_first else 0.0)

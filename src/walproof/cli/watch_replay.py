@@ -15,6 +15,7 @@ from walproof.report.watch.view import ServerView
 
 PAUSE_S_MOST = 5.0
 """The longest wait in a gap in which nobody watched."""
+_BEFORE_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ def frames(
     """What was seen of the servers (all by default), oldest first. ``thresholds`` are those of the server
     with that name; a recovery target in them replaces the recorded one.
 
+    Records of a day before ``since`` are read and not shown: what is late, or gone, may have begun there.
+
     Raises SettingError if the history has no server of a name.
     """
     known = [server.name for server in history.servers()]
@@ -45,14 +48,18 @@ def frames(
             )
     servers: dict[str, ReplayedServer] = {}
     views: dict[str, ServerView] = {}
-    for at, together in groupby(history.records(since), key=lambda named: named[1].at):
+    begin = None if since is None else since - _BEFORE_S
+    for at, together in groupby(history.records(begin), key=lambda named: named[1].at):
         for name, record in together:
             if names and name not in names:
                 continue
             replayed = servers.get(name)
             if replayed is None or replayed.session != record.session:
                 replayed = servers[name] = ReplayedServer(name, record, thresholds(name))
-            views[name] = replayed.view(record)
+            if since is None or at >= since:
+                views[name] = replayed.view(record)
+            else:
+                replayed.see(record)
         if views:
             yield Frame(at, [views[name] for name in known if name in views])
 

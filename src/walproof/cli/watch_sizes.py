@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from walproof.advise.watch.sizes import size_curve
-from walproof.analysis.server_limits import ServerLimits
+from walproof.analysis.server_limits import ServerLimits, WalKeepers
 from walproof.analysis.watch.away import TimesAway
 from walproof.analysis.whatif import Question
 from walproof.errors import SettingError
@@ -54,16 +55,25 @@ class WatchedSizes:
                 self._begin_anew(beginning.settings)
             return self._rolling
 
-    def now(self, settings: Mapping[str, str] | None, clock: CrashClock | None) -> SizeCurve | None:
-        """The newest curve. ``settings``: as the server shows them now; None where it does not answer."""
+    def now(
+        self,
+        settings: Mapping[str, str] | None,
+        clock: CrashClock | None,
+        keepers: WalKeepers | None = None,
+    ) -> SizeCurve | None:
+        """The newest curve. ``settings``: as the server shows them now; ``keepers``: who keeps WAL
+        there. Both are None where it does not answer."""
         with self._lock:
+            if keepers is not None:
+                self._limits = replace(self._limits, keepers=keepers)
             return self._now(time.monotonic(), settings, clock)
 
     def _now(
         self, now_s: float, settings: Mapping[str, str] | None, clock: CrashClock | None
     ) -> SizeCurve | None:
         if clock is not None and not clock.is_recomputing:
-            self._times.see(now_s, clock.distance_bytes, clock.warm.seconds)
+            sync_s = 0.0 if clock.sync is None else clock.sync.span.seconds
+            self._times.see(now_s, clock.distance_bytes, clock.warm.seconds, sync_s)
         if settings is not None and self._begun is not None and self._is_changed(settings):
             self._begin_anew({**self._settings, **settings})
         rolling, question = self._rolling, self._question

@@ -22,8 +22,11 @@ from walproof.facts.watch import NoAnswer, OtherPrimary, StreamPhase, StreamStat
 from walproof.observe.pair_watcher import PairWatcher
 from walproof.observe.watcher import Watcher
 from walproof.report.watch.view import ServerView
+from walproof.settings.session import PATIENCE_S
 
 _PAIR_WINDOW_S = 2.0
+_LEAVING_S = 3.0
+"""Threads are waited for so long in all, whatever the number of servers: longer than a window of a pair."""
 
 
 class WatchedServer:
@@ -38,7 +41,6 @@ class WatchedServer:
         self._assessor = Assessor(name, Limits(server.wal_disk_bytes), order.every_s)
         self._limits = replace(order.thresholds, recovery_s=server.recovery_s)
         self._concerns = Concerns(self._limits)
-        self._stack = ExitStack()
         self.look: WatchLook | None = None
         """The newest, while it answers."""
         self._is_away = False
@@ -50,17 +52,29 @@ class WatchedServer:
         """As `with_promoted` takes them."""
 
     def __enter__(self) -> WatchedServer:
-        self._stack.enter_context(self._watcher)
+        self._watcher.__enter__()
         if self._clock is not None:
-            self._stack.enter_context(self._clock)
+            self._clock.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pair in self.pairs.values():
-            pair.stop()
-        for pair in self.pairs.values():
-            pair.__exit__()
-        self._stack.close()
+        self.stop()
+        self.join(_LEAVING_S)
+
+    def stop(self) -> None:
+        """End soon all that looks at it; nobody waits for that."""
+        for part in self._parts():
+            part.stop()
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end of all threads, together no longer than that."""
+        until_s = time.monotonic() + patience_s
+        for part in self._parts():
+            part.join(max(0.0, until_s - time.monotonic()))
+
+    def _parts(self) -> tuple[Watcher | Clock | PairWatcher, ...]:
+        clocks: tuple[Clock, ...] = () if self._clock is None else (self._clock,)
+        return (self._watcher, *clocks, *self.pairs.values())
 
     def take(self, patience_s: float = 0.0) -> None:
         """Take note of what was seen since; waits that long for the first sighting."""
@@ -101,9 +115,8 @@ class WatchedServer:
             missing=with_promoted(seen.missing, self.promoted),
             primaries=primaries,
         )
-        settings = None if self.look is None else self.look.settings
         told = (
-            StreamMoment(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(settings)
+            StreamMoment(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(self.look)
         )
         found: dict[str, ReplicationWindow] = {}
         for name, pair in self.pairs.items():
@@ -131,7 +144,6 @@ class Fleet:
             WatchedServer(name, server, order) for name, server in zip(names, order.servers, strict=True)
         ]
         self._order = order
-        self._stack = ExitStack()
         self._pair: PairWatcher | None = None
         self._upstreams: dict[int, int] = {}
         """Standby -> the server that it is watched with."""
@@ -145,11 +157,16 @@ class Fleet:
             if (pair := self._order.pair) is not None:
                 primary, standby = self.servers
                 self._pair = primary.watch_standby(standby, self._order.every_s, pair.application_name)
-            self._stack = stack.pop_all()
+            stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        # All end at once: of servers that hang, each has threads that nobody can end.
+        for server in self.servers:
+            server.stop()
+        until_s = time.monotonic() + _LEAVING_S
+        for server in self.servers:
+            server.join(max(0.0, until_s - time.monotonic()))
 
     def views(self, patience_s: float = 0.0) -> list[ServerView]:
         """What is known about each server now; waits for first sightings until ``patience_s`` have passed."""
@@ -182,15 +199,28 @@ class Fleet:
         else:
             self._pair.wait(self._pair.window, self._order.every_s + _PAIR_WINDOW_S)
 
+    def wait_for_pair(self) -> None:
+        """Wait for the first window of the pair that was asked for, as long as servers may take to answer. A
+        single look has no other."""
+        if self._pair is not None:
+            self._pair.wait(None, self._order.every_s + PATIENCE_S)
+
     @property
     def pair_error(self) -> ProbeError | None:
         """Why the pair that was asked for cannot be watched now."""
         return None if self._pair is None else self._pair.error
 
     def check_pair(self) -> None:
-        """Raise ProbeError if one pair was asked for and cannot be watched now."""
+        """Raise ProbeError if one pair was asked for and cannot be watched now, or has given no window yet:
+        that nothing was seen does not say that all is well."""
         if self.pair_error is not None:
             raise self.pair_error
+        if self._pair is not None and self._pair.window is None:
+            raise ProbeError(
+                "the pair has given no window yet",
+                detail="The first looks at both servers have not come to an end.",
+                hint="See how long the two servers take to answer; a longer --for waits for them.",
+            )
 
     def _find_pairs(self) -> None:
         """Watch each standby with the server that it follows; it stays so while it follows none."""

@@ -86,9 +86,17 @@ class DataFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.join(2.0)
+
+    def stop(self) -> None:
+        """End soon; nobody waits for that."""
         self._stopping.set()
         self._wanted.set()
-        self._thread.join(timeout=2.0)
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end, no longer than that: the thread ends with the process."""
+        self._thread.join(patience_s)
 
     def count_in(self, folder: str | None, system_identifier: int) -> None:
         """Count that folder from now on; None: count none."""

@@ -118,9 +118,18 @@ class WalFeed:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.join(5.0)
+
+    def stop(self) -> None:
+        """End soon; nobody waits for that."""
         self._stopping.set()
         self._due.set()
-        self._thread.join(timeout=5.0)
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end, no longer than that: a session that waits for a dead network ends with the
+        process."""
+        self._thread.join(patience_s)
 
     def hurry(self) -> None:
         """Begin the next stream at once, where it would be waited: the server answers again."""

@@ -35,9 +35,18 @@ class RelationNames:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.join(2.0)
+
+    def stop(self) -> None:
+        """End soon; nobody waits for that."""
         self._stopping.set()
         self._wanted.set()
-        self._thread.join(timeout=2.0)
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end, no longer than that: a session that waits for a dead network ends with the
+        process."""
+        self._thread.join(patience_s)
 
     def want(self) -> None:
         """Note that somebody met a file without a name."""

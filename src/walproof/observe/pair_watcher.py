@@ -39,11 +39,16 @@ class PairWatcher:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        self._thread.join(timeout=self._window_s + 2.0)
+        self.join(self._window_s + 2.0)
 
     def stop(self) -> None:
         """End after the current window; nobody waits for that."""
         self._stopping.set()
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end, no longer than that: a session that waits for a dead network ends with the
+        process."""
+        self._thread.join(patience_s)
 
     @property
     def window(self) -> ReplicationWindow | None:

@@ -35,9 +35,17 @@ class Watcher:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.join(2.0)
+
+    def stop(self) -> None:
+        """End soon; nobody waits for that."""
         self._stopping.set()
-        # A session that waits for a dead network ends with the process; nobody waits for it.
-        self._thread.join(timeout=2.0)
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end, no longer than that: a session that waits for a dead network ends with the
+        process."""
+        self._thread.join(patience_s)
 
     def take(self, patience_s: float = 0.0) -> list[WatchLook | NoAnswer]:
         """What was seen since the last call, oldest first; waits up to ``patience_s`` for the first.

@@ -25,6 +25,10 @@ from walproof.probe.startup import is_here, read_startup, state_of
 LOOK_HZ = 10.0
 """Looks at wait events each second within a window."""
 _TRIES = 5
+_STREAMS = 2
+"""Looks in a row: a walreceiver may stream for a moment before it is refused."""
+_REST = 20.0
+"""A list of files is asked for again when so many times as long has passed as it took."""
 _CONFLICTS = ("IPC/RecoveryConflict", "Lock/", "BufferPin/", "Buffer/BufferCleanup")
 # These may hold a password: only whether they are set becomes a fact.
 _SECRETS = ("primary_conninfo", "restore_command")
@@ -43,6 +47,10 @@ class PairObserver:
         self._application_name = application_name
         self._trail = Trail()
         self._notes: list[str] = []
+        self._streamed = 0
+        """Looks in a row at which the standby streamed."""
+        self._oldest: str | None = None
+        self._oldest_due_s = 0.0
 
     def __enter__(self) -> PairObserver:
         self._upstream = _open(self._upstream_conninfo, "primary")
@@ -139,12 +147,14 @@ class PairObserver:
         at_s = time.monotonic()
         upstream = self._look_upstream(name)
         self._trail.add(at_s, upstream.inserted)
-        return Look(at_s, upstream, self._look_standby())
+        standby = self._look_standby()
+        is_streaming = standby.receiver is not None and standby.receiver.status == "streaming"
+        self._streamed = self._streamed + 1 if is_streaming else 0
+        return Look(at_s, upstream, standby)
 
     def _look_upstream(self, name: str) -> Upstream:
-        identity = self.upstream_identity
-        clock_s, inserted, flushed, oldest = self._row(
-            self._upstream, queries.upstream(identity.is_in_recovery, identity.lists_wal)
+        clock_s, inserted, flushed = self._row(
+            self._upstream, queries.upstream(self.upstream_identity.is_in_recovery)
         )
         receiver = self._receiver_slot
         senders = self._rows(self._upstream, queries.SENDERS)
@@ -160,7 +170,19 @@ class PairObserver:
                 write_lag_s=row[5], flush_lag_s=row[6], replay_lag_s=row[7], reply_age_s=row[8],
             )  # fmt: skip
         slots = self._rows(self._upstream, queries.SLOTS, (receiver,)) if receiver else []
-        return Upstream(clock_s, inserted, flushed, sender, oldest, slots[0][0] if slots else None)
+        slot_status = slots[0][0] if slots else None
+        return Upstream(clock_s, inserted, flushed, sender, self._oldest_segment(), slot_status)
+
+    def _oldest_segment(self) -> str | None:
+        """The oldest segment on the upstream: of interest only while the standby does not stream."""
+        if self._streamed >= _STREAMS or not self.upstream_identity.lists_wal:
+            return None
+        begun_s = time.monotonic()
+        if begun_s >= self._oldest_due_s:
+            (self._oldest,) = self._row(self._upstream, queries.OLDEST_SEGMENT)
+            ended_s = time.monotonic()
+            self._oldest_due_s = ended_s + _REST * (ended_s - begun_s)
+        return self._oldest
 
     def _look_standby(self) -> Standby:
         version = self.standby_identity.version_num

@@ -75,18 +75,17 @@ _PRIMARY_END = "pg_current_wal_insert_lsn()"
 STANDBY_END = "greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())"
 """End of the WAL that a server in recovery has. What it has replayed may lie far below, or stand still."""
 
+OLDEST_SEGMENT = "SELECT min(substr(name, 9)) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$'"
+"""The oldest segment in pg_wal, without its timeline. The list may be long."""
 
-def upstream(is_in_recovery: bool, lists_wal: bool) -> str:
-    """Clock, end of WAL, end of what may be sent, oldest segment in pg_wal (without its timeline).
 
-    A server checks the right to a function before it runs any part of a query, so the query of a role that
-    may not list pg_wal does not name it."""
+def upstream(is_in_recovery: bool) -> str:
+    """Clock, end of WAL, end of what may be sent."""
     end = STANDBY_END if is_in_recovery else _PRIMARY_END
     flushed = STANDBY_END if is_in_recovery else "pg_current_wal_flush_lsn()"
-    oldest = "(SELECT min(substr(name, 9)) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$')"
     return f"""
         SELECT extract(epoch FROM clock_timestamp())::float8, ({end} - '0/0')::int8,
-               ({flushed} - '0/0')::int8, {oldest if lists_wal else "NULL::text"}
+               ({flushed} - '0/0')::int8
         """
 
 

@@ -1,11 +1,14 @@
-"""The room for pg_wal: when it is full, and whether the settings fit into it."""
+"""The room for pg_wal: when it is full, whether the settings fit into it, and the slots that take it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.watching import SEGMENT, Server, assessed, concerns, slot
-from walproof.advise.watch.concern import Severity
+from tests.watching import BEGAN, MB, SEGMENT, START, Server, assessed, assessor, concerns, slot
+from walproof.advise.watch.concern import Severity, Thresholds
+from walproof.advise.watch.suspicion import is_suspected
 from walproof.analysis.watch.disk import HolderKind
 
 
@@ -42,3 +45,41 @@ def test_wal_keep_size_is_named_where_it_takes_the_room(kept: str, is_named: boo
     assert found.key == "max_wal_size"
     assert ("wal_keep_size" in found.evidence[0]) is is_named
     assert ("wal_keep_size" in found.advice[0]) is is_named
+
+
+def test_a_slot_that_its_limit_ends_first_fills_nothing_and_is_named_before_it_is_lost() -> None:
+    server = Server(slots=[slot("etl", restart=START - 100 * MB, safe_bytes=200 * MB)])
+    seen = assessed(server, room_bytes=100 * SEGMENT)
+    assert seen.disk is not None
+    assert seen.disk.full_s is None
+    (concern,) = concerns(seen)
+    assert (concern.key, concern.severity) == ("slot etl", Severity.CRITICAL)
+    assert concern.sentence == 'Slot "etl" loses its WAL in 1 min 40 s at this rate.'
+    # A larger limit, and a late checkpoint: the room is full before.
+    later = Server(slots=[slot("etl", restart=START - 100 * MB, safe_bytes=800 * MB)])
+    found = concerns(assessed(later, room_bytes=100 * SEGMENT))
+    assert {one.key for one in found} == {"slot etl", "pg_wal full"}
+    # At a rate of one look nothing is said, but looked on.
+    short = assessed(server, 2, room_bytes=100 * SEGMENT)
+    assert not any("loses its WAL" in one.sentence for one in concerns(short))
+    assert is_suspected(short, None, Thresholds())
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_slot_that_is_polled_is_read_although_nobody_has_it_now(is_seen: bool) -> None:
+    """Every 15 s somebody takes it for a moment, which falls on a look or between two."""
+    found = assessor()
+    for second in range(45):
+        kept = slot("etl", restart=START - 20 * MB + 30 * MB * (second // 15))
+        kept = replace(kept, is_active=is_seen and second % 15 == 0)
+        found.see([replace(Server().look(second), slots=(kept,))])
+    assert concerns(found.assess(44.0, BEGAN + 44)) == ()
+
+
+def test_a_slot_whose_reader_has_left_is_read_by_nobody() -> None:
+    found = assessor()
+    for second in range(45):
+        kept = slot("etl", is_active=second < 20, restart=START - 20 * MB + MB * min(second, 20))
+        found.see([replace(Server().look(second), slots=(kept,))])
+    (concern,) = concerns(found.assess(44.0, BEGAN + 44))
+    assert concern.sentence.startswith('Nobody reads from slot "etl"')

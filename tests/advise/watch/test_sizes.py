@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tests.analysis.test_whatif import GB, HOUR_US, PRESENT, make, recorded
+from tests.watching import Server, slot
 from walproof.advise.watch.sizes import size_curve
 from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.watch.away import TimesAway
+from walproof.analysis.watch.disk import watched_keepers
 from walproof.analysis.whatif import Question
+from walproof.facts.watch import WatchedSlot
 from walproof.facts.watch_sizes import SizeCurve
 from walproof.units import Lsn
 from walproof.wal.whatif import SourceFacts
@@ -98,3 +101,33 @@ def test_times_away_are_the_longest_seen_and_in_proportion_beyond() -> None:
     again = times.curve()
     assert again is not None
     assert again.seconds(GB / 2) == pytest.approx(5.0)
+
+
+def test_a_sync_of_the_data_directory_is_no_longer_for_more_wal() -> None:
+    times = TimesAway(100.0)
+    times.see(0.0, GB, 40.0, 30.0)
+    found = times.curve()
+    assert found is not None
+    assert found.seconds(GB) == pytest.approx(40.0)
+    assert found.seconds(4 * GB) == pytest.approx(70.0)
+
+
+@pytest.mark.parametrize(
+    ("slots", "settings", "usable_gb"),
+    [
+        ([], {"archive_mode": "off"}, 20),
+        ([], {}, 15),
+        ([], {"wal_keep_size": "16GB"}, 14),
+        ([slot()], {"archive_mode": "off"}, 10),
+        ([slot()], {"max_slot_wal_keep_size": "30GB"}, 10),
+        ([slot()], {"max_slot_wal_keep_size": "8GB"}, 15),
+        ([replace(slot(), is_temporary=True)], {"archive_mode": "off"}, 20),
+    ],
+)
+def test_who_keeps_wal_leaves_less_room(
+    slots: list[WatchedSlot], settings: dict[str, str], usable_gb: int
+) -> None:
+    """As `walproof advise` has it of the same server, with a room of 30 GB."""
+    room = 30 << 30
+    look = Server(slots=slots, settings=settings).look(0)
+    assert watched_keepers(look, room).usable_bytes(room) == usable_gb << 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from walproof.analysis.server_limits import ServerLimits, WalKeepers
+from walproof.analysis.server_limits import ServerLimits, may_slots_fill, wal_keepers
 from walproof.analysis.whatif import Study
 from walproof.facts.server import ServerWindow
 from walproof.settings.durability import DurabilityClass
@@ -44,10 +44,11 @@ class ServerCase:
     def sized_limits(self) -> ServerLimits:
         """The owner's limits, less what others than checkpoints keep in pg_wal on this server."""
         slots = [slot for slot in self.window.slots if not slot.is_temporary]
-        keepers = WalKeepers(
+        keepers = wal_keepers(
             int(self.window.base("wal_keep_size") or 0) << 20,
-            is_shared=bool(slots) or self.window.value("archive_mode") not in (None, "off"),
-            is_unlimited=bool(slots) and self.may_slots_fill_room,
+            has_slots=bool(slots),
+            archives=self.window.value("archive_mode") not in (None, "off"),
+            may_fill=self.may_slots_fill_room,
         )
         return replace(self.limits, keepers=keepers)
 
@@ -55,10 +56,8 @@ class ServerCase:
     def may_slots_fill_room(self) -> bool:
         """Whether max_slot_wal_keep_size lets a slot fill the room for pg_wal: it is -1, or no less than that
         room."""
-        limit_mb, room_bytes = self.window.base("max_slot_wal_keep_size"), self.limits.wal_disk_bytes
-        if limit_mb is None:
-            return False
-        return limit_mb < 0 or (room_bytes is not None and int(limit_mb) << 20 >= room_bytes)
+        limit_mb = self.window.base("max_slot_wal_keep_size")
+        return may_slots_fill(None if limit_mb is None else int(limit_mb) << 20, self.limits.wal_disk_bytes)
 
     @property
     def hours(self) -> float:

@@ -13,7 +13,7 @@ from walproof.advise.replica.intended import unintended
 from walproof.advise.watch.concern import SETTLED_S, Thresholds
 from walproof.advise.watch.logical import subscriptions
 from walproof.advise.watch.storm import LEAST_BYTES, storms
-from walproof.advise.watch.wal import BACKLOG, SETTLED_ARCHIVE_S, archive, room
+from walproof.advise.watch.wal import BACKLOG, SETTLED_ARCHIVE_S, archive, room, slots
 from walproof.analysis.replication import UNFLUSHED_TAIL_BYTES, LagSplit
 from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.assessment import Assessment
@@ -52,9 +52,9 @@ def _hints(
     windows: Sequence[ReplicationWindow],
 ) -> Iterator[bool]:
     longer = replace(seen, seen_s=max(seen.seen_s, SETTLED_ARCHIVE_S))
-    for rule in (room, subscriptions):
-        now = {concern.key for concern in rule(seen, limits)}
-        yield any(concern.key not in now for concern in rule(longer, limits))
+    for rule in (room, slots, subscriptions):
+        now = {(concern.key, concern.severity) for concern in rule(seen, limits)}
+        yield any((concern.key, concern.severity) not in now for concern in rule(longer, limits))
     yield seen.archive is not None and _may_not_keep_up(seen.archive, seen, limits)
     for state in unpaired(seen.standbys, windows, pairs):
         yield _may_be_late(state.split, limits.unpaired_lag_s)

@@ -98,6 +98,7 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             continue
         key = f"slot {slot.name}"
         holder = held.get(slot.name)
+        is_read = slot.is_active or slot.name in seen.polled_slots
         if slot.is_synced and slot.wal_status != "unreserved":
             yield from _synced(slot, holder, look)
         elif slot.wal_status == "lost":
@@ -120,7 +121,13 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 ("its wal_status is unreserved", f"max_slot_wal_keep_size is {_limit(seen)}", *_held(holder)),
                 ("Get its consumer to read now, or raise max_slot_wal_keep_size.",),
             )
-        elif not slot.is_active and holder is not None and holder.held_bytes >= idle_bytes:
+        elif (
+            holder is not None
+            and holder.held_bytes >= (disk.max_wal_bytes if is_read else idle_bytes)
+            and (lost := _soon_lost(slot, holder, seen, limits)) is not None
+        ):
+            yield lost
+        elif not is_read and holder is not None and holder.held_bytes >= idle_bytes:
             unlimited = look.size("max_slot_wal_keep_size") is None
             yield Concern(
                 key,
@@ -137,8 +144,22 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 ),
                 None if slot.inactive_s is None else look.at - slot.inactive_s,
             )
-        elif slot.is_active and holder is not None and holder.held_bytes > disk.max_wal_bytes:
+        elif is_read and holder is not None and holder.held_bytes > disk.max_wal_bytes:
             yield _large(slot, holder, seen)
+
+
+def _soon_lost(slot: WatchedSlot, holder: Holder, seen: Assessment, limits: Thresholds) -> Concern | None:
+    """A slot that max_slot_wal_keep_size ends at this rate: the server goes on, its consumer cannot."""
+    lost_s = holder.lost_s
+    if lost_s is None or lost_s >= limits.full_warning_s or seen.seen_s < SETTLED_S:
+        return None
+    return Concern(
+        f"slot {slot.name}",
+        Severity.CRITICAL if lost_s < limits.full_critical_s else Severity.WARNING,
+        f'Slot "{slot.name}" loses its WAL in {format_duration(lost_s)} at this rate.',
+        (f"max_slot_wal_keep_size is {_limit(seen)}", *_held(holder), *_idle(slot.inactive_s)),
+        ("Get its consumer to read now, or raise max_slot_wal_keep_size if pg_wal has the room.",),
+    )
 
 
 def _large(slot: WatchedSlot, holder: Holder, seen: Assessment) -> Concern:

@@ -17,7 +17,7 @@ from walproof.analysis.watch.history import History
 from walproof.analysis.watch.logical import LogicalState, logical_states
 from walproof.analysis.watch.missing import MissingStandby, StandbysSeen
 from walproof.analysis.watch.standbys import StandbyState, standby_states
-from walproof.facts.watch import NoAnswer, OtherPrimary, WatchLook
+from walproof.facts.watch import NoAnswer, OtherPrimary, WatchedSlot, WatchLook
 from walproof.settings.session import PATIENCE_S
 
 STALE_LOOKS = 3.0
@@ -68,6 +68,8 @@ class Assessment:
     slow_s: float | None = None
     """Seconds for which the server has been answering a look that should be over; the other parts are from
     the one before. None while it answers in time, and while it does not answer."""
+    polled_slots: frozenset[str] = frozenset()
+    """Slots that somebody used for moments since they were free, as through SQL."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -158,6 +160,7 @@ class Assessor:
             seen_at=now - (now_s - last.seen_s),
             written_bytes=self._written_bytes,
             slow_s=slow_s,
+            polled_slots=_polled(self._history.looks),
         )
 
 
@@ -181,6 +184,22 @@ def _idle(looks: tuple[WatchLook, ...]) -> tuple[str, ...]:
         for subscription in looks[-1].subscriptions
         if subscription.is_enabled and subscription.name not in working
     )
+
+
+def _polled(looks: tuple[WatchLook, ...]) -> frozenset[str]:
+    """Slots that were taken while walproof watched, or moved between two looks at which nobody had them. One
+    whose reader left is none of them."""
+    found: set[str] = set()
+    free: dict[str, WatchedSlot] = {}
+    for look in looks:
+        for slot in look.slots:
+            before = free.get(slot.name)
+            if before is not None and (
+                slot.is_active or (before.restart, before.confirmed) != (slot.restart, slot.confirmed)
+            ):
+                found.add(slot.name)
+        free = {slot.name: slot for slot in look.slots if not slot.is_active}
+    return frozenset(found)
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from walproof.analysis.server_limits import WalKeepers
+from walproof.analysis.server_limits import WalKeepers, may_slots_fill, wal_keepers
 from walproof.analysis.watch.history import counted, rate
 from walproof.facts.watch import WatchLook
 
@@ -39,6 +39,16 @@ class Holder:
     """Bytes from the oldest WAL that it needs to the end of WAL."""
     growth_bytes_per_s: float | None
     """Growth per second; None if it was seen only once."""
+    safe_bytes: int | None = None
+    """Bytes of WAL until a slot may be invalidated (max_slot_wal_keep_size); None without that limit."""
+
+    @property
+    def lost_s(self) -> float | None:
+        """Seconds until a slot may be invalidated at this rate; None: never, or not known."""
+        growth = self.growth_bytes_per_s
+        if self.safe_bytes is None or growth is None or growth <= 0:
+            return None
+        return max(0.0, self.safe_bytes / growth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +103,21 @@ def disk_state(looks: tuple[WatchLook, ...], room_bytes: int | None, waiting: in
     first = _first_full(found)
     return DiskState(
         found.pg_wal_bytes, room_bytes, wal_rate, found.max_wal_bytes, found.holders,
-        None if first is None else first[0], _lost_slot_s(found, last),
+        None if first is None else first[0], None if found.holder is None else found.holder.lost_s,
     )  # fmt: skip
+
+
+def watched_keepers(look: WatchLook, room_bytes: int | None) -> WalKeepers:
+    """Who may keep WAL beside checkpoints, for a larger max_wal_size: as advice on a server has it."""
+    limit = look.size("max_slot_wal_keep_size")
+    if limit is None and "max_slot_wal_keep_size" in look.settings:
+        limit = -1
+    return wal_keepers(
+        look.size("wal_keep_size") or 0,
+        has_slots=any(not slot.is_temporary for slot in look.slots),
+        archives=look.settings.get("archive_mode", "off") != "off",
+        may_fill=may_slots_fill(limit, room_bytes),
+    )
 
 
 def _checkpoint(looks: tuple[WatchLook, ...]) -> list[Holder]:
@@ -118,7 +141,8 @@ def _slots(looks: tuple[WatchLook, ...]) -> list[Holder]:
             of_look = next((candidate for candidate in look.slots if candidate.name == name), None)
             return None if of_look is None or of_look.held_from is None else look.since(of_look.held_from)
 
-        found.append(Holder(HolderKind.SLOT, slot.name, max(0, held_bytes), rate(looks, held)))
+        growth = rate(looks, held)
+        found.append(Holder(HolderKind.SLOT, slot.name, max(0, held_bytes), growth, slot.safe_bytes))
     return found
 
 
@@ -156,23 +180,23 @@ def _first_full(state: DiskState) -> tuple[float, Holder] | None:
 
     The holder with most WAL need not be the one: wal_keep_size does not grow, and a slot passes it later.
     Segments in pg_wal that nobody needs are reused first, so it may take a little longer.
+    A slot that its limit ends before the room is full fills nothing.
     """
     if state.room_bytes is None or not state.holders:
         return None
     unneeded = max(0, (state.pg_wal_bytes or 0) - state.holders[0].held_bytes)
+    left = state.room_bytes - unneeded
     timed = [
-        (max(0.0, (state.room_bytes - unneeded - holder.held_bytes) / growth), holder)
+        (max(0.0, (left - holder.held_bytes) / growth), holder)
         for holder in _beyond_checkpoints(state)
-        if (growth := holder.growth_bytes_per_s or 0.0) > 0
+        if (growth := holder.growth_bytes_per_s or 0.0) > 0 and not _is_ended_before(state, holder, left)
     ]
     return min(timed, key=lambda found: found[0], default=None)
 
 
-def _lost_slot_s(state: DiskState, last: WatchLook) -> float | None:
-    holder = state.holder
-    if holder is None or holder.kind is not HolderKind.SLOT or not holder.growth_bytes_per_s:
-        return None
-    safe = next((slot.safe_bytes for slot in last.slots if slot.name == holder.name), None)
-    if safe is None or holder.growth_bytes_per_s <= 0:
-        return None
-    return max(0.0, safe / holder.growth_bytes_per_s)
+def _is_ended_before(state: DiskState, holder: Holder, left: int) -> bool:
+    """Whether max_slot_wal_keep_size ends a slot before ``left`` bytes are used. Only a checkpoint does so,
+    which may come a cycle late."""
+    if holder.safe_bytes is None:
+        return False
+    return holder.held_bytes + max(0, holder.safe_bytes) + state.max_wal_bytes <= left

@@ -27,7 +27,8 @@ class StandbyMoment:
     """A standby, as seen from its upstream or from both servers."""
 
     name: str
-    lag_s: float
+    lag_s: float | None
+    """None where it was late before anybody looked, and there is one look."""
     lag_bytes: int
 
 
@@ -112,7 +113,8 @@ def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Mo
         waiting=None if seen.archive is None else seen.archive.waiting,
         checkpoint_at=None if look is None or look.checkpoint is None else look.checkpoint.at,
         standbys=tuple(
-            StandbyMoment(name, split.lag_s, split.lag_bytes) for name, split in splits(view).items()
+            StandbyMoment(name, None if split.is_least and not split.lag_s else split.lag_s, split.lag_bytes)
+            for name, split in splits(view).items()
         ),
         panels=panels(view),
         concerns=view.concerns,
@@ -157,7 +159,8 @@ def merged(moments: Sequence[Moment]) -> Moment:
     lags: dict[str, StandbyMoment] = {}
     for moment in moments:
         for standby in moment.standbys:
-            if standby.name not in lags or standby.lag_s > lags[standby.name].lag_s:
+            known_s = lags[standby.name].lag_s if standby.name in lags else None
+            if known_s is None or (standby.lag_s or 0.0) > known_s:
                 lags[standby.name] = standby
     return replace(
         last,

@@ -39,18 +39,23 @@ class Past:
         part_s = (until - since) / _POINTS
         moments = []
         before: WatchRecord | None = None
+        replayed: ReplayedServer | None = None
         for record in records:
             kept_s = max(
                 (length for age, length in TIERS if server.last_at - record.at > age), default=every_s
             )
-            moments.append(_moment(server.name, record, before, max(every_s, kept_s, part_s)))
+            if replayed is None or replayed.session != record.session:
+                # One for all records of a run: the age of what a standby has is read from the looks before.
+                replayed = ReplayedServer(server.name, record, Thresholds())
+            moments.append(_moment(replayed, record, before, max(every_s, kept_s, part_s)))
             before = record
         return moments
 
 
-def _moment(name: str, record: WatchRecord, before: WatchRecord | None, covers_s: float) -> Moment:
-    view = ReplayedServer(name, record, Thresholds()).view(record)
-    made = moment_of(view, record.at, covers_s, _causes(record, before))
+def _moment(
+    replayed: ReplayedServer, record: WatchRecord, before: WatchRecord | None, covers_s: float
+) -> Moment:
+    made = moment_of(replayed.view(record), record.at, covers_s, _causes(record, before))
     said = tuple(
         Concern(concern.key, Severity(concern.severity), concern.sentence, (), since=concern.since)
         for concern in record.concerns

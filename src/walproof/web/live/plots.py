@@ -147,7 +147,8 @@ def _archive(frame: _Frame) -> Iterator[Plot]:
 
 
 def _standbys(frame: _Frame) -> Iterator[Plot]:
-    names = list(dict.fromkeys(standby.name for moment in frame.moments for standby in moment.standbys))
+    known = (standby for moment in frame.moments for standby in moment.standbys if standby.lag_s is not None)
+    names = list(dict.fromkeys(standby.name for standby in known))
     if not names:
         return
 
