@@ -245,6 +245,9 @@ def test_a_setup_may_vacuum_and_have_transactions(cluster: Cluster, pgbench: Pat
         query = "SELECT n, relallvisible FROM t, pg_class WHERE relname = 't'"
         assert session.execute(query).fetchall() == [(2, 1)]
         assert session.execute("SELECT FROM u, v").fetchall() == []
+        # Autovacuum would come to these within a minute.
+        query = "SELECT relname FROM pg_stat_user_tables WHERE n_mod_since_analyze + n_ins_since_vacuum > 0"
+        assert session.execute(query).fetchall() == []
 
 
 @pytest.mark.live
