@@ -34,9 +34,10 @@ def test_what_a_reload_changes_is_toggled_by_itself(embedded: Install) -> None:
     assert (plan.toggling.baseline, plan.toggling.starts, plan.toggling.passes) == ("default", 2, 25)
     assert plan.rounds == 2
     assert plan.trials_most == 2
-    assert plan.variant("synchronous_commit=off").design_reason == (
-        "a reload changes synchronous_commit, and nothing is left behind; not yet shown to agree with "
-        "servers of its own"
+    reason = "a reload changes {}, and nothing is left behind"
+    assert plan.variant("synchronous_commit=off").design_reason == reason.format("synchronous_commit")
+    assert plan.variant("wal_compression=on").design_reason == (
+        reason.format("wal_compression") + "; not yet shown to agree with servers of its own"
     )
     needs = estimate(plan, Path("/nowhere"))
     assert needs.length is not None
