@@ -8,10 +8,10 @@ import pytest
 
 from tests.analysis.watch.test_upstreams import primary, standby, walsender
 from tests.cli.test_watch_settle import Clock
-from walproof.cli import watched
 from walproof.cli.watch_order import PairOrder, ServerOrder, WatchOrder
 from walproof.cli.watched import Fleet, WatchedServer
 from walproof.errors import ProbeError
+from walproof.observe import leaving
 from walproof.settings.session import PATIENCE_S
 
 
@@ -62,7 +62,7 @@ def test_servers_that_hang_are_left_together(monkeypatch: pytest.MonkeyPatch) ->
     orders = tuple(ServerOrder(f"host=db{number}", streams=False) for number in range(5))
     fleet, clock = Fleet(WatchOrder(orders)), Clock()
     stopped: list[Hanging] = []
-    monkeypatch.setattr(watched, "time", clock)
+    monkeypatch.setattr(leaving, "time", clock)
     for server in fleet.servers:
         monkeypatch.setattr(server, "_watcher", Hanging(clock, stopped))
     fleet.__exit__()

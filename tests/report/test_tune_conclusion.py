@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,10 +38,25 @@ from walproof.report.tune.names import gained
 from walproof.report.tune.page import to_html
 from walproof.report.tune.view import tune_view
 
+THROUGHPUT = Objective("tps", True)
+
 
 @pytest.fixture(scope="module")
 def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
     return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
+
+
+def _confirmed(conf: Candidate, values: Sequence[float], objective: Objective = THROUGHPUT) -> TuningFacts:
+    """A recording, and a confirmation of four rounds: the defaults have 1000 in each, ``conf`` these."""
+    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
+    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
+    for number, value in enumerate(values, 1):
+        measured += [
+            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
+            TrialAnswer(2, number, conf, value, seconds=20.0),
+        ]
+    plan = plan_of(FACTORS, trials=10, seed=1, objective=objective)
+    return TuningFacts(plan, steps, tuple(measured), 180.0, 20.0)
 
 
 @pytest.mark.parametrize(
@@ -56,14 +72,8 @@ def test_a_budget_that_ends_after_the_confirmation_says_what_is_lacking(
 ) -> None:
     """Four noisy rounds of a configuration that measured a little better, or worse."""
     conf = Candidate.of({"commit_delay": "100"})
-    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
-    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
-    for number in range(1, 5):
-        measured += [
-            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
-            TrialAnswer(2, number, conf, 1000.0 * gain * math.exp(noise * (-1) ** number), seconds=20.0),
-        ]
-    facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
+    values = [1000.0 * gain * math.exp(noise * (-1) ** number) for number in range(1, 5)]
+    facts = _confirmed(conf, values)
     found = answer(facts, own_judge, lambda _: own_judge)
     assert found.conf == DEFAULT
     assert found.why_default is not None
@@ -159,14 +169,8 @@ def test_the_limit_of_the_second_metric_is_said_with_its_share(tmp_path: Path) -
 def test_lines_that_were_not_tried_by_themselves_are_named_first(own_judge: RecordedJudge) -> None:
     """The budget ended before the lines were left out one at a time: two lines confirmed together."""
     conf = Candidate.of({"commit_delay": "100", "wal_compression": "lz4"})
-    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
-    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
-    for number in range(1, 5):
-        measured += [
-            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
-            TrialAnswer(2, number, conf, 1300.0 + number, seconds=20.0),
-        ]
-    facts = TuningFacts(plan_of(FACTORS, trials=10, seed=1), steps, tuple(measured), 180.0, 20.0)
+    values = [1300.0 + number for number in range(1, 5)]
+    facts = _confirmed(conf, values)
     found = answer(facts, own_judge, lambda _: own_judge)
     told = tune_view(facts, found, asked_of(facts), platform("conf"))
     assert told.summary[0].startswith("2 lines, none of them PROVEN by itself: throughput 1.3")
@@ -212,16 +216,9 @@ def test_wal_that_windows_do_not_show_is_no_reason_to_call_the_defaults_best(
         return CandidatePrediction(had, None, None), ()
 
     conf = Candidate.of({"commit_delay": "100"})
-    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
-    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
-    for number in range(1, 5):
-        measured += [
-            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
-            TrialAnswer(2, number, conf, 1010.0 * math.exp(0.1 * (-1) ** number), seconds=20.0),
-        ]
-    plan = plan_of(FACTORS, trials=10, seed=1, objective=Objective("wal_bytes_per_txn", False))
-    facts = TuningFacts(plan, steps, tuple(measured), 180.0, 20.0)
-    found, why = conclude(facts, outcome(facts, saves), (), Space(plan), saves)
+    values = [1010.0 * math.exp(0.1 * (-1) ** number) for number in range(1, 5)]
+    facts = _confirmed(conf, values, Objective("wal_bytes_per_txn", False))
+    found, why = conclude(facts, outcome(facts, saves), (), Space(facts.plan), saves)
     assert found is conclusion
     assert why is not None
     assert words in why
@@ -229,16 +226,9 @@ def test_wal_that_windows_do_not_show_is_no_reason_to_call_the_defaults_best(
 
 def test_what_windows_show_of_wal_stands_beside_what_is_simulated(own_judge: RecordedJudge) -> None:
     conf = Candidate.of({"commit_delay": "100"})
-    steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))
-    measured = [TrialAnswer(1, 1, DEFAULT, 1000.0, seconds=20.0)]
-    for number in range(1, 5):
-        measured += [
-            TrialAnswer(2, number, DEFAULT, 1000.0, seconds=20.0),
-            TrialAnswer(2, number, conf, 500.0 + number, seconds=20.0),
-        ]
+    values = [500.0 + number for number in range(1, 5)]
     for metric in ("wal_bytes_per_txn", "latency_ms_p99"):
-        plan = plan_of(FACTORS, trials=10, seed=1, objective=Objective(metric, False))
-        facts = TuningFacts(plan, steps, tuple(measured), 180.0, 20.0)
+        facts = _confirmed(conf, values, Objective(metric, False))
         made = answer(facts, own_judge, lambda _: own_judge)
         assert made.conf == conf
         predicted = replace(made.prediction, wal_bytes_per_txn=830.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from walproof.analysis.forecast import Costs
@@ -25,6 +24,7 @@ from walproof.facts.watch import (
 from walproof.facts.watch_sizes import SizeCurve
 from walproof.observe.data_files import DataFiles, dirty_bytes
 from walproof.observe.feed import FeedBeginning, WalFeed, WalSink
+from walproof.observe.leaving import Observer, join_all, stop_all
 from walproof.observe.names import RelationNames
 from walproof.units import Lsn, parse_bytes
 from walproof.wal.recovery import PAGE_BYTES
@@ -52,7 +52,7 @@ class StreamMoment:
 
 
 class Clock:
-    """Context manager: streams while its block lasts."""
+    """Streams from ``start`` to ``stop``."""
 
     def __init__(self, server: ServerOrder, max_retained_bytes: int) -> None:
         self._calibration = server.calibration
@@ -66,33 +66,24 @@ class Clock:
         self._causes = CauseWatch()
         self._costs = Costs()
         self._buffers = 0
-        self._stack = ExitStack()
+        self._observers: tuple[Observer, ...] = (self._feed, self._names, self._files)
         if server.calibration is not None:
             # A file that cannot be read is said before anything is watched.
             find_costs(server.calibration, 0, other_machine=True)
 
-    def __enter__(self) -> Clock:
-        self._stack.enter_context(self._feed)
-        self._stack.enter_context(self._names)
-        self._stack.enter_context(self._files)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def start(self) -> None:
+        """Begin to stream, to read names and to count files."""
+        self._feed.__enter__()
+        self._names.__enter__()
+        self._files.__enter__()
 
     def stop(self) -> None:
         """End soon; nobody waits for that."""
-        for part in self._parts():
-            part.stop()
+        stop_all(self._observers)
 
     def join(self, patience_s: float) -> None:
         """Wait for the end of all threads, together no longer than that."""
-        until_s = time.monotonic() + patience_s
-        for part in self._parts():
-            part.join(max(0.0, until_s - time.monotonic()))
-
-    def _parts(self) -> tuple[WalFeed | RelationNames | DataFiles, ...]:
-        return (self._feed, self._names, self._files)
+        join_all(self._observers, patience_s)
 
     def hurry(self) -> None:
         """Stream again at once: the server answers again."""

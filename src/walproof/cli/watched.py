@@ -19,6 +19,7 @@ from walproof.cli.watch_order import ServerOrder, WatchOrder, server_name
 from walproof.errors import ProbeError
 from walproof.facts.replication import ReplicationWindow
 from walproof.facts.watch import NoAnswer, OtherPrimary, StreamPhase, StreamState, WatchLook
+from walproof.observe.leaving import Observer, join_all, stop_all
 from walproof.observe.pair_watcher import PairWatcher
 from walproof.observe.watcher import Watcher
 from walproof.report.watch.view import ServerView
@@ -54,7 +55,7 @@ class WatchedServer:
     def __enter__(self) -> WatchedServer:
         self._watcher.__enter__()
         if self._clock is not None:
-            self._clock.__enter__()
+            self._clock.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,17 +64,15 @@ class WatchedServer:
 
     def stop(self) -> None:
         """End soon all that looks at it; nobody waits for that."""
-        for part in self._parts():
-            part.stop()
+        stop_all(self._observers)
 
     def join(self, patience_s: float) -> None:
         """Wait for the end of all threads, together no longer than that."""
-        until_s = time.monotonic() + patience_s
-        for part in self._parts():
-            part.join(max(0.0, until_s - time.monotonic()))
+        join_all(self._observers, patience_s)
 
-    def _parts(self) -> tuple[Watcher | Clock | PairWatcher, ...]:
-        clocks: tuple[Clock, ...] = () if self._clock is None else (self._clock,)
+    @property
+    def _observers(self) -> tuple[Observer, ...]:
+        clocks = () if self._clock is None else (self._clock,)
         return (self._watcher, *clocks, *self.pairs.values())
 
     def take(self, patience_s: float = 0.0) -> None:
@@ -162,11 +161,8 @@ class Fleet:
 
     def __exit__(self, *_: object) -> None:
         # All end at once: of servers that hang, each has threads that nobody can end.
-        for server in self.servers:
-            server.stop()
-        until_s = time.monotonic() + _LEAVING_S
-        for server in self.servers:
-            server.join(max(0.0, until_s - time.monotonic()))
+        stop_all(self.servers)
+        join_all(self.servers, _LEAVING_S)
 
     def views(self, patience_s: float = 0.0) -> list[ServerView]:
         """What is known about each server now; waits for first sightings until ``patience_s`` have passed."""
