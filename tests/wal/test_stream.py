@@ -119,6 +119,35 @@ def test_totals_are_those_of_stats_and_add_up_between_snapshots(
     assert between.commits == after.commits - before.commits
 
 
+BRING_KEYS = {
+    "Btree": ("INSERT_LEAF", "SPLIT_L", "SPLIT_R", "INSERT_POST"), "Hash": ("INSERT",), "Gin": ("INSERT",),
+    "Gist": ("PAGE_UPDATE", "PAGE_SPLIT"), "SPGist": ("ADD_LEAF",),
+}  # fmt: skip
+"""Resource manager -> its operations that bring a key into an index, as pg_waldump names them."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_changes_are_those_of_the_operations(recorded: dict[int, Recorded], version: int) -> None:
+    """Names of operations are held against pg_waldump elsewhere."""
+    wal = recorded[version]
+    stream = wal.stream()
+    wal.feed(stream, 0, wal.length)
+    changes = [row.changes for row in stream.snapshot().by_relation.values()]
+    written = wal.totals.rmgrs
+
+    def counted(rmgr: str, *operations: str) -> WalTotals:
+        known = written[rmgr].operations if rmgr in written else {}
+        return sum((known[name] for name in operations if name in known), WalTotals())
+
+    keys = sum((counted(rmgr, *operations) for rmgr, operations in BRING_KEYS.items()), WalTotals())
+    assert sum(made.keys for made in changes) == keys.records > 1000
+    # A split may have an image of the page beside it, too.
+    assert 0.5 * keys.image_count < sum(made.key_images for made in changes) <= keys.image_count
+    assert 0 < sum(made.key_image_bytes for made in changes) <= keys.image_bytes
+    updates = ("UPDATE", "HOT_UPDATE", "UPDATE+INIT", "HOT_UPDATE+INIT")
+    assert sum(made.updates for made in changes) == counted("Heap", *updates).records > 0
+
+
 @pytest.mark.parametrize("version", [15, 17])
 def test_it_begins_in_the_middle_with_a_redo_point_that_is_told(
     recorded: dict[int, Recorded], version: int

@@ -96,8 +96,16 @@ impl WalLive {
         dict.set_item("rmgrs", rmgrs.collect::<Vec<_>>())?;
         let relations = causes.relations.iter().map(|row| {
             let (at, made) = (row.relation, row.changes);
-            let changes =
-                (made.updates, made.update_bytes, made.update_runs, made.freezes, made.freeze_bytes);
+            let changes = (
+                made.updates,
+                made.update_bytes,
+                made.update_runs,
+                made.freezes,
+                made.freeze_bytes,
+                made.keys,
+                made.key_images,
+                made.key_image_bytes,
+            );
             ((at.tablespace, at.database, at.relation), row.counted_from.0, columns(row.totals), changes)
         });
         dict.set_item("relations", relations.collect::<Vec<_>>())?;

@@ -362,6 +362,10 @@ class WalCause:
     """Share of freezing in its WAL."""
     begun_s: float | None = None
     """How long it has been writing this much; None if that is longer than the window."""
+    key_image_share: float = 0.0
+    """Share of its WAL that is images of pages into which a key came; none of pages that are only cleaned, or
+    built."""
+    images_per_key: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class ClockState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is done to a table, as far as it causes storms of WAL. Bytes include page images."""
+    """What is done to a relation, as far as it causes storms of WAL. Bytes include page images."""
 
     updates: int = 0
     """Records that update a row."""
@@ -58,6 +58,11 @@ class Changes:
     freezes: int = 0
     """Records that freeze rows."""
     freeze_bytes: int = 0
+    keys: int = 0
+    """Records that bring a key into an index; not those that clean or build it."""
+    key_images: int = 0
+    """Those with an image of the key's page."""
+    key_image_bytes: int = 0
 
     def __sub__(self, earlier: Changes) -> Changes:
         return Changes(*(now - then for now, then in zip(astuple(self), astuple(earlier), strict=True)))

@@ -77,3 +77,15 @@ def test_what_happens_now_is_seen_behind_a_larger_burst() -> None:
     assert shares[40] == (0.0, 0.0)
     assert shares[60][0] == pytest.approx(20 / 420, abs=0.01)
     assert all(recent == 1.0 for second, (_, recent) in shares.items() if second > 41)
+
+
+def test_images_of_new_keys_are_told_from_those_of_other_work_on_an_index() -> None:
+    watch = CauseWatch()
+    for second in (0.0, 30.0):
+        keys = int(second) * 10
+        made = Changes(keys=keys, key_images=keys // 2, key_image_bytes=30 * keys)
+        watch.see(second, snapshot(1 + 10 * keys, 0, made))
+    causes = watch.causes({})
+    assert causes is not None
+    assert causes.top[0].images_per_key == pytest.approx(0.5)
+    assert causes.top[0].key_image_share == pytest.approx(0.03)

@@ -114,7 +114,7 @@ impl Counting {
                 Some(row) => {
                     row.totals += totals;
                     if let Some(change) = change {
-                        row.following.add(change, length, record.header.xid);
+                        row.following.add(change, length, own_images, record.header.xid);
                     }
                 }
                 None => self.others += totals,

@@ -11,9 +11,10 @@ from walproof.units import format_bytes
 
 _SHARE = 0.25
 """The share of all WAL that one kind of work on one relation has to write."""
-_IMAGES_PER_RECORD = 0.05
+_IMAGES_PER_KEY = 0.05
 """Keys in order fill a page with hundreds of records before they leave it, so one in hundreds has an image.
-Random keys may touch another page each time, which causes up to one image per record in a large index."""
+Random keys may touch another page each time, which causes up to one image per key in a large index. Images
+that VACUUM or REINDEX write of an index tell nothing of its keys."""
 _UPDATES_PER_RUN = 20.0
 """Short transactions that share a table take turns; one that updates many rows makes long runs, which short
 ones interrupt."""
@@ -34,8 +35,8 @@ def storms(causes: WalCauses, at: float) -> Iterator[Concern]:
         if cause.bytes_per_s * causes.recent_s < LEAST_BYTES:
             continue
         began = None if cause.begun_s is None else at - cause.begun_s
-        is_random = cause.images_per_record >= _IMAGES_PER_RECORD
-        if cause.kind == "index" and cause.share * cause.image_share >= _SHARE and is_random:
+        is_random = cause.images_per_key >= _IMAGES_PER_KEY
+        if cause.kind == "index" and cause.share * cause.key_image_share >= _SHARE and is_random:
             yield replace(_random_keys(cause), since=began)
         if cause.share * cause.freeze_share >= _SHARE:
             yield replace(_freezing(cause), since=began)
@@ -49,7 +50,7 @@ def _random_keys(cause: WalCause) -> Concern:
         f"index {cause.name}",
         Severity.WARNING,
         f"Index {cause.name} floods the WAL with page images: its keys come in random order.",
-        (_written(cause), f"{cause.images_per_record:.2f} page images a record"),
+        (_written(cause), f"{cause.images_per_key:.2f} page images for each new key"),
         (
             "Keys that grow (a bigint, uuidv7() of 18) touch few pages between two checkpoints; "
             "uuidv4 keys touch all.",

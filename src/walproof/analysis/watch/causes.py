@@ -121,4 +121,6 @@ def _cause(
         # A run that began before the window is none that begins in it.
         updates_per_run=changes.updates / max(1, changes.update_runs),
         freeze_share=min(1.0, changes.freeze_bytes / combined) if combined else 0.0,
+        key_image_share=min(1.0, changes.key_image_bytes / combined) if combined else 0.0,
+        images_per_key=changes.key_images / changes.keys if changes.keys else 0.0,
     )
