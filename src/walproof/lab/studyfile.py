@@ -127,7 +127,7 @@ class DesignTable(StudyTable):
     passes: Annotated[Whole, Field(ge=2)] | None = None
     """Passes in each start; the default is 25 if settings are toggled, 8 if servers take turns."""
     slice: Annotated[Duration, Field(ge=0.05)] | None = None
-    """The default is 0.5 s if settings are toggled, 0.3 s if servers take turns."""
+    """The default is 0.6 s if settings are toggled, 0.3 s if servers take turns."""
     rounds: Count | None = None
     within: Annotated[Number, Field(gt=0, lt=1)] | None = None
     budget: Duration | None = None
