@@ -15,7 +15,8 @@ all blocks of the design say together. A design that is biased is seen in the on
 are too narrow in the other. Shares have the interval of Clopper and Pearson (Biometrika 26, 1934);
 intervals of one run share its baseline, so that a share is less sure than that.
 
-A block takes about six minutes. Blocks are kept in DIR; the same command goes on where it stopped.
+``--only`` names fewer settings, as ``--only shared_buffers=1MB,fsync=off``. A block of all takes about six
+minutes. Blocks are kept in DIR; the same command goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import math
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -95,6 +97,7 @@ def main() -> int:
     parser.add_argument("--on", default=None, help="folder whose disk is measured, as of walproof run")
     parser.add_argument("--device", default="flush=1ms")
     parser.add_argument("--clients", type=int, default=1)
+    parser.add_argument("--only", type=settings_named, default=tuple(SETTINGS))
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.on is not None:
@@ -102,13 +105,17 @@ def main() -> int:
     kept = given.out / "truth.jsonl"
     blocks = read_rows(kept) if kept.exists() else []
     asked = {"device": given.device, "clients": given.clients}
-    if any({key: block[key] for key in asked} != asked for block in blocks):
-        sys.exit(f"{kept} has blocks of another device or number of clients; choose another --out")
+    if any(
+        {key: block[key] for key in asked} != asked or named_in(block) != set(given.only) for block in blocks
+    ):
+        sys.exit(f"{kept} has blocks of another device, number of clients or settings; choose another --out")
     while len(blocks) < given.blocks:
         number = len(blocks) + 1
         began = time.monotonic()
         block: dict[str, Any] = asked | {
-            design: effects(design, number, given) for design in ORDERS[number % len(ORDERS)]
+            design: effects(design, number, given)
+            for design in ORDERS[number % len(ORDERS)]
+            if variants_of(design, given.only)
         }
         block["seconds"] = round(time.monotonic() - began)
         with kept.open("a") as file:
@@ -118,10 +125,28 @@ def main() -> int:
     return ExitStatus.DONE if say(blocks) else ExitStatus.CHECK_FAILED
 
 
+def settings_named(text: str) -> tuple[str, ...]:
+    """Of ``--only``. Raises argparse.ArgumentTypeError."""
+    names = tuple(text.split(","))
+    if unknown := [name for name in names if name not in SETTINGS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]} is none of: {', '.join(SETTINGS)}")
+    return names
+
+
+def named_in(block: dict[str, Any]) -> set[str]:
+    """The settings that a block has."""
+    return {name for design in DESIGNS for name in block.get(design, ())}
+
+
+def variants_of(design: str, names: Sequence[str]) -> list[str]:
+    """Those of the settings that the design can measure."""
+    return [name for name in names if design != "toggled" or name not in NOT_TOGGLED]
+
+
 def effects(design: str, seed: int, given: argparse.Namespace) -> dict[str, list[float]]:
     """What one run measures: variant -> ratio of throughput, lower and upper end of its 95 % interval."""
     file = given.out / f"{design}-{seed}.toml"
-    file.write_text(study(design, seed, given.clients))
+    file.write_text(study(design, seed, given.clients, variants_of(design, given.only)))
     done = subprocess.run(
         [
             sys.executable, "-P", "-m", "walproof", "run", str(file), "--pg", given.pg, "--json", "--new",
@@ -139,13 +164,10 @@ def effects(design: str, seed: int, given: argparse.Namespace) -> dict[str, list
     }
 
 
-def study(design: str, seed: int, clients: int) -> str:
+def study(design: str, seed: int, clients: int, names: Sequence[str]) -> str:
     """The file of one run."""
-    left_out = NOT_TOGGLED if design == "toggled" else ()
     variants = "".join(
-        f'\n[[variant]]\nname = "{name}"\nsettings = {{ {values(settings)} }}\n'
-        for name, settings in SETTINGS.items()
-        if name not in left_out
+        f'\n[[variant]]\nname = "{name}"\nsettings = {{ {values(SETTINGS[name])} }}\n' for name in names
     )
     head = STUDY.format(
         design=design, seed=seed, clients=clients, passes=PASSES, slice_s=SLICE_S, window_s=WINDOW_S
@@ -167,7 +189,7 @@ def say(blocks: list[dict[str, Any]]) -> bool:
     held: dict[str, list[bool]] = {design: [] for design in DESIGNS}
     for name in SETTINGS:
         for design in DESIGNS:
-            rows = [block[design][name] for block in blocks if name in block[design]]
+            rows = [block[design][name] for block in blocks if name in block.get(design, ())]
             if not rows:
                 continue
             mean = math.exp(np.mean([math.log(ratio) for ratio, _, _ in rows]))
@@ -182,6 +204,8 @@ def say(blocks: list[dict[str, Any]]) -> bool:
             print(f"| `{name}` | {design} | {mean:.3f}x | {bias} | {sum(holds)} of {len(holds)} |")
     print("\n| design | intervals | hold the truth | Clopper and Pearson, 95 % |\n|---|---:|---:|---|")
     for design, holds in held.items():
+        if not holds:
+            continue
         exact = stats.binomtest(sum(holds), len(holds)).proportion_ci(0.95, "exact")
         are_within.append(bool(exact.high >= LEVEL))
         share = f"{sum(holds) / len(holds):.1%}"
