@@ -31,7 +31,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.link import Link
 from walproof.postgres.workspace import Workspace
 from walproof.wal import read_map, stats
-from walproof.wal.recording import read_recording
+from walproof.wal.recording import UNFINISHED, Recording, read_recording
 
 pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
@@ -71,6 +71,28 @@ def test_a_recording_holds_all_that_was_written_meanwhile(cluster: Cluster, tmp_
     assert not [path for path in folder.iterdir() if "secret" in path.read_bytes().decode("latin-1")]
     with cluster.connect() as connection:
         assert slots(connection) == []
+
+
+@pytest.mark.pg(">= 18")
+def test_what_is_known_is_on_the_disk_while_it_goes_on(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a walproof that is killed leaves a recording, of what had reached the disk."""
+    monkeypatch.setattr("walproof.lab.capture._NOTE_S", 1.0)
+    monkeypatch.setattr("walproof.lab.receiver._FLUSH_S", 0.5)
+    folder = tmp_path / "recording"
+    seen: list[Recording] = []
+
+    def watch(_passed_s: float, _received: int, _free: int) -> None:
+        seen.append(read_recording(folder))
+
+    with Writer(cluster.connect):
+        made = take(CaptureOrder(conninfo_of(cluster), 6, folder), watch=watch)
+    assert {one.ended_because for one in seen} == {UNFINISHED}
+    assert seen[-1].bytes > 0
+    assert 1 < len(seen[-1].positions) < len(made.positions)
+    assert seen[-1].positions == made.positions[: len(seen[-1].positions)]
+    assert read_recording(folder) == made
 
 
 def test_it_holds_the_bytes_of_the_server(install: Install, workspace: Workspace, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from walproof.facts import Install
 from walproof.lab.capture import CaptureOrder
 from walproof.postgres.workspace import Workspace
 from walproof.wal import stats
-from walproof.wal.recording import read_recording
+from walproof.wal.recording import RECORDING_FILE, UNFINISHED, read_recording
 
 pytestmark = pytest.mark.live
 
@@ -101,7 +101,11 @@ def test_the_command_stopped_cut_off_and_killed(tmp_path: Path) -> None:
                 # Where a recording begins is known before anything is written.
                 wait_for(lambda: _looks(connection) == 3, 60, "a first look")
                 with Writer(server.connect):
-                    wait_for(lambda: segments(tmp_path / "cut") != [], 60, "a segment")
+                    kept = [tmp_path / "cut", tmp_path / "killed"]
+                    wait_for(lambda: all(segments(folder) for folder in kept), 60, "a segment")
+                    wait_for(
+                        lambda: all((one / RECORDING_FILE).exists() for one in kept), 60, "what is known"
+                    )
                     processes["killed"].kill()
                     wait_for(lambda: len(slots(connection)) == 2, 10, "a killed one")
                     processes["stopped"].send_signal(signal.SIGSTOP)
@@ -120,8 +124,10 @@ def test_the_command_stopped_cut_off_and_killed(tmp_path: Path) -> None:
                 process.kill()
                 process.wait()
         assert "ended early: " in (tmp_path / "cut.err").read_text()
-        began = read_recording(tmp_path / "cut").began.lsn
-        assert stats(tmp_path / "cut", start=began, partial=True).error is None
+        for folder in kept:
+            began = read_recording(folder).began.lsn
+            assert stats(folder, start=began, partial=True).error is None
+        assert read_recording(tmp_path / "killed").ended_because == UNFINISHED
 
 
 def _looks(connection: psycopg.Connection[Any]) -> int:

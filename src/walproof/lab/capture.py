@@ -15,7 +15,7 @@ import secrets
 import shutil
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import DiskError, ProbeError
+from walproof.errors import DiskError, ProbeError, WalError
 from walproof.files import make_private, private_folder, write_whole
 from walproof.lab.receiver import DISK, SegmentReceiver
 from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder, segment_start
@@ -37,6 +37,7 @@ from walproof.wal.images import write_images
 from walproof.wal.recording import (
     RECORDED_SETTINGS,
     RELATIONS_FILE,
+    UNFINISHED,
     Position,
     Recording,
     write_recording,
@@ -54,6 +55,9 @@ _LAST_WORD_S = 2.0
 """How long the stream may take to say why it ended, once the other session has ended."""
 _END_PATIENCE_S = 30.0
 _GONE_PATIENCE_S = 10.0
+_NOTE_S, _NOTE_SHARE = 60.0, 0.01
+"""What is known is written after so many seconds, or this share of the time so far if that is longer: all
+positions are written each time."""
 _POSITION_BYTES = 64
 """The most bytes of one position in the JSON."""
 _ROOM_MOST_BYTES = 16 << 20
@@ -96,7 +100,8 @@ Tell = Callable[[Beginning], None]
 def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell: Tell) -> Recording:
     """Record until the time or the disk's room is over, ``is_over`` says so, or the server keeps too much.
 
-    What was received stays in the folder, whatever happens. Raises ProbeError; DiskError for the folder.
+    What was received stays in the folder, whatever happens, and what is known of it is written there at the
+    beginning, now and then, and at the end. Raises ProbeError; DiskError for the folder.
     """
     _make_folder(order.folder, order.least_free_bytes)
     relations = read_relations(order.conninfo)
@@ -123,29 +128,50 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
                 kind(order.folder, identity.timeline, segment_bytes, start) as segments,
                 SegmentReceiver(stream, segments, order.timeout_s, lambda: _hang_up(control)) as receiver,
             ):
-                made = _Capture(order, control, receiver, slot)
+                notes = _Notes(
+                    order, relations.system_identifier, control.info.server_version, identity.timeline,
+                    segment_bytes, settings,
+                )  # fmt: skip
+                made = _Capture(order, control, receiver, slot, notes)
                 why = made.run(watch, is_over)
                 receiver.stop()
                 received = receiver.position
                 samples = segments.finish()
             room.give_back()
-            first, last = made.positions[0], made.positions[-1]
-            recording = Recording(
-                system_identifier=relations.system_identifier,
-                version_num=control.info.server_version,
-                timeline=identity.timeline,
-                segment_bytes=segment_bytes,
-                settings=settings,
-                began=first,
-                ended=Position(last.at, min(max(received, first.lsn), last.lsn)),
-                positions=tuple(made.positions),
-                ended_because=why,
-            )
-            write_recording(order.folder, without_words(recording) if order.is_stripped else recording)
+            recording = notes.write(made.positions, received, why)
             if samples is not None:
                 write_images(order.folder, samples)
         _wait_until_gone(control, slot)
     return recording
+
+
+@dataclass(frozen=True, slots=True)
+class _Notes:
+    """Writes ``recording.json``, without which segments are no recording."""
+
+    order: CaptureOrder
+    system_identifier: int
+    version_num: int
+    timeline: int
+    segment_bytes: int
+    settings: Mapping[str, str]
+
+    def write(self, positions: Sequence[Position], received: Lsn, why: str) -> Recording:
+        """Write what is known of the WAL up to ``received``, and return it. Raises WalError."""
+        first, last = positions[0], positions[-1]
+        recording = Recording(
+            system_identifier=self.system_identifier,
+            version_num=self.version_num,
+            timeline=self.timeline,
+            segment_bytes=self.segment_bytes,
+            settings=self.settings,
+            began=first,
+            ended=Position(last.at, min(max(received, first.lsn), last.lsn)),
+            positions=tuple(positions),
+            ended_because=why,
+        )
+        write_recording(self.order.folder, without_words(recording) if self.order.is_stripped else recording)
+        return recording
 
 
 class _Capture:
@@ -157,8 +183,10 @@ class _Capture:
         control: psycopg.Connection[TupleRow],
         receiver: SegmentReceiver,
         slot: str,
+        notes: _Notes,
     ) -> None:
         self._order = order
+        self._notes = notes
         self._control = control
         self._receiver = receiver
         self._slot = slot
@@ -169,6 +197,7 @@ class _Capture:
         """Return why the recording ended."""
         try:
             self._look()
+            self._note()
             why = self._wait(watch, is_over)
             last = self._look()
             if why in ("time", "interrupted"):
@@ -183,7 +212,7 @@ class _Capture:
 
     def _wait(self, watch: Watch, is_over: Callable[[], bool]) -> str:
         first = self.positions[0].lsn
-        began_s, looked_s = time.monotonic(), 0.0
+        began_s, looked_s, noted_s = time.monotonic(), 0.0, 0.0
         every_s = _POSITION_S
         while (passed_s := time.monotonic() - began_s) < self._order.seconds:
             if is_over():
@@ -204,6 +233,9 @@ class _Capture:
                 is_near = self._retained(look) > self._order.max_retained_bytes / 2
                 every_s = _POLL_S if is_near else _POSITION_S
                 watch(passed_s, max(0, self._receiver.position - first), free)
+                if passed_s - noted_s >= max(_NOTE_S, passed_s * _NOTE_SHARE):
+                    noted_s = passed_s
+                    self._note()
             self._receiver.over.wait(_POLL_S)
         return "time"
 
@@ -234,6 +266,13 @@ class _Capture:
         look = look_at_slot(self._control, self._slot)
         self.positions.append(Position(_now(), look.inserted))
         return look
+
+    def _note(self) -> None:
+        """Write what a kill, or the loss of this machine, would leave unknown."""
+        flushed = self._receiver.flushed
+        kept = [position for position in self.positions if position.lsn <= flushed] or self.positions[:1]
+        with suppress(WalError):  # the one at the end has its room, and says what is wrong
+            self._notes.write(kept, flushed, UNFINISHED)
 
     def _retained(self, look: SlotLook) -> int:
         if look.confirmed is None:

@@ -21,6 +21,8 @@ DISK = "disk"
 """Why a capture ended when there was no room."""
 _WAIT_S = 0.2
 _STATUS_S = 1.0
+_FLUSH_S = 10.0
+"""The longest time that something written is not on disk, however little it is."""
 
 
 class SegmentReceiver:
@@ -55,6 +57,11 @@ class SegmentReceiver:
     def position(self) -> Lsn:
         """End of what has been written to the folder."""
         return Lsn(self._segments.written)
+
+    @property
+    def flushed(self) -> Lsn:
+        """End of what is on disk."""
+        return Lsn(self._segments.flushed)
 
     def wait_for(self, lsn: Lsn, patience_s: float) -> None:
         """Return when WAL up to ``lsn`` has arrived, or no longer comes."""
@@ -106,7 +113,7 @@ class SegmentReceiver:
     def _receive(self) -> None:
         # The first status releases what is older than the start, which nobody here wants.
         self._confirm(wants_reply=False)
-        heard_s = time.monotonic()
+        heard_s = flushed_s = time.monotonic()
         asks = False
         while not self._stopping.is_set():
             message = self._stream.receive(_WAIT_S)
@@ -134,6 +141,9 @@ class SegmentReceiver:
                     raise StreamEnd(f"the server sent WAL of {Lsn(message.start)}, expected {expected}")
                 else:
                     self._segments.write(message.data)
+            if now - flushed_s >= _FLUSH_S:
+                self._segments.flush()
+                flushed_s = now
             if is_due:
                 self._confirm(wants_reply=asks)
 

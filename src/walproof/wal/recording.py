@@ -29,6 +29,8 @@ RECORDED_SETTINGS = (
     "server_version", "track_commit_timestamp", "autovacuum",
 )  # fmt: skip
 """The settings that shape WAL and checkpoints; their values are numbers, or words of PostgreSQL's."""
+UNFINISHED = "unfinished"
+"""Why a recording ended that goes on, or whose walproof was killed."""
 _FORMAT = 1
 
 
@@ -57,7 +59,7 @@ class Recording:
     """The last position that was received."""
     positions: tuple[Position, ...]
     ended_because: str
-    """``time``, ``interrupted``, ``disk`` or the reason in a sentence."""
+    """``time``, ``interrupted``, ``disk``, `UNFINISHED` or the reason in a sentence."""
 
     @property
     def bytes(self) -> int:

@@ -26,12 +26,13 @@ from walproof.wal.places.opened import OpenPlaces, Path, open_places
 from walproof.wal.progress import Observe
 from walproof.wal.recording import (
     RECORDED_SETTINGS,
+    UNFINISHED,
     Recording,
     read_recordings,
     write_recording,
 )
 
-_ENDS = ("time", "interrupted", "disk")
+_ENDS = ("time", "interrupted", "disk", UNFINISHED)
 _VALUE = re.compile(r"[A-Za-z0-9.+-]{1,24}")
 """A number with its unit, a version, a word of an enumeration."""
 
