@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import ClusterError, DiskError
+from walproof.postgres import reaper
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.shared_memory import shared_memory_of
 from walproof.postgres.wal_folder import wal_moved
@@ -158,6 +159,23 @@ def test_the_watchdog_cleans_up_at_the_edges_of_a_workspaces_life(work: Path, pr
     time.sleep(0.3)  # and it does not come back
     assert not folder.exists()
     assert not folder.with_suffix(".lock").exists()
+
+
+def test_what_cannot_be_removed_is_found_by_the_next_start(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk where removing fails for a while: the lock is all by which it is found again."""
+    monkeypatch.setattr(reaper, "_REMOVAL_PATIENCE_S", 0.1)
+    workspace = Workspace(work, None)
+    with monkeypatch.context() as patch, workspace:
+        workspace.make_folder("cluster")
+        workspace._watchdog.kill()  # another process, where removing does not fail
+        patch.setattr(reaper, "_remove", Path.exists)
+    assert workspace.folder.exists()
+    assert workspace.folder.with_suffix(".lock").exists()
+    assert sweep(work) == (workspace.token,)
+    assert not workspace.folder.exists()
+    assert not workspace.folder.with_suffix(".lock").exists()
 
 
 def test_the_next_start_sweeps_what_no_watchdog_saw(work: Path) -> None:

@@ -37,8 +37,8 @@ _DETACH_PATIENCE_S = 1.0
 _REMOVAL_PATIENCE_S = 10.0
 
 
-def reap(workspace: Path, sockets: Path | None, user: ServerUser | None) -> None:
-    """End every process of the workspace, free its shared memory, remove its folders.
+def reap(workspace: Path, sockets: Path | None, user: ServerUser | None) -> bool:
+    """End every process of the workspace, free its shared memory, remove its folders; whether those are gone.
 
     ``user`` ran its servers (None: ourselves). Safe to call again, or by two processes at once. Linux
     (/proc) only.
@@ -49,11 +49,12 @@ def reap(workspace: Path, sockets: Path | None, user: ServerUser | None) -> None
         state.unlink(missing_ok=True)  # of a simulated disk
     folders = tuple(folder for folder in (sockets, workspace) if folder is not None)
     deadline = time.monotonic() + _REMOVAL_PATIENCE_S
-    while sum(_remove(folder) for folder in folders) and time.monotonic() < deadline:
+    while (left := sum(_remove(folder) for folder in folders)) and time.monotonic() < deadline:
         # Someone wrote while the folder was removed: a program that was between fork and exec when the
         # processes were looked for, or a child of initdb that does not name the workspace.
         time.sleep(0.05)
         _end_processes(workspace, user)
+    return left == 0
 
 
 def _end_processes(workspace: Path, user: ServerUser | None) -> None:

@@ -38,9 +38,8 @@ def _main() -> None:
         signal.signal(number, signal.SIG_IGN)
     workspace, sockets, owner = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
     sys.stdin.buffer.read()
-    if workspace.exists() or sockets.exists():
-        reap(workspace, sockets, from_words(owner))
-    workspace.with_suffix(".lock").unlink(missing_ok=True)
+    if not (workspace.exists() or sockets.exists()) or reap(workspace, sockets, from_words(owner)):
+        workspace.with_suffix(".lock").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@
     <temp>/walproof-TOKEN/               unix sockets (a socket's path may have 107 bytes at most)
 
 Three things remove a workspace, whichever comes first: leaving the ``with`` block, the watchdog, and the
-sweep of the next start, which takes every workspace whose lock is free. In memory (/dev/shm) templates are
-removed with the last workspace: the memory that they take would be missing elsewhere.
+sweep of the next start, which takes every workspace whose lock is free. The lock goes last, when nothing else
+of the workspace is left: it is how the next start finds it. In memory (/dev/shm) templates are removed with
+the last workspace: the memory that they take would be missing elsewhere.
 
 All folders but those of ``make_folder`` and the sockets' belong to whoever runs walproof, and nobody else may
 change them (:mod:`walproof.privilege`). As root, what lies in those folders is touched only with the rights
@@ -107,8 +108,8 @@ class Workspace:
     ) -> None:
         if self._helper is not None:
             self._helper.__exit__(None, None, None)  # first: what it changed is the machine's
-        reap(self.folder, self.sockets, self.user)
-        self._lock_path.unlink(missing_ok=True)
+        if reap(self.folder, self.sockets, self.user):
+            self._lock_path.unlink(missing_ok=True)
         os.close(self._lock)
         if self._watchdog.stdin is not None:
             self._watchdog.stdin.close()
@@ -184,7 +185,7 @@ def _unusable(work: Path, error: OSError) -> DiskError:
 
 
 def sweep(work: Path) -> tuple[str, ...]:
-    """Reap every workspace under ``work`` whose process is gone; return their names.
+    """Reap every workspace under ``work`` whose process is gone; return the names of those that are removed.
 
     ``work`` has been found to be ours (``own_folder``): what lies in it is believed.
     """
@@ -200,9 +201,9 @@ def sweep(work: Path) -> tuple[str, ...]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             sockets, user = _read_lock(os.fsdecode(os.read(lock, 4096)), lock_path)
-            reap(lock_path.with_suffix(""), sockets, user)
-            lock_path.unlink(missing_ok=True)
-            swept.append(lock_path.stem)
+            if reap(lock_path.with_suffix(""), sockets, user):
+                lock_path.unlink(missing_ok=True)
+                swept.append(lock_path.stem)
         except BlockingIOError:
             pass  # its process lives
         finally:
