@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,55 @@ def test_the_watchdog_cleans_up_at_the_edges_of_a_workspaces_life(work: Path, pr
     time.sleep(0.3)  # and it does not come back
     assert not folder.exists()
     assert not folder.with_suffix(".lock").exists()
+
+
+def _wait_gone(path: Path) -> bool:
+    deadline = time.monotonic() + 60
+    while path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not path.exists()
+
+
+def test_a_kill_leaves_no_templates_in_memory() -> None:
+    work = Path(f"/dev/shm/walproof-tests-killed-{os.getpid()}")
+    held = Held(work)
+    assert list((work / "templates").iterdir())
+    held.kill(signal.SIGKILL)
+    assert _wait_gone(work)
+
+
+_KILLED_WITH_WAL_ELSEWHERE = textwrap.dedent(
+    """
+    import os, signal, sys
+    from pathlib import Path
+    from walproof.postgres.wal_folder import wal_workspace
+
+    with wal_workspace(Path(sys.argv[1]), None) as workspace:
+        workspace.make_folder("wal")
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+)
+
+
+def test_a_kill_leaves_nothing_in_the_folder_for_wal(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", _KILLED_WITH_WAL_ELSEWHERE, str(tmp_path)])
+    assert killed.returncode == -signal.SIGKILL
+    assert _wait_gone(tmp_path / reaper.WAL_WORK)
+
+
+def test_a_folder_that_goes_while_a_workspace_begins_is_made_again(tmp_path: Path) -> None:
+    """The last workspace in memory removes the folder of all."""
+    work = tmp_path / "work"
+    work.mkdir(mode=0o700)
+    with ThreadPoolExecutor(1) as beside:
+        with reaper.held_folder(work):
+            beginning = beside.submit(Workspace(work, None).__enter__)
+            time.sleep(0.5)
+            assert not beginning.done()
+            shutil.rmtree(work)
+        workspace = beginning.result(60)
+    assert workspace.folder.is_dir()
+    workspace.__exit__(None, None, None)
 
 
 def test_what_cannot_be_removed_is_found_by_the_next_start(

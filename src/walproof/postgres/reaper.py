@@ -12,11 +12,12 @@ runs as the servers' user or as ourselves. Nothing else is ever signalled.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from walproof.errors import ClusterError
@@ -30,6 +31,8 @@ _PROGRAMS = frozenset({
     "pg_basebackup", "pg_combinebackup", "pg_verifybackup",
 })  # fmt: skip
 _SHARED_MEMORY = Path("/dev/shm")
+WAL_WORK = "walproof-wal"
+"""The folder of workspaces in a user's folder for WAL."""
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
 _ORPHANS_PATIENCE_S = 0.5
@@ -55,6 +58,51 @@ def reap(workspace: Path, sockets: Path | None, user: ServerUser | None) -> bool
         time.sleep(0.05)
         _end_processes(workspace, user)
     return left == 0
+
+
+@contextlib.contextmanager
+def held_folder(folder: Path) -> Iterator[None]:
+    """Keep the folder while the block lasts: whoever would remove it waits. Raises OSError, FileNotFoundError
+    where the folder is gone."""
+    path = folder / "lock"
+    while True:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # Whoever had it before has removed the file: the next one would lock another.
+            if _is_at(path, lock):
+                try:
+                    yield
+                finally:
+                    path.unlink(missing_ok=True)
+                return
+        finally:
+            os.close(lock)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    return False
+
+
+def leave(work: Path) -> None:
+    """Remove what nobody needs once the last workspace in ``work`` is gone: all of it in memory, where the
+    templates' room would be missing elsewhere, and empty folders in a user's folder for WAL."""
+    is_memory = work.is_relative_to(_SHARED_MEMORY)
+    if not is_memory and work.name != WAL_WORK:
+        return
+    with contextlib.suppress(OSError):
+        with held_folder(work):
+            if any((work / "running").glob("*.lock*")):
+                return
+            for folder in (work / "templates", work / "running"):
+                if is_memory:
+                    shutil.rmtree(folder, ignore_errors=True)
+                else:
+                    with contextlib.suppress(OSError):
+                        folder.rmdir()
+        work.rmdir()
 
 
 def _end_processes(workspace: Path, user: ServerUser | None) -> None:

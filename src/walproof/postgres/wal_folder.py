@@ -5,7 +5,6 @@ It is a workspace of its own, so that it is removed with the run however that en
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,12 +12,11 @@ from pathlib import Path
 
 from walproof.errors import DiskError
 from walproof.files import is_folder
+from walproof.postgres.reaper import WAL_WORK, leave
 from walproof.postgres.template import sync
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
-
-_WORK = "walproof-wal"
 
 
 def check_wal_folder(folder: Path, work: Path) -> None:
@@ -40,7 +38,7 @@ def check_wal_folder(folder: Path, work: Path) -> None:
 @contextmanager
 def wal_workspace(folder: Path, user: ServerUser | None) -> Iterator[Workspace]:
     """A workspace in ``folder``, of which nothing is left in the end. Raises DiskError."""
-    work = folder / _WORK
+    work = folder / WAL_WORK
     try:
         with ExitStack() as stack:
             try:
@@ -50,10 +48,7 @@ def wal_workspace(folder: Path, user: ServerUser | None) -> Iterator[Workspace]:
                 raise DiskError(error.message, detail=error.detail, hint=hint) from error
             yield workspace
     finally:
-        for left in (work / "templates", work / "running", work):
-            # Not empty where another run is using it.
-            with contextlib.suppress(OSError):
-                left.rmdir()
+        leave(work)  # also where the workspace could not begin
 
 
 @contextmanager

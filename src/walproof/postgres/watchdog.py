@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from walproof.postgres.reaper import reap
+from walproof.postgres.reaper import leave, reap
 from walproof.privilege.environment import child_environment
 from walproof.privilege.user import ServerUser, from_words, to_words
 
@@ -40,6 +40,7 @@ def _main() -> None:
     sys.stdin.buffer.read()
     if not (workspace.exists() or sockets.exists()) or reap(workspace, sockets, from_words(owner)):
         workspace.with_suffix(".lock").unlink(missing_ok=True)
+    leave(workspace.parent.parent)
 
 
 if __name__ == "__main__":

@@ -25,12 +25,13 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
 from walproof.errors import ClusterError, DiskError
 from walproof.postgres import watchdog
-from walproof.postgres.reaper import reap
+from walproof.postgres.reaper import held_folder, leave, reap
 from walproof.postgres.signals import lack_of_handles
 from walproof.privilege.acting import acting_as
 from walproof.privilege.environment import child_environment
@@ -42,7 +43,6 @@ from walproof.privilege.user import ServerUser, from_words, running_as, to_words
 _SOCKET_PATH_BYTES_MAX = 107
 """sizeof(sun_path) - 1 on Linux (unix(7))."""
 _FIRST_PORT = 5432
-_MEMORY = Path("/dev/shm")
 _LOCK = re.compile(r"walproof-[0-9a-f]{12}\.lock")
 _UNBORN = ".new"
 """Suffix of a lock that is not locked yet."""
@@ -80,14 +80,15 @@ class Workspace:
             )
         passable = self.user is not None
         self.work = own_folder(self.work, passable=passable)
-        self.templates = own_folder(self.work / "templates", passable=passable)
-        self.folder = own_folder(self.work / "running", passable=passable) / self.token
-        self._lock_path = self.folder.with_name(self.token + ".lock")
         sweep(self.work)
-        try:
-            self._lock = _take_lock(self._lock_path, self.sockets, self.user)
-        except OSError as error:
-            raise _unusable(self.work, error) from error
+        with _made_and_held(self.work, passable=passable):
+            self.templates = own_folder(self.work / "templates", passable=passable)
+            self.folder = own_folder(self.work / "running", passable=passable) / self.token
+            self._lock_path = self.folder.with_name(self.token + ".lock")
+            try:
+                self._lock = _take_lock(self._lock_path, self.sockets, self.user)
+            except OSError as error:
+                raise _unusable(self.work, error) from error
         # Before the folders: a kill between them and the watchdog would leave them to the next start.
         self._watchdog = watchdog.start(self.folder, self.sockets, self.user)
         try:
@@ -114,8 +115,7 @@ class Workspace:
         if self._watchdog.stdin is not None:
             self._watchdog.stdin.close()
         self._watchdog.wait()
-        if self.work.is_relative_to(_MEMORY) and not any((self.work / "running").glob("*.lock*")):
-            shutil.rmtree(self.work, ignore_errors=True)
+        leave(self.work)
 
     def helper(self) -> RootHelper:
         """The process that does what needs root. It begins when it is first asked for, and ends with the
@@ -175,6 +175,23 @@ class Workspace:
                 detail="PostgreSQL refuses to run as root, so its servers run as that user.",
                 hint="Name another folder with --on, or let others pass through its parents (chmod o+x).",
             )
+
+
+@contextlib.contextmanager
+def _made_and_held(work: Path, *, passable: bool) -> Iterator[None]:
+    """Make the folder if need be, and keep it while the block lasts: the last workspace that was in it may be
+    about to remove it. Raises DiskError."""
+    with contextlib.ExitStack() as stack:
+        is_held = False
+        while not is_held:
+            own_folder(work, passable=passable)
+            try:
+                with contextlib.suppress(FileNotFoundError):  # removed a moment ago
+                    stack.enter_context(held_folder(work))
+                    is_held = True
+            except OSError as error:
+                raise _unusable(work, error) from error
+        yield
 
 
 def _unusable(work: Path, error: OSError) -> DiskError:
