@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import ClusterError, DiskError
-from walproof.postgres import reaper
+from walproof.postgres import reaper, watchdog
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.shared_memory import shared_memory_of
 from walproof.postgres.wal_folder import wal_moved
@@ -162,6 +162,37 @@ def test_the_watchdog_cleans_up_at_the_edges_of_a_workspaces_life(work: Path, pr
     assert not folder.with_suffix(".lock").exists()
 
 
+def test_without_a_watchdog_nothing_begins(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = Workspace(work, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", shutil.which("false"))
+        with pytest.raises(ClusterError, match="cleans up after a killed walproof did not start"):
+            begun.__enter__()
+    assert not begun.folder.exists()
+    assert not begun.folder.with_suffix(".lock").exists()
+
+
+def test_what_keeps_a_watchdog_from_its_start_is_said(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "child_environment", lambda: {"PYTHONHOME": "/nowhere"})
+    with pytest.raises(ClusterError) as caught, Workspace(work, None):
+        pass
+    assert caught.value.detail
+
+
+def test_a_watchdog_that_was_ended_is_replaced(work: Path) -> None:
+    with Workspace(work, None) as workspace:
+        first = workspace._watchdog
+        assert first is not None
+        workspace.make_folder("one")
+        assert workspace._watchdog is first
+        first.kill()
+        first.wait()
+        workspace.make_folder("two")
+        assert workspace._watchdog is not None
+        assert workspace._watchdog.poll() is None
+    assert not workspace.folder.exists()
+
+
 def _wait_gone(path: Path) -> bool:
     deadline = time.monotonic() + 60
     while path.exists() and time.monotonic() < deadline:
@@ -219,6 +250,7 @@ def test_what_cannot_be_removed_is_found_by_the_next_start(
     workspace = Workspace(work, None)
     with monkeypatch.context() as patch, workspace:
         workspace.make_folder("cluster")
+        assert workspace._watchdog is not None
         workspace._watchdog.kill()  # another process, where removing does not fail
         patch.setattr(reaper, "_remove", Path.exists)
     assert workspace.folder.exists()
@@ -259,6 +291,7 @@ def test_the_watchdog_outlives_signals_to_the_group(work: Path) -> None:
 def test_an_orderly_exit_leaves_nothing(work: Path) -> None:
     with Workspace(work, server_user()) as workspace:
         folder, sockets = workspace.folder, workspace.sockets
+        assert workspace._watchdog is not None
         watchdog = workspace._watchdog.pid
         assert folder.is_dir()
     assert not folder.exists()

@@ -46,6 +46,12 @@ def test_no_program_gets_what_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> 
     assert child_environment({"MORE": "1"})["MORE"] == "1"
 
 
+def test_helpers_find_walproof_from_another_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their present folder is /. An empty name, which stands for the present folder, is left out."""
+    monkeypatch.setenv("PYTHONPATH", "src::/opt/lib")
+    assert child_environment()["PYTHONPATH"] == f"{Path.cwd() / 'src'}:/opt/lib"
+
+
 def test_every_program_is_started_with_such_an_environment() -> None:
     """In the whole source: an ``env`` that one of these functions made."""
     kinds = ("child_environment(", "terminal_environment(", "foreign_environment(", "client_environment(")

@@ -54,7 +54,7 @@ class Workspace:
     """Context manager. ``work`` is the folder whose disk is measured; ``user`` runs the servers.
 
     Raises DiskError when the folder cannot be written, or cannot be reached by ``user``; ClusterError where a
-    server's processes could not be signalled for certain.
+    server's processes could not be signalled for certain, or would outlive a kill.
     """
 
     def __init__(self, work: Path, user: ServerUser | None) -> None:
@@ -65,6 +65,7 @@ class Workspace:
         self.began_at = time.time()
         self._next_port = _FIRST_PORT
         self._helper: RootHelper | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Workspace:
         if (lack := lack_of_handles()) is not None:
@@ -89,13 +90,14 @@ class Workspace:
                 self._lock = _take_lock(self._lock_path, self.sockets, self.user)
             except OSError as error:
                 raise _unusable(self.work, error) from error
-        # Before the folders: a kill between them and the watchdog would leave them to the next start.
-        self._watchdog = watchdog.start(self.folder, self.sockets, self.user)
         try:
+            # Before the folders: a kill between them and the watchdog would leave them to the next start.
+            self._watchdog = watchdog.start(self.folder, self.sockets, self.user)
             self._make_folders()
             self._check_reach()
             if has_left_behind(notes_folder()):
                 self.helper()  # it begins with undoing that
+            watchdog.wait_ready(self._watchdog)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -112,9 +114,11 @@ class Workspace:
         if reap(self.folder, self.sockets, self.user):
             self._lock_path.unlink(missing_ok=True)
         os.close(self._lock)
-        if self._watchdog.stdin is not None:
-            self._watchdog.stdin.close()
-        self._watchdog.wait()
+        if self._watchdog is not None:
+            for pipe in (self._watchdog.stdin, self._watchdog.stdout):
+                assert pipe is not None
+                pipe.close()
+            self._watchdog.wait()
         leave(self.work)
 
     def helper(self) -> RootHelper:
@@ -126,12 +130,22 @@ class Workspace:
 
     def make_folder(self, name: str) -> Path:
         """A new, empty folder in the workspace that the servers' user owns."""
+        self._watch_again()
         folder = self.folder / name
         folder.mkdir(mode=0o700)
         if self.user is not None:
             # Nobody else can have put something in its place: the workspace's own folder is ours.
             os.chown(folder, self.user.uid, self.user.gid, follow_symlinks=False)
         return folder
+
+    def _watch_again(self) -> None:
+        """Start another watchdog where the kernel has ended it, as it does when memory is short."""
+        assert self._watchdog is not None
+        if self._watchdog.poll() is not None:
+            assert self._watchdog.stdin is not None
+            self._watchdog.stdin.close()
+            self._watchdog = watchdog.start(self.folder, self.sockets, self.user)
+            watchdog.wait_ready(self._watchdog)
 
     def remove_folder(self, folder: Path) -> None:
         """Remove a folder that ``make_folder`` made."""

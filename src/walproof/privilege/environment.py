@@ -21,6 +21,7 @@ _EVERY = re.compile(
     # walproof's own helpers are Python.
     r"|PYTHON(?:PATH|HOME|UTF8|IOENCODING|DONTWRITEBYTECODE|PYCACHEPREFIX|NOUSERSITE|USERBASE|WARNINGS)"
 )
+_PYTHON_PATH = "PYTHONPATH"
 _TERMINAL = re.compile(
     r"TERM|COLORTERM|TERMINFO|LANG|LC_\w+|LINES|COLUMNS|PAGER|PSQL_PAGER|PSQL_EDITOR\w*|LESS|EDITOR|VISUAL"
     r"|INPUTRC|PSQLRC"
@@ -60,8 +61,13 @@ def client_environment() -> dict[str, str]:
 
 def _kept(*lists: re.Pattern[str]) -> dict[str, str]:
     named = {name.strip() for name in os.environ.get(KEEP, "").split(",")}
-    return {
+    kept = {
         name: value
         for name, value in os.environ.items()
         if name in named or any(pattern.fullmatch(name) for pattern in lists)
     }
+    if _PYTHON_PATH in kept:
+        # Our own helpers are started in another folder. An empty name would be that one.
+        folders = filter(None, kept[_PYTHON_PATH].split(os.pathsep))
+        kept[_PYTHON_PATH] = os.pathsep.join(map(os.path.abspath, folders))
+    return kept
