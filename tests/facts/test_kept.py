@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 
 from tests.facts.plans import ENVIRONMENT, SERIES, plan, trial
 from tests.facts.server import store_server, store_url
+from tests.lab.network import network
+from tests.wal.server import BINDIRS, Server
 from walproof.errors import StoreAwayError, StoreError
-from walproof.facts import Install, RequestKind
+from walproof.facts import Install, RequestKind, place
 from walproof.facts.kept import KeptTrials
 from walproof.facts.run import BegunTrial, Request
 from walproof.facts.store import Store
@@ -70,6 +73,30 @@ def test_trials_are_kept_and_stored_once(server: Cluster, store: Store, tmp_path
     assert [trial.number for trial in store.trials(run.id)] == [1, 2, 3, 4]
     assert store.trials(run.id)[1] == replace(trial(2), metrics=store.trials(run.id)[1].metrics)
     assert store.run(run.id).finished_at is not None
+
+
+def test_a_store_whose_network_is_cut_is_away_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody refuses, and nothing comes back."""
+    soon = {"keepalives_idle": "2", "keepalives_interval": "1", "keepalives_count": "2"}
+    monkeypatch.setattr(place, "_NETWORK", {**soon, "tcp_user_timeout": "5000"})
+    folder = tmp_path / "kept"
+    with network() as net, Server(BINDIRS["18"], namespace=net.namespace) as server:
+        server.configure({"listen_addresses": net.address})
+        with (server.data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet trust\n")
+        server.stop()
+        server.start()
+        store = Store(f"postgresql://postgres@{net.address}/postgres")
+        run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+        kept = KeptTrials(store, folder, 0.0)
+        with store.claim(run.id):
+            kept.add_trial(run.id, trial(1), (SERIES,))
+            net.cut()
+            began = time.monotonic()
+            kept.add_trial(run.id, trial(2), (SERIES,))
+            assert time.monotonic() - began < 60
+        assert [file.name for file in folder.iterdir()] == [f"{run.id}.000002.json"]
+        store.close()
 
 
 def test_a_trial_whose_answer_was_lost_is_not_stored_again(

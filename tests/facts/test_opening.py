@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,17 @@ def test_a_link_to_a_store_is_read_as_the_store_itself(
     writer.close()
     monkeypatch.setattr("walproof.facts.place.os.access", lambda folder, _: Path(folder) == link.parent)
     assert open_engine(find_place(link)).url.query["mode"] == "ro"
+
+
+@pytest.mark.parametrize(("given", "waits"), [("", "120000"), ("&tcp_user_timeout=7000", "7000")])
+def test_a_server_that_says_nothing_is_given_up(server: Cluster, given: str, waits: str) -> None:
+    engine = open_engine(find_place(store_url(server) + given))
+    with engine.connect() as connection:
+        session: Any = connection.connection.driver_connection
+        parameters = session.info.get_parameters()
+    engine.dispose()
+    assert parameters["tcp_user_timeout"] == waits
+    assert parameters["keepalives_idle"] == "60"
 
 
 def _of_another_program(path: Path, table: str) -> Path:

@@ -29,6 +29,15 @@ PATIENCE_S = 10
 """How long one waits for another process that writes."""
 _CONNECT_S = 10
 """How long one waits for a server that does not answer, unless its address says how long."""
+_NETWORK = {
+    "keepalives_idle": "60",
+    "keepalives_interval": "10",
+    "keepalives_count": "6",
+    "tcp_user_timeout": "120000",
+}
+"""Parameters of libpq where the address of a server gives none: one that lost its power or its network is
+given up after two minutes, as it gives up a claim. By itself the kernel waits 15 minutes for what is not
+acknowledged, and two hours for an answer."""
 _HINT = 'Use the path of an SQLite file, or postgresql://me@host/db, or "postgresql:///?service=facts".'
 _WRITABLE = "Is the folder writable and the server up? --out and --store name another place."
 
@@ -180,15 +189,17 @@ def open_engine(place: StorePlace) -> sa.Engine:
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
     # A host that is off does not even refuse: it is not waited for as long as TCP would.
-    is_given = "connect_timeout" in parse(place.conninfo) or os.environ.get("PGCONNECT_TIMEOUT")
+    given = parse(place.conninfo)
+    wanted: dict[str, str | int] = {name: value for name, value in _NETWORK.items() if name not in given}
+    if "connect_timeout" not in given and not os.environ.get("PGCONNECT_TIMEOUT"):
+        wanted["connect_timeout"] = _CONNECT_S
     # A server that was away and is back has closed the connections that are kept.
     engine = sa.create_engine("postgresql+psycopg://", pool_pre_ping=True)
 
     @sa.event.listens_for(engine, "do_connect")
     def _by_libpq(_dialect: Any, _record: Any, words: list[Any], named: dict[str, Any]) -> None:
         words[:] = [place.conninfo]
-        if not is_given:
-            named["connect_timeout"] = _CONNECT_S
+        named.update(wanted)
 
     return engine
 
