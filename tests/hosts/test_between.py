@@ -7,6 +7,7 @@ that is one machine's own shows nothing of a distance.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -17,6 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import psycopg
@@ -29,8 +32,9 @@ from walproof.errors import HostError
 from walproof.facts import Install, TrialState
 from walproof.facts.store import Store
 from walproof.hosts.authority import Authority, make_key
-from walproof.hosts.between import StandbyHosts, standby_hosts
+from walproof.hosts.between import StandbyHosts, _Joined, standby_hosts
 from walproof.hosts.cluster import RayCluster, connected
+from walproof.hosts.far_follower import told
 from walproof.hosts.network import Answering, listen_address, measure
 from walproof.lab.follower import Follower
 from walproof.postgres import template as templates
@@ -288,6 +292,40 @@ def test_a_lost_host_ends_the_run_and_the_trial_is_not_stored(address: str, open
     assert run.finished_at is None
     assert all(trial.state is TrialState.DONE for trial in store.trials(run.id))
     store.close()
+
+
+def test_whoever_interrupts_waits_for_no_base_backup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host does one thing after the other; each is asked to leave, whatever another says."""
+    asked: list[tuple[str, float]] = []
+
+    def busy(method: str, *_: Any, patience_s: float = math.inf) -> None:
+        asked.append((method, patience_s))
+        if method == "follow":
+            raise KeyboardInterrupt
+        raise HostError("it did not answer")
+
+    monkeypatch.setattr("walproof.hosts.between.make_role", lambda *_: None)
+    host = SimpleNamespace(told=busy, address=ADDRESSES["oak"])
+    papers = SimpleNamespace(name="primary")
+    hosts: Any = SimpleNamespace(
+        hosts=[host, host], network=lambda _: None, address=ADDRESSES["elm"], papers=papers, password=""
+    )
+    primary: Any = SimpleNamespace(port=5432, install=SimpleNamespace(label="18"))
+    plans = [StandbyPlan("one"), StandbyPlan("two")]
+    with pytest.raises(KeyboardInterrupt), _Joined(hosts).joined(primary, plans, {}):
+        pass
+    assert [method for method, _ in asked] == ["follow", "leave", "leave"]
+    assert all(patience_s <= 60 for _, patience_s in asked[1:])
+
+
+def test_a_host_is_not_waited_for_longer_than_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = type("Lost", (Exception,), {})
+    kinds = SimpleNamespace(RayTaskError=lost, RayActorError=lost, RayError=lost)
+    never = SimpleNamespace(wait=lambda references, timeout: ([], references), exceptions=kinds)
+    monkeypatch.setitem(sys.modules, "ray", never)
+    actor = SimpleNamespace(leave=SimpleNamespace(remote=lambda: "reference"))
+    with pytest.raises(HostError, match="host oak did not answer within 0 s"):
+        told(actor, "oak")("leave", patience_s=0.01)
 
 
 def test_hosts_that_cannot_be(address: str) -> None:

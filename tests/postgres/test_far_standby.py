@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from walproof.errors import ClusterError
 from walproof.postgres.far_standby import unpack
+from walproof.postgres.listening import Endpoint, way_to
 
 FILES = 2000
 PIECE_BYTES = 8192
@@ -31,6 +33,17 @@ def ahead() -> bytes:
             file.mtime = int(time.time()) + 3600
             tar.addfile(file)
     return stream.getvalue()
+
+
+def test_a_network_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+    """By the session that takes the base backup, and by the standby's own."""
+    way = way_to(Endpoint("127.0.0.1", 5432, "primary"), "authority", "secret", tmp_path, None)
+    parameters = conninfo_to_dict(way)
+    assert parameters["tcp_user_timeout"] == "30000"
+    idle, interval, count = (
+        int(parameters[f"keepalives_{part}"] or 0) for part in ("idle", "interval", "count")
+    )
+    assert 0 < idle + interval * count <= 30
 
 
 def test_a_clock_that_is_behind_does_not_stop_it(tmp_path: Path, ahead: bytes) -> None:

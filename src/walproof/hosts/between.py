@@ -34,6 +34,7 @@ _DOMAIN = "walproof.internal"
 """The domain of names in certificates, which nobody owns on the internet."""
 _FREE_PATIENCE_S = 60.0
 _CLOSE_PATIENCE_S = 60.0
+_LEAVE_PATIENCE_S = 10.0
 
 
 @contextmanager
@@ -226,13 +227,12 @@ class _Joined:
                     endpoints[plan.name] = endpoint
             yield {name: FarFollower(host.told) for name, host in hosts.items()}
         except BaseException:
-            # The first error matters more than any that follows from it.
-            with contextlib.suppress(WalproofError):
-                self._leave(hosts)
+            # The first error matters more than any that follows from it. A host that takes a base backup does
+            # one after the other: it leaves when the backup ends, at the latest with its primary, after this.
+            for host in reversed(hosts.values()):
+                with contextlib.suppress(WalproofError):
+                    host.told("leave", patience_s=_LEAVE_PATIENCE_S)
             raise
-        self._leave(hosts)
-
-    def _leave(self, hosts: dict[str, _Far]) -> None:
         for host in reversed(hosts.values()):
             host.told("leave")
 

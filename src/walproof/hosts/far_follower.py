@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any, Protocol
 
 from walproof.errors import HostError, WalproofError
@@ -19,19 +21,21 @@ _LOOK_S = 1.0
 class ActorCall(Protocol):
     """Calls a method of a host's actor and waits for its answer."""
 
-    def __call__(self, method: str, *arguments: Any) -> Any:
-        """Raises what the method raised, or HostError when the host is lost."""
+    def __call__(self, method: str, *arguments: Any, patience_s: float = math.inf) -> Any:
+        """Raises what the method raised, or HostError when the host is lost or takes longer than that."""
 
 
 def told(actor: Any, name: str) -> ActorCall:
     """A caller of the actor on the host called ``name``."""
     import ray
 
-    def call(method: str, *arguments: Any) -> Any:
+    def call(method: str, *arguments: Any, patience_s: float = math.inf) -> Any:
+        deadline = time.monotonic() + patience_s
         try:
             reference = getattr(actor, method).remote(*arguments)
             while not ray.wait([reference], timeout=_LOOK_S)[0]:
-                pass
+                if time.monotonic() > deadline:
+                    raise HostError(f"host {name} did not answer within {patience_s:.0f} s")
             return ray.get(reference)
         except ray.exceptions.RayTaskError as error:
             cause = error.cause

@@ -132,6 +132,11 @@ def way_to(endpoint: Endpoint, authority: str, password: str, folder: Path, user
         "sslcert": str(place / "none.crt"),
         "passfile": str(_private(place / "passfile", f"*:*:*:*:{password}\n", user)),
         "connect_timeout": 10,
+        # A network that says nothing ends a base backup, for which the kernel would wait for hours.
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
     }
     return make_conninfo("", **known)
 
