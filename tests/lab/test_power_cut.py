@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -29,12 +31,13 @@ from walproof.lab.power_cut.cut import (
 )
 from walproof.lab.power_cut.kept_image import read_case
 from walproof.lab.power_cut.self_test import run_self_test
-from walproof.lab.power_cut.verdict import ImageVerdict, judge
+from walproof.lab.power_cut.verdict import FOLDERS, ImageVerdict, judge
 from walproof.postgres.build import has_extension
 from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_pgbench
 from walproof.postgres.workspace import Workspace
-from walproof.privilege.user import server_user
+from walproof.privilege.copying import copy_tree
+from walproof.privilege.user import ServerUser, server_user
 
 pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
@@ -264,6 +267,27 @@ def test_what_is_found_once_only_is_no_verdict(
     monkeypatch.setattr("walproof.lab.power_cut.cut.judge", lambda *_args, **_kwargs: wrong)
     (image,) = _cut(lab, order).images
     assert (image.state, image.reason) == (ImageState.CORRUPT, "nobody knows why")
+
+
+def test_an_image_that_cannot_be_kept_is_told_of_without_it(
+    embedded: Install, memory: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the disk is full, nothing of it stays there."""
+
+    def fill(source: Path, target: Path, *, reader: ServerUser | None, writer: ServerUser | None) -> None:
+        if target.name == FOLDERS[-1]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        copy_tree(source, target, reader=reader, writer=writer)
+
+    wrong = ImageVerdict(ImageState.CORRUPT, "nobody knows why", 0, 0, None)
+    monkeypatch.setattr("walproof.lab.power_cut.cut.judge", lambda *_args, **_kwargs: wrong)
+    monkeypatch.setattr("walproof.lab.power_cut.kept_image.copy_tree", fill)
+    order = CutOrder(12, {}, CutConditions(), images=1, moment=SOON, keep=tmp_path)
+    (image,) = _cut(_lab(embedded, memory), order).images
+    assert (image.state, image.kept) == (ImageState.CORRUPT, None)
+    said = rf'nobody knows why; could not keep an image in "{tmp_path}/.*": No space left on device'
+    assert re.fullmatch(said, str(image.reason))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_server_that_ends_before_the_cut_is_no_verdict(

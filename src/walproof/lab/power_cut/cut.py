@@ -417,7 +417,11 @@ def _check_image(
             has_pgbench_sums=lab.has_pgbench_sums,
             has_own_schema=True,
         )
-        checked = keep_image(order.keep, disk, survival, case, lab.workspace)
+        try:
+            checked = keep_image(order.keep, disk, survival, case, lab.workspace)
+        except DiskError as error:
+            # What was found is what the study asks for: it is told without the image.
+            checked = replace(checked, reason="; ".join(filter(None, (found.reason, error.message))))
     if again is not found and _is_expected(order, again.state):
         raise DiskError(
             "the run is void: the same image was judged in two ways",

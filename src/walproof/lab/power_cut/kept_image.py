@@ -8,6 +8,7 @@ A kept image belongs to whoever ran walproof. It is made, and used again, as a c
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
@@ -53,7 +54,7 @@ def keep_image(
 ) -> CheckedImage:
     """Build the case's image once more, into a new folder below ``folder``; returns it with its place.
 
-    Raises DiskError.
+    Raises DiskError; then the folder is not there.
     """
     name = f"{case.cut.seed:x}-{case.image.number}"
     # The same seed again is another case, because the load had another timing.
@@ -65,11 +66,15 @@ def keep_image(
         build_image(disk, [built / name for name in FOLDERS], case.image.seed, survival)
         private_folder(folder)
         home.mkdir(mode=0o700)
-        for name in FOLDERS:
-            copy_tree(built / name, home / name, reader=workspace.user, writer=None)
-        _lead_links(home, built)
-        kept = replace(case.image, kept=str(home))
-        write_whole(home / _CASE, to_json(replace(case, image=kept)))
+        try:
+            for name in FOLDERS:
+                copy_tree(built / name, home / name, reader=workspace.user, writer=None)
+            _lead_links(home, built)
+            kept = replace(case.image, kept=str(home))
+            write_whole(home / _CASE, to_json(replace(case, image=kept)))
+        except BaseException:
+            shutil.rmtree(home, ignore_errors=True)
+            raise
     except OSError as error:
         raise DiskError(f'could not keep an image in "{home}": {error.strerror}') from error
     finally:
