@@ -23,12 +23,12 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import DiskError, ProbeError
+from walproof.errors import DiskError, ProbeError, one_line
 from walproof.files import make_private, private_folder, write_whole
 from walproof.lab.receiver import DISK, SegmentReceiver
 from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder, segment_start
 from walproof.probe.bursts import BurstStream, may_rest
-from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
+from walproof.probe.connection import connect_foreign, streaming_parameters
 from walproof.probe.relations import read_relations
 from walproof.probe.slot import SlotLook, look_at_slot
 from walproof.settings.session import PATIENCE_S

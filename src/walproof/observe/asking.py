@@ -9,8 +9,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from walproof.errors import ProbeError
-from walproof.probe.connection import one_line
+from walproof.errors import ProbeError, one_line
 
 _TOO_LATE = ("57", "08")
 """Classes of SQLSTATE after which the session is over (manual, appendix A)."""

@@ -17,13 +17,13 @@ from typing import Any, Protocol
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import ConninfoError, ProbeError, WalError
+from walproof.errors import ConninfoError, ProbeError, WalError, one_line
 from walproof.facts.watch import StreamPhase, StreamState
 from walproof.observe import watch_queries as queries
 from walproof.observe.backoff import Backoff
 from walproof.observe.pace import RateBucket
 from walproof.probe.bursts import BurstStream, may_rest
-from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
+from walproof.probe.connection import connect_foreign, streaming_parameters
 from walproof.probe.replication import Keepalive, ReplicationStream, StreamEnd, TimelineEnd, WalData
 from walproof.probe.slot import look_at_slot
 from walproof.probe.startup import is_here
