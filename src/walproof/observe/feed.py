@@ -30,6 +30,7 @@ from walproof.probe.slot import look_at_slot
 from walproof.probe.startup import is_here
 from walproof.settings.session import PATIENCE_S
 from walproof.units import Lsn, format_bytes
+from walproof.wal.segment import segment_holding
 
 _WAIT_S = 0.2
 _LOOK_S = 1.0
@@ -299,7 +300,7 @@ def _beginning(
     settings = control.execute(queries.SETTINGS.encode(), [names]).fetchall()
     return FeedBeginning(
         control.info.server_version, identity.system_identifier, int(row[7]), segment_bytes,
-        redo // segment_bytes * segment_bytes, redo, shared_buffers, int(row[3]),
+        int(segment_holding(redo, segment_bytes)), redo, shared_buffers, int(row[3]),
         is_here(control), str(row[4]) == "on", str(row[5] or "fsync"),
         None if row[6] is None else str(row[6]), {str(name): str(value) for name, value in settings},
     )  # fmt: skip
