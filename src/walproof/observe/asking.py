@@ -106,3 +106,18 @@ class Asking:
         return {
             name: float(value) for name, value in zip(names, row or (), strict=False) if value is not None
         }
+
+
+def text_in(value: Any) -> str | None:
+    """A text of an answer; None for NULL."""
+    return None if value is None else str(value)
+
+
+def number_in(value: Any) -> float | None:
+    """A number of an answer; None for NULL."""
+    return None if value is None else float(value)
+
+
+def count_in(value: Any) -> int | None:
+    """A whole number of an answer; None for NULL."""
+    return None if value is None else int(value)
