@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, first_line, one_line
 from walproof.sqltext import folded
 from walproof.workload.loading.file_rows import header_of, require_utf8
 from walproof.workload.loading.named_keys import DEPTH_MOST, NamedKeys
@@ -55,7 +55,7 @@ def fill_table(session: Session, table: LoadedTable, rows: int) -> None:
         session.execute(f"VACUUM (ANALYZE) {table.name}".encode())
     except psycopg.Error as error:
         raise WorkloadError(
-            f"{table.name} does not take the rows: {error.diag.message_primary or error}",
+            f"{table.name} does not take the rows: {error.diag.message_primary or one_line(error)}",
             detail=error.diag.message_detail,
         ) from error
 
@@ -239,7 +239,7 @@ def _fill(
         session.execute(command.encode())
     except psycopg.Error as error:
         raise WorkloadError(
-            f"could not generate rows for {table.name}: {str(error).strip().splitlines()[0]}",
+            f"could not generate rows for {table.name}: {first_line(error)}",
             hint="--file names a CSV of rows that the table takes.",
         ) from error
 
