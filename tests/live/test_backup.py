@@ -274,7 +274,7 @@ def test_wal_that_is_not_archived_is_told(
     embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = workspace.make_folder("cluster")
-    templates.clone(templates.prepare_empty(workspace, embedded, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, embedded, ()), folder, flush=False)
     cluster = Cluster(embedded, workspace, folder)
     archive = ArchiveFolder(folder / "wal", workspace.user)
     cluster.start({"fsync": "off", **archive.archiving})

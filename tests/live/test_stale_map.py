@@ -80,7 +80,7 @@ def _combined(
     backups = workspace.make_folder(f"backups-{number}")
     archive = ArchiveFolder(backups / "wal", workspace.user)
     archive.make()
-    templates.clone(templates.prepare_empty(workspace, install, options), source.folder)
+    templates.clone(templates.prepare_empty(workspace, install, options), source.folder, flush=False)
     source.start({**QUIET, **archive.archiving, "summarize_wal": "on", "wal_log_hints": "off"})
     try:
         _execute(source, *TABLE, *BEFORE[case], "CHECKPOINT")

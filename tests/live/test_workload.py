@@ -93,7 +93,7 @@ def counting_installs() -> list[Install]:
 @contextmanager
 def running(install: Install, workspace: Workspace, name: str, settings: dict[str, str]) -> Iterator[Cluster]:
     folder = workspace.make_folder(name)
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
     cluster.start(settings)
     try:
