@@ -15,7 +15,7 @@ from walproof.errors import HostError, StudyError
 
 if TYPE_CHECKING:
     from walproof.cli.study_options import HostExecution
-    from walproof.facts import Cell, Plan, Request, Run, Trial
+    from walproof.facts import Plan, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,7 @@ def carry_out_here(order: RunOrder) -> str:
     from walproof.files import private_folder
     from walproof.hosts.task import boot_id
     from walproof.lab.kinds.registry import lab_kind
+    from walproof.lab.schedule import Unseen
     from walproof.lab.session import execute
     from walproof.postgres.cache import cache_folder
     from walproof.postgres.install import on_host
@@ -176,7 +177,7 @@ def carry_out_here(order: RunOrder) -> str:
             if not order.new and (done := ended_in_study(store.runs(), order, plan)) is not None:
                 return done.id
             run = execute(
-                plan, store, order.command, DueCells(plan, within), within or never, _Unseen(), locks=locks,
+                plan, store, order.command, DueCells(plan, within), within or never, Unseen(), locks=locks,
                 study_text=order.study_text, fresh=order.new, host=order.host, kept=locks / "kept",
             )  # fmt: skip
         return run.id
@@ -255,25 +256,3 @@ def busy() -> HostError:
         "another study runs on this machine",
         hint="Trials that run at the same time disturb each other; wait for it to end.",
     )
-
-
-class _Unseen:
-    """Ignores the progress of a single host, at which nobody looks."""
-
-    def preparing(self, what: str) -> None:
-        """Nothing."""
-
-    def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
-        """Nothing."""
-
-    def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
-        """Nothing."""
-
-    def trial_ended(self, trial: Trial) -> None:
-        """Nothing."""
-
-    def round_ended(self, trials: Sequence[Trial]) -> None:
-        """Nothing."""
-
-    def request_heard(self, request: Request, trials_most: int) -> None:
-        """Nothing."""
