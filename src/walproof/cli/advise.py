@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -208,10 +207,9 @@ def _one(
         advice, view = advice_from(window, folder, order)
     if earlier is None:
         return view
-    from walproof.report.advice.since import since
+    from walproof.report.advice.since import with_since
 
-    unlooked = {rule.rule for rule in view.unseen} | set(order.mute)
-    return replace(view, since=since(earlier, advice, unlooked).sentences)
+    return with_since(view, advice, earlier, order.mute)
 
 
 def _several(

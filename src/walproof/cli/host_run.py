@@ -137,8 +137,8 @@ def carry_out_here(order: RunOrder) -> str:
 
     Installs and folder are those of this machine. Raises a WalproofError.
     """
-    from walproof.analysis.within import DueCells, Within
-    from walproof.cli.execution import never
+    from walproof.analysis.within import DueCells
+    from walproof.cli.execution import never, stop_rule
     from walproof.cli.options import memory_folder, work_folder
     from walproof.facts import Plan
     from walproof.facts.codec import from_json
@@ -150,7 +150,6 @@ def carry_out_here(order: RunOrder) -> str:
     from walproof.lab.session import execute
     from walproof.postgres.cache import cache_folder
     from walproof.postgres.install import on_host
-    from walproof.report.kinds.registry import report_kind
 
     told = from_json(Plan, order.plan)
     folder_of = memory_folder if lab_kind(told.kind).works_in_memory else work_folder
@@ -160,11 +159,7 @@ def carry_out_here(order: RunOrder) -> str:
         driver=on_host((told.driver,))[0],
         folder=str(folder_of(None if order.on is None else Path(order.on))),
     )
-    within = (
-        None
-        if plan.half_width is None
-        else Within(plan, plan.half_width, report_kind(plan.kind).metric_of(plan))
-    )
+    within = stop_rule(plan)
     locks = cache_folder() / "hosts" / order.host.replace("/", "-")
     private_folder(locks)
     store = Store(order.store)
