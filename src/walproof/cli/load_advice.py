@@ -386,12 +386,12 @@ def _read_server(dsn: str, pg: list[str] | None) -> tuple[str, int]:
 
 
 def _read(path: Path) -> str:
+    from walproof.files import reason
+
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
-            f'could not read file "{path}"', detail=getattr(error, "strerror", None) or str(error)
-        ) from error
+        raise StudyError(f'could not read file "{path}"', detail=reason(error)) from error
 
 
 def _count(option: str, text: str) -> int:
