@@ -73,7 +73,7 @@ def fill_referenced(
     named = named or {}
     needed = needed_rows(table, rows)
     for key in table.foreign_keys:
-        if key.target == table.name or _has_rows(session, key.target):
+        if key.target == table.name or has_rows(session, key.target):
             continue
         if depth > DEPTH_MOST:
             raise WorkloadError(
@@ -361,7 +361,8 @@ def _numeric(modifier: int) -> tuple[int, int]:
     return (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
 
 
-def _has_rows(session: Session, table: str) -> bool:
+def has_rows(session: Session, table: str) -> bool:
+    """Whether a table, whose name is quoted, holds any row."""
     return session.execute(f"SELECT 1 FROM {table} LIMIT 1".encode()).fetchone() is not None
 
 

@@ -204,7 +204,7 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
     loader = loader_conninfo(cluster.conninfo, as_superuser=load.ddl_as_superuser)
     with cluster.connect(loader) as session:
         table = read_table(session, load.table)
-        if session.execute(f"SELECT FROM {table.name} LIMIT 1".encode()).fetchone() is not None:
+        if source.has_rows(session, table.name):
             raise WorkloadError(
                 f"the DDL puts rows into {table.name}",
                 hint="filled in [load], or --filled, says how many it is to hold.",
