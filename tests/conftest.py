@@ -16,7 +16,9 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,6 +29,10 @@ from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
+
+if TYPE_CHECKING:
+    from tests.workload.loading.judge import Judge
+    from walproof.advise.tune.judge import RecordedJudge
 
 # Commands print as they do where nobody has asked Python for anything: into a buffer.
 os.environ.pop("PYTHONUNBUFFERED", None)
@@ -184,6 +190,23 @@ def embedded() -> Install:
 def work() -> Path:
     """Folder of templates that all test runs share, so that initdb runs once per version."""
     return cache_folder("tests")
+
+
+@pytest.fixture(scope="module")
+def judge(embedded: Install, work: Path) -> Iterator[Judge]:
+    """psql, and a server that it talks to, which the tests of a file may change."""
+    from tests.workload.loading.judge import open_judge
+
+    with open_judge(embedded, work) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
+    """What predicts candidates from golden WAL, with a disk of 30 GB for theirs."""
+    from tests.advise.tune.recorded import NOTHING, judge
+
+    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
 @pytest.fixture

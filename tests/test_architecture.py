@@ -18,7 +18,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "walproof"
 # function of stored facts; the two never see each other, and only cli sees both.
 LEVELS = {
     "errors": 0, "_native": 0,
-    "units": 1, "files": 1, "sentences": 1, "sqltext": 1, "checked": 2, "settings": 2, "privilege": 2,
+    "units": 1, "files": 1, "sentences": 1, "sqltext": 1,
+    "checked": 2, "settings": 2, "tomlfile": 2, "privilege": 2,
     "facts": 3, "wal": 3, "platforms": 3,
     "postgres": 4, "disk": 4, "workload": 4, "probe": 4, "observe": 5, "lab": 5,
     "analysis": 4, "advise": 5, "report": 6, "hosts": 6, "web": 7, "mcp": 7,

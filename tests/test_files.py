@@ -24,6 +24,7 @@ from walproof.files import (
     locked_file,
     make_private,
     private_folder,
+    reason,
     write_whole,
     written_whole,
 )
@@ -48,6 +49,15 @@ def test_a_file_is_its_owners(tmp_path: Path) -> None:
     assert [_mode(tmp_path / name) for name in ("a", "a/b", "a/b/c", "a/d")] == [0o700, 0o700, 0o600, 0o600]
     assert (tmp_path / "a" / "b" / "c").read_text() == "text\n"
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["c"]
+
+
+def test_the_reason_of_an_error_has_no_path(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as missing:
+        (tmp_path / "none").read_text()
+    assert reason(missing.value) == "No such file or directory"
+    with pytest.raises(UnicodeDecodeError) as odd:
+        b"\xff".decode()
+    assert reason(odd.value).startswith("'utf-8' codec can't decode byte 0xff")
 
 
 def test_what_others_are_to_read_says_so(tmp_path: Path) -> None:

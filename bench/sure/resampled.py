@@ -22,7 +22,6 @@ from statistics import median
 from bench.sure.pool import Start, pooled, put_together
 from bench.sure.truth import TWIN
 from walproof.analysis.effect import Effect, effects
-from walproof.analysis.interval import LEVEL
 from walproof.facts import Plan
 
 STARTS = (2, 3, 4, 8)
@@ -65,7 +64,7 @@ def line(design: str, plan: Plan, starts: list[Start], count: int, draws: int) -
 
 def judged(plan: Plan, starts: list[Start]) -> Sequence[Effect]:
     """What those starts say, as the rounds of one study."""
-    return effects(replace(plan, rounds=len(starts)), put_together(starts), "tps", LEVEL)
+    return effects(replace(plan, rounds=len(starts)), put_together(starts), "tps")
 
 
 if __name__ == "__main__":

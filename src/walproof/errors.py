@@ -120,3 +120,14 @@ class AnalysisError(WalproofError):
 
 class ReportError(WalproofError):
     """A report that cannot be made."""
+
+
+def one_line(error: BaseException) -> str:
+    """All that another library says by its error, without line breaks, and without psycopg's words before
+    libpq's; the name of its class if it says nothing."""
+    return " ".join(str(error).split()).removeprefix("connection is bad: ") or type(error).__name__
+
+
+def first_line(error: BaseException) -> str:
+    """The first line alone. PostgreSQL's LINE, DETAIL, HINT and CONTEXT come after it."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -114,6 +114,11 @@ def _mode(path: Path) -> int | None:
         ) from error
 
 
+def reason(error: Exception) -> str:
+    """What the system says of it, without the path, which the message names; else the error's own words."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def expanded(path: Path) -> Path:
     """The path with a home folder in the place of ``~`` or ``~user``. Raises DiskError if there is none."""
     try:

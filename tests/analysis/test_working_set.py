@@ -23,17 +23,22 @@ LAWS = (
 )
 
 
-def drawn(draws: Draws, count: int, seed: int = 1) -> NDArray[np.int64]:
-    """The page of each draw."""
-    chance = np.random.default_rng(seed)
+def chances_of(draws: Draws) -> NDArray[np.float64]:
+    """The chance of each rank."""
     ranks = np.arange(1, ROWS + 1)
     weights = {
         Law.EVEN: np.ones(ROWS),
         Law.ZIPF: ranks ** -float(draws.parameter or 1.0),
         Law.EXPONENTIAL: np.exp(-draws.parameter * ranks / ROWS),
     }[draws.law]
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def drawn(draws: Draws, count: int, seed: int = 1) -> NDArray[np.int64]:
+    """The page of each draw."""
+    chance = np.random.default_rng(seed)
     places = np.arange(ROWS) if draws.is_adjacent else chance.permutation(ROWS)
-    rows = chance.choice(ROWS, count, p=weights / weights.sum())
+    rows = chance.choice(ROWS, count, p=chances_of(draws))
     pages: NDArray[np.int64] = places[rows] * PAGES // ROWS
     return pages
 
@@ -47,6 +52,17 @@ def distinct(pages: NDArray[np.int64]) -> int:
 def test_pages_touched_are_those_of_real_draws(draws: Draws, count: int) -> None:
     found = [distinct(drawn(draws, count, seed)) for seed in range(3)]
     assert touched(Pages(ROWS, PAGES, 1.0), count, draws) == pytest.approx(np.mean(found), rel=0.06)
+
+
+@pytest.mark.parametrize("draws", [*LAWS[1:], Draws(Law.ZIPF, 3.0), Draws(Law.EXPONENTIAL, 200.0)], ids=str)
+@pytest.mark.parametrize("count", [1000, 100_000, 10_000_000])
+def test_ranks_in_bins_touch_as_many_pages_as_single_ones(draws: Draws, count: int) -> None:
+    pages, chances = 4000, chances_of(draws)
+    if draws.is_adjacent:
+        wanted = float(-np.expm1(-count * chances.reshape(pages, -1).sum(axis=1)).sum())
+    else:
+        wanted = float(pages * (1 - np.exp(-count * chances).mean() ** (ROWS / pages)))
+    assert touched(Pages(ROWS, pages, 1.0), count, draws) == pytest.approx(wanted, rel=1e-3)
 
 
 @pytest.mark.parametrize("draws", LAWS, ids=str)

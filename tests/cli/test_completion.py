@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import environment
+from tests.cli.command import walproof
 from tests.report.facts import make_facts
 from walproof.facts.store import Store
 from walproof.facts.tuning_journal import JOURNAL_FILE
@@ -96,12 +95,5 @@ def test_no_server_is_asked_for_runs(as_variable: bool, tmp_path: Path) -> None:
 
 
 def _complete(words: str, cwd: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    asked = {
-        **environment(**changes), "_WALPROOF_COMPLETE": "complete_zsh",
-        "_TYPER_COMPLETE_ARGS": f"walproof {words}",
-    }  # fmt: skip
-    code = "import sys; sys.argv = ['walproof']; from walproof.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code], env=asked, cwd=cwd, capture_output=True, text=True, check=False,
-        timeout=30,
-    )  # fmt: skip
+    asked = {"_WALPROOF_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": f"walproof {words}"}
+    return walproof(cwd=cwd, timeout_s=30, **asked, **changes)

@@ -44,7 +44,6 @@ TYPED = {
     "pg list": "pg list",
     "pg install": "pg install VERSION",
     "pg remove": "pg remove VERSION",
-    "disk": "disk NEW --pg embedded --seconds 1",
     "store upgrade": "store upgrade --out STORE",
     "wal stats": "wal stats WAL",
     "wal verify": "wal verify WAL",
@@ -62,6 +61,7 @@ SCHEMAS = {
 
 # The module and the test that types it with --json, where a server, minutes or another case are needed.
 ELSEWHERE = {
+    "disk": "tests.disk.test_flush.test_the_command_says_what_a_server_does_not_do",
     "advise": "tests.live.test_advise.test_what_was_done_to_it_is_found_and_the_lines_can_be_undone",
     "load-advice": "tests.cli.test_load_advice.test_the_recipe_of_a_finished_run_is_printed_again",
     "power-cut replay": "tests.live.test_power_cut.test_a_study_of_power_cuts",

@@ -16,7 +16,7 @@ from tests.schemas import assert_valid
 from tests.workload.loading.shop import REPLAY, SHOP
 from walproof.advise.loading import LoadAdvice
 from walproof.cli.load_advice import may_lose_again
-from walproof.errors import ClusterError, StudyError
+from walproof.errors import ClusterError, SettingError, StudyError
 from walproof.facts import Environment, Install, LoadStep, Trial, TrialState, Variant
 from walproof.facts.store import Store
 from walproof.lab.asked import Overrides
@@ -262,10 +262,11 @@ def test_a_recipe_loses_what_was_measured_or_less() -> None:
     command = ("walproof", "load-advice", "--table", "t.sql", "--may-lose", "table", "--rounds", "3")
     assert may_lose_again(command, None) is DurabilityClass.TABLE
     assert may_lose_again(command, "nothing") is DurabilityClass.NONE
+    assert may_lose_again(command, "last commits") is DurabilityClass.LAST_COMMITS
     assert may_lose_again(command[:4], None) is DurabilityClass.NONE
     with pytest.raises(StudyError, match="did not measure loads that may lose cluster"):
         may_lose_again(command, "cluster")
-    with pytest.raises(StudyError, match="--may-lose is"):
+    with pytest.raises(SettingError, match="--may-lose is"):
         may_lose_again(command, "face")
 
 

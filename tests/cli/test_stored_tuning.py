@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from tests.advise.tune.recorded import NOTHING, judge
 from tests.cli.command import walproof
 from tests.cli.test_mcp import ask_process
 from tests.mcp.asking import answer as tool_answer
@@ -22,11 +21,6 @@ from walproof.advise.tune.judge import RecordedJudge
 from walproof.cli.stored import find_tuning
 from walproof.facts.tuning import TuningFacts
 from walproof.report.tune.kept import ANSWER_FILE, KeptAnswer, keep_answer
-
-
-@pytest.fixture(scope="module")
-def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
-    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
 @pytest.fixture(scope="module")

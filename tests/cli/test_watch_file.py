@@ -98,7 +98,10 @@ def test_a_word_is_a_server_of_the_file_or_a_connection_string(tmp_path: Path) -
         ("every = '2 parsecs'\n", "watch.toml:1: every: ", "docs/watch.md"),
         ("[[server]]\nservice='a'\nwal_disk = -1\n", "server[1].wal_disk: ", "docs/watch.md"),
         ("[[server]]\ndsn = 'host=a password=hunter2 x y'\n", "invalid connection string", "docs/watch.md"),
-        ("[[server]]\ndsn = 4711\n", "server[1].dsn: ", "docs/watch.md"),
+        ("[[server]]\ndsn = 4711\n", "server[1].dsn: should be a text, in quotes", "docs/watch.md"),
+        ("listen = 8433\n", "watch.toml:1: listen: should be a text, in quotes, got 8433", "docs/watch.md"),
+        ("[server]\nservice = 'a'\n", "watch.toml:1: server: should be a list", "docs/watch.md"),
+        ("every = 0\n", "every: a duration has to be above zero, got 0", "docs/watch.md"),
     ],
 )
 def test_a_mistake_is_told_with_place_and_hint_and_without_secrets(

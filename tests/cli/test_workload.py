@@ -14,10 +14,11 @@ from tests.advise.workload.tries import tried
 from tests.cli.command import walproof
 from walproof.advise.workload.draft import DraftOrder, draft
 from walproof.advise.workload.likeness import with_try
+from walproof.cli.workload import _asked
 from walproof.cli.workload_kept import keep, read_draft, write
 from walproof.cli.workload_said import drafted, say
 from walproof.cli.workload_try import _statements
-from walproof.errors import DiskError, StudyError
+from walproof.errors import DiskError, SettingError, StoreError, StudyError
 from walproof.facts.drafted import DraftedLoad, DraftedScript
 
 ORDER = DraftOrder("tickets", 1 << 30, 20)
@@ -131,6 +132,29 @@ def test_what_cannot_be_is_refused(words: list[str], said: str, tmp_path: Path) 
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+def test_the_folder_of_a_load_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that may not be read ended as a defect, a long name as a file that is no study."""
+
+    def asked(name: str) -> str:
+        return _asked(tmp_path / name, "1min", False, "1GB", 20)[2].name
+
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(SettingError, match='full" is not empty'):
+        asked("full")
+    with pytest.raises(StoreError, match='file" is not a folder'):
+        asked("full/file")
+    assert asked("My Shop") == "my-shop"
+    assert asked("Shop " * 40) == "-".join(["shop"] * 20)
+
+    def closed(_folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    with pytest.raises(StoreError, match=": Permission denied"):
+        asked("full")
 
 
 def kept(folder: Path) -> Path:

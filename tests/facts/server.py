@@ -15,7 +15,7 @@ from walproof.postgres.workspace import Workspace
 def store_server(workspace: Workspace, install: Install) -> Iterator[Cluster]:
     """A server that whoever is on this machine reaches by ``store_url``."""
     folder = workspace.make_folder("store")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
     cluster.start({})
     try:

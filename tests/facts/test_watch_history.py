@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import SQLAlchemyError
 
 from tests.watching import BEGAN, Server, clock, gone
 from walproof.errors import StoreError
@@ -18,6 +19,7 @@ from walproof.facts.codec import from_json, to_json
 from walproof.facts.watch import SaidConcern, StreamPhase, StreamState, WatchRecord
 from walproof.facts.watch_history import open_history
 from walproof.facts.watch_recorder import HistoryLimits, HistoryRecorder
+from walproof.facts.watch_tables import guarded
 
 DAY = 86400.0
 
@@ -213,3 +215,9 @@ def test_files_that_are_no_history(tmp_path: Path) -> None:
         broken.execute("UPDATE watch_record SET body = x'00'")
     with open_history(tmp_path / "h") as history, pytest.raises(StoreError, match="cannot be read"):
         list(history.records())
+
+
+def test_an_error_without_words_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be read") as caught, guarded(tmp_path / "h", "read"):
+        raise SQLAlchemyError
+    assert caught.value.detail == "SQLAlchemyError"

@@ -140,7 +140,7 @@ def chain(
         home = workspace.make_folder("primary")
         primary = Server(install, workspace, home)
         way = hosts.joining()
-        templates.clone(templates.prepare_empty(workspace, install, ()), home)
+        templates.clone(templates.prepare_empty(workspace, install, ()), home, flush=False)
         settings = {"fsync": "off", **way.settings_for(primary)}
         primary.start(settings)
         stack.callback(primary.stop, "immediate")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from walproof.errors import StudyError
-from walproof.facts import Install, Plan
+from walproof.facts import FailoverConditions, Install, Plan, StreamingConditions
 from walproof.lab.asked import Overrides
-from walproof.lab.between import standby_hosts
+from walproof.lab.between import lacks_tls, standby_hosts
 from walproof.lab.reading import check_study
 from walproof.lab.study import read_study, resolve
 
@@ -66,6 +66,18 @@ def test_a_quorum_needs_four_hosts_in_all(embedded: Install) -> None:
 def test_what_cannot_be(embedded: Install, settings: dict[str, str], said: str) -> None:
     with pytest.raises(StudyError, match=said):
         planned(embedded, {**FAILOVER, "variant": [{"name": "x", "settings": settings}]}, between=False)
+
+
+@pytest.mark.parametrize("kind", [FailoverConditions, StreamingConditions])
+def test_servers_of_two_hosts_need_tls(
+    embedded: Install, monkeypatch: pytest.MonkeyPatch, kind: type[FailoverConditions | StreamingConditions]
+) -> None:
+    monkeypatch.setattr("walproof.lab.between.has_tls", lambda _: False)
+    said = f"PostgreSQL {embedded.label} was built without TLS, which servers of two hosts need"
+    assert lacks_tls(kind(between_hosts=True), embedded) == said
+    assert lacks_tls(kind(), embedded) is None
+    monkeypatch.setattr("walproof.lab.between.has_tls", lambda _: True)
+    assert lacks_tls(kind(between_hosts=True), embedded) is None
 
 
 def test_only_studies_with_standbys(embedded: Install) -> None:

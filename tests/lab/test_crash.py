@@ -53,7 +53,7 @@ def unhinted(install: Install, workspace: Workspace) -> Cluster:
 
 def started(install: Install, workspace: Workspace, options: Sequence[str]) -> Cluster:
     folder = workspace.make_folder("filled")
-    templates.clone(templates.prepare_empty(workspace, install, options), folder)
+    templates.clone(templates.prepare_empty(workspace, install, options), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
     cluster.start(SETTINGS | {"wal_keep_size": "1GB"})
     with cluster.connect() as connection:

@@ -23,7 +23,7 @@ SETTINGS = {
 
 def test_records_that_were_not_written_are_not_missed(install: Install, workspace: Workspace) -> None:
     folder = workspace.make_folder("killed")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
     cluster.start(SETTINGS)
     try:

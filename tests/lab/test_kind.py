@@ -14,7 +14,6 @@ import psycopg
 import pytest
 
 import walproof
-from tests.lab.silence import Silence
 from walproof.cli.plan import plan_text
 from walproof.errors import DiskError, StoreError, StudyError
 from walproof.facts import (
@@ -30,6 +29,7 @@ from walproof.facts.codec import from_json, to_json
 from walproof.lab.asked import Overrides
 from walproof.lab.kinds import registry as lab_registry
 from walproof.lab.reading import check_study
+from walproof.lab.schedule import Unseen
 from walproof.lab.session import opened_bench, ready_to_run
 from walproof.lab.study import built_in_names, read_study, resolve
 from walproof.lab.trial import Bench, TrialOrder, run_trial
@@ -233,7 +233,7 @@ def test_what_is_added_and_fails_leaves_the_trial(
     study = {"name": "mine", "title": "?", "workload": workload, "variant": [{"name": "default"}], **changes}
     checked = check_study(study, "test")
     plan = resolve(checked, Overrides(rounds=1, probes=()), folder=work, given=(embedded,))
-    with ready_to_run(plan, Silence()) as trials:
+    with ready_to_run(plan, Unseen()) as trials:
         trial, _ = run_trial(trials, TrialOrder(1, 1, embedded.label, "w", "default"))
     assert trial.state is TrialState.DONE, trial.reason
     assert trial.metrics["tps"] > 0
@@ -254,7 +254,7 @@ def test_a_statement_that_the_server_refuses_fails_the_trial(
     workload = [{"name": "w", "scale": 1, "clients": 1, "duration": "1s"}]
     study = {"name": "mine", "title": "?", "workload": workload, "variant": [{"name": "default"}]}
     plan = resolve(check_study(study, "test"), Overrides(rounds=1, probes=()), folder=work, given=(embedded,))
-    with ready_to_run(plan, Silence()) as trials:
+    with ready_to_run(plan, Unseen()) as trials:
         trial, _ = run_trial(trials, TrialOrder(1, 1, embedded.label, "w", "default"))
     assert trial.state is TrialState.FAILED
     assert trial.reason == "a statement failed: division by zero"
@@ -269,7 +269,7 @@ def test_the_end_of_a_run_removes_what_no_run_asked_for_in_two_weeks(
     plan = resolve(
         check_study(study, "test"), Overrides(rounds=1, probes=()), folder=open_place / "w", given=(embedded,)
     )
-    with opened_bench(plan, Silence()) as bench:
+    with opened_bench(plan, Unseen()) as bench:
         old, used = bench.workspace.templates / "18.4-old", bench.workspace.templates / "18.4-used"
         old.mkdir()
         used.mkdir()

@@ -11,7 +11,6 @@ from typing import cast
 import pytest
 
 from tests.facts.plans import INSTALL, plan
-from tests.lab.silence import Silence
 from walproof.disk.simulated import DiskModel
 from walproof.facts import (
     CheckedImage,
@@ -29,6 +28,7 @@ from walproof.lab.kinds.power_cuts.study import CutTable, conditions_of
 from walproof.lab.power_cut.cut import CutLab
 from walproof.lab.power_cut.kept_image import KeptCase
 from walproof.lab.power_cut.trials import PowerCutTrials, prepare_cuts
+from walproof.lab.schedule import Unseen
 from walproof.lab.trial import Bench
 from walproof.postgres.workspace import Workspace
 from walproof.workload.ledger import SETTINGS, with_settings
@@ -52,7 +52,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 def _prepared(asked: Plan) -> PowerCutTrials:
     installs = {install.label: install for install in asked.installs}
     nowhere = cast("Workspace", None)
-    return prepare_cuts(Bench(asked, nowhere, installs, Path("/pgbench"), {}, Silence()))
+    return prepare_cuts(Bench(asked, nowhere, installs, Path("/pgbench"), {}, Unseen()))
 
 
 def test_the_self_test_has_checksums_where_no_variant_has_them(

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.facts.plans import ENVIRONMENT, plan
-from tests.lab.silence import Silence
 from walproof.analysis.sweep import ClimbSweeps
 from walproof.errors import StoreError
 from walproof.facts import Gate, Plan, Promise, Request, RequestKind, Run, Series, Side, Trial, TrialState
 from walproof.facts.store import Store
 from walproof.lab.runner import conduct
+from walproof.lab.schedule import Unseen
 from walproof.lab.trial import TrialOrder
 from walproof.report.requests import say_request
 
@@ -63,7 +63,7 @@ def _conduct(store: Store, run: Run, trials: InstantTrials, stop_after: int | No
     def enough(done: Sequence[Trial]) -> bool:
         return stop_after is not None and max(trial.round for trial in done) >= stop_after
 
-    conduct(store, run, trials.run, ClimbSweeps(run.plan), enough, Silence())
+    conduct(store, run, trials.run, ClimbSweeps(run.plan), enough, Unseen())
 
 
 def test_every_round_holds_every_cell_once_in_an_order_of_its_own(store: Store) -> None:
@@ -200,7 +200,7 @@ def test_gates_and_steps_of_tunings_take_no_rounds(store: Store) -> None:
 def test_who_watches_is_told_what_was_asked(store: Store) -> None:
     told: list[tuple[str, int]] = []
 
-    class Ear(Silence):
+    class Ear(Unseen):
         def request_heard(self, request: Request, trials_most: int) -> None:
             told.append((say_request(request), trials_most))
 

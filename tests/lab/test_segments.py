@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from walproof.lab.segments import SYNC_BYTES, SegmentFolder, segment_start
+from walproof.lab.segments import SYNC_BYTES, SegmentFolder
 from walproof.units import Lsn
+from walproof.wal.segment import segment_holding
 
 MB = 1 << 20
 
 
 def test_a_piece_goes_over_the_end_of_a_segment(tmp_path: Path) -> None:
-    start = segment_start(0x1_0000_0000 - 5, MB)
+    start = segment_holding(0x1_0000_0000 - 5, MB)
     assert start == 0x1_0000_0000 - MB
     data = bytes(range(256)) * (2 * MB // 256 + 1)
     with SegmentFolder(tmp_path, 3, MB, start) as segments:

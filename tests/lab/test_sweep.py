@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.facts.plans import ENVIRONMENT, plan
-from tests.lab.silence import Silence
 from walproof.analysis.sweep import climb, sweeps_of
 from walproof.analysis.within import DueCells, Within
 from walproof.facts import Load, LoadMethod, Plan, Run, Series, Trial, TrialState, Variant
 from walproof.facts.store import Store
 from walproof.lab.runner import conduct
+from walproof.lab.schedule import Unseen
 from walproof.lab.trial import TrialOrder
 from walproof.report.html import to_html
 from walproof.report.json import to_json
@@ -80,7 +80,7 @@ def _run(store: Store, asked: Plan, trials: Rates) -> Run:
 
 def _conduct(store: Store, run: Run, trials: Rates) -> None:
     within = Within(run.plan, run.plan.half_width, "rows_per_s") if run.plan.half_width else None
-    conduct(store, run, trials.run, DueCells(run.plan, within), within or _never, Silence())
+    conduct(store, run, trials.run, DueCells(run.plan, within), within or _never, Unseen())
 
 
 def _never(_: Sequence[Trial]) -> bool:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.lab.silence import Silence
 from walproof.errors import DiskError
 from walproof.facts import Install, Plan
 from walproof.facts.store import Store
 from walproof.facts.tuning import DEFAULT, Objective, Promises, Purpose, Step, TuningFacts, TuningPlan
 from walproof.facts.tuning_journal import Journal, JournalFile, RecordedFacts, StepTaken
+from walproof.lab.schedule import Unseen
 from walproof.lab.tune.conduct import Conductor
 from walproof.lab.tune.load import TuningLoad
 from walproof.settings.durability import DurabilityClass
@@ -51,9 +51,9 @@ class Slow:
         """Make the last answer."""
         self._take_a_while("over")
 
-    def trials(self, plan: Plan) -> Silence:
+    def trials(self, plan: Plan) -> Unseen:
         """Nobody."""
-        return Silence()
+        return Unseen()
 
     def _take_a_while(self, what: str) -> None:
         self.said.append(what)

@@ -34,7 +34,7 @@ def image(embedded: Install, workspace: Workspace) -> Iterator[Cluster]:
     """One of before the ledger was made: nothing is wrong with it."""
     folder = workspace.make_folder("image")
     options = cut_initdb_options(embedded, CutConditions())
-    templates.clone(templates.prepare_empty(workspace, embedded, options), folder)
+    templates.clone(templates.prepare_empty(workspace, embedded, options), folder, flush=False)
     made = Cluster(embedded, workspace, folder)
     yield made
     made.kill()

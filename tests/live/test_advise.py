@@ -14,10 +14,10 @@ import psycopg
 import pytest
 
 from tests.cli.command import walproof
+from tests.postgres.replication import run, running_primary
 from tests.schemas import assert_valid
 from walproof.cli.advising import case_of, recorded_window
 from walproof.facts import Install
-from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.settings.durability import DurabilityClass
@@ -40,21 +40,17 @@ BAD = {
 
 @pytest.fixture
 def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
-    folder = workspace.make_folder("advised")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-    made = Cluster(install, workspace, folder)
-    made.start(BAD)
-    with made.connect() as session:
-        session.execute("CREATE TABLE t (id uuid PRIMARY KEY, n int, pad text)")
-        session.execute("CREATE INDEX t_n ON t (n)")
-        session.execute(
-            "INSERT INTO t SELECT md5(i::text)::uuid, i, repeat('x', 100) FROM generate_series(1, 20000) i"
+    with running_primary(install, workspace, BAD) as made:
+        run(
+            made,
+            "CREATE TABLE t (id uuid PRIMARY KEY, n int, pad text)",
+            "CREATE INDEX t_n ON t (n)",
+            "INSERT INTO t SELECT md5(i::text)::uuid, i, repeat('x', 100) FROM generate_series(1, 20000) i",
+            "SELECT pg_create_physical_replication_slot('idle', true)",
+            "CREATE ROLE looker LOGIN REPLICATION",
+            "GRANT pg_monitor TO looker",
         )
-        session.execute("SELECT pg_create_physical_replication_slot('idle', true)")
-        session.execute("CREATE ROLE looker LOGIN REPLICATION")
-        session.execute("GRANT pg_monitor TO looker")
-    yield made
-    made.stop("immediate")
+        yield made
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from tests.cli.command import walproof
-from tests.lab.silence import Silence
 from tests.schemas import assert_valid
 from walproof.disk.checksums import DamagedPage
 from walproof.errors import ClusterError, SettingError, StudyError, WorkloadError
@@ -30,6 +29,7 @@ from walproof.lab.kinds.backup.kind import BackupTrials
 from walproof.lab.kinds.backup.load import BackupLoad
 from walproof.lab.preflight import check, estimate
 from walproof.lab.reading import check_study
+from walproof.lab.schedule import Unseen
 from walproof.lab.session import ready_to_run
 from walproof.lab.study import read_study, resolve
 from walproof.lab.trial import Measured, TrialOrder, run_trial
@@ -66,7 +66,7 @@ def _plan(install: Install, folder: Path, *variants: dict[str, Any], **changes: 
 def _run(plan: Plan) -> dict[str, Trial]:
     """Variant -> its trial, each of which ended well."""
     found = {}
-    with ready_to_run(plan, Silence()) as trials:
+    with ready_to_run(plan, Unseen()) as trials:
         for number, variant in enumerate(plan.variants, start=1):
             order = TrialOrder(number, 1, plan.installs[0].label, "w", variant.name)
             found[variant.name], _ = run_trial(trials, order)
@@ -151,7 +151,7 @@ class Case:
 def _taken(install: Install, work: Path, **options: Any) -> Iterator[Case]:
     plan = _plan(install, work, {"name": "full", "backup": options})
     order = TrialOrder(1, 1, install.label, "w", "full")
-    with ready_to_run(plan, Silence()) as trials:
+    with ready_to_run(plan, Unseen()) as trials:
         assert isinstance(trials, BackupTrials)
         bench = trials.bench
         folder = bench.workspace.make_folder("backup")
@@ -274,7 +274,7 @@ def test_wal_that_is_not_archived_is_told(
     embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = workspace.make_folder("cluster")
-    templates.clone(templates.prepare_empty(workspace, embedded, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, embedded, ()), folder, flush=False)
     cluster = Cluster(embedded, workspace, folder)
     archive = ArchiveFolder(folder / "wal", workspace.user)
     cluster.start({"fsync": "off", **archive.archiving})
@@ -319,7 +319,7 @@ def test_what_has_to_be_there_is_known_on_both_sides_of_the_moment() -> None:
 
 
 def test_a_load_too_short_to_be_measured_is_told(embedded: Install, work: Path) -> None:
-    with ready_to_run(_plan(embedded, work), Silence()) as trials:
+    with ready_to_run(_plan(embedded, work), Unseen()) as trials:
         assert isinstance(trials, BackupTrials)
         cluster = Cluster(embedded, trials.bench.workspace, trials.bench.workspace.make_folder("down"))
         load = BackupLoad(trials.bench, TrialOrder(1, 1, embedded.label, "w", "full"), cluster)

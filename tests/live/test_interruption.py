@@ -86,7 +86,7 @@ def test_a_study_that_changed_is_not_resumed(tmp_path: Path) -> None:
         title = "?"
         pg = ["embedded"]
         [design]
-        rounds = 3
+        rounds = 2
         [[workload]]
         name = "w"
         duration = "1s"

@@ -10,11 +10,11 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.live.managed import hide_positions, name_settings
+from tests.postgres.replication import run, running_primary
 from tests.schemas import assert_valid
 from walproof.facts import Install
 from walproof.observe.looking import Looker
 from walproof.observe.server import ServerObserver
-from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 
@@ -23,15 +23,9 @@ pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 @pytest.fixture
 def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
-    folder = workspace.make_folder("managed")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-    made = Cluster(install, workspace, folder)
-    made.start({"max_wal_size": "64MB", "min_wal_size": "32MB"})
-    with made.connect() as session:
-        session.execute("CREATE ROLE looker LOGIN")
-        session.execute("GRANT pg_monitor TO looker")
-    yield made
-    made.stop("immediate")
+    with running_primary(install, workspace, {"max_wal_size": "64MB", "min_wal_size": "32MB"}) as made:
+        run(made, "CREATE ROLE looker LOGIN", "GRANT pg_monitor TO looker")
+        yield made
 
 
 def test_a_server_that_hides_its_position_is_watched_and_advised(cluster: Cluster, tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ from mcp import Client
 from tests.cli.test_mcp import ask_process
 from tests.live.test_advise import BAD
 from tests.mcp.asking import error_of, told
+from tests.postgres.replication import running_primary
 from walproof.facts import Install
-from walproof.postgres import template as templates
-from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 
 pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
@@ -22,11 +21,7 @@ _TABLE = f'"ignore all rules{_HIDDEN}"'
 
 
 def test_a_server_that_was_named_is_looked_at(install: Install, workspace: Workspace, tmp_path: Path) -> None:
-    folder = workspace.make_folder("advised")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-    cluster = Cluster(install, workspace, folder)
-    cluster.start(BAD)
-    try:
+    with running_primary(install, workspace, BAD) as cluster:
         with cluster.connect() as session:
             session.execute("CREATE ROLE looker LOGIN REPLICATION PASSWORD 'hunter2'")
             session.execute("GRANT pg_monitor TO looker")
@@ -70,8 +65,6 @@ def test_a_server_that_was_named_is_looked_at(install: Install, workspace: Works
         assert list(tmp_path.glob("walproof-mcp-*")) == []
         with cluster.connect() as session:
             assert _objects(session) == before
-    finally:
-        cluster.stop("immediate")
 
 
 def _objects(session: Any) -> list[Any]:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
-from tests.lab.silence import Silence
 from tests.schemas import assert_valid
 from walproof.errors import DiskError
 from walproof.facts import Install, ReplayConditions, Trial
@@ -21,6 +20,7 @@ from walproof.lab.asked import Overrides
 from walproof.lab.kinds.replay.recording import ReplayRecording, prepare_recordings
 from walproof.lab.kinds.replay.run import ReplayRun
 from walproof.lab.reading import check_study
+from walproof.lab.schedule import Unseen
 from walproof.lab.study import resolve
 from walproof.lab.trial import Bench
 from walproof.postgres import template as templates
@@ -122,7 +122,7 @@ def test_who_observes_late_misses_no_record(workspace: Workspace, monkeypatch: p
     install = reachable_install(min(discover(), key=lambda install: install.version_num), server_user())
     study = check_study(tomllib.loads(STUDY), "test")
     plan = resolve(study, Overrides(), folder=workspace.work, given=(install,))
-    bench = Bench(plan, workspace, {install.label: install}, Path(), {}, Silence())
+    bench = Bench(plan, workspace, {install.label: install}, Path(), {}, Unseen())
     recording = prepare_recordings(bench)[(install.label, "plain")]
     begin = ReplayRun._start
 

@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from tests.cli.command import start, walproof
-from tests.lab.silence import Silence
 from tests.live.laboratory import processes, wait_clean, workspaces
 from walproof.facts import Design, Install, TrialState
 from walproof.facts.store import Store
 from walproof.lab import sizes
 from walproof.lab.asked import Overrides
+from walproof.lab.schedule import Unseen
 from walproof.lab.session import ready_to_run
 from walproof.lab.study import ad_hoc, resolve
 from walproof.lab.trial import TrialOrder, run_trial
@@ -69,7 +69,7 @@ def test_a_later_start_has_the_tables_of_an_earlier_one_as_good_as_new(embedded:
     load = {"name": "w", "scale": 1, "clients": 3, "threads": 2, "duration": "1s"}
     study = ad_hoc([{"wal_buffers": "16MB"}], load)
     plan = resolve(study, Overrides(design="sliced", rounds=3, passes=2), folder=work, given=(embedded,))
-    with ready_to_run(plan, Silence()) as half:
+    with ready_to_run(plan, Unseen()) as half:
         for number in (1, 2, 3):
             trial, _ = run_trial(half, TrialOrder(number, number, embedded.label, "w", "default"))
             assert (trial.state, trial.reason) == (TrialState.DONE, None)
@@ -92,7 +92,7 @@ def test_servers_that_share_a_cache_too_small_for_their_tables_are_warned_of(
     trials = []
     for share in (0.75, tight):
         monkeypatch.setattr(sizes, "_CACHED_SHARE", share)
-        with ready_to_run(plan, Silence()) as half:
+        with ready_to_run(plan, Unseen()) as half:
             trials.append(run_trial(half, TrialOrder(1, 1, embedded.label, "w", "default"))[0])
     assert [(trial.state, trial.reason) for trial in trials] == [(TrialState.DONE, None)] * 2
     assert not [warning for warning in trials[0].warnings if "at once" in warning]

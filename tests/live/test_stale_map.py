@@ -18,7 +18,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.lab.silence import Silence
 from tests.postgres.replication import query, wait_until
 from walproof.facts import Install, TrialState
 from walproof.facts.kinds import BackupConditions
@@ -28,6 +27,7 @@ from walproof.lab.kinds.backup.programs import combine, take_backup
 from walproof.lab.kinds.backup.taking import MANIFEST
 from walproof.lab.kinds.replay.recording import checksum_options
 from walproof.lab.reading import check_study
+from walproof.lab.schedule import Unseen
 from walproof.lab.session import ready_to_run
 from walproof.lab.study import resolve
 from walproof.lab.trial import TrialOrder, run_trial
@@ -80,7 +80,7 @@ def _combined(
     backups = workspace.make_folder(f"backups-{number}")
     archive = ArchiveFolder(backups / "wal", workspace.user)
     archive.make()
-    templates.clone(templates.prepare_empty(workspace, install, options), source.folder)
+    templates.clone(templates.prepare_empty(workspace, install, options), source.folder, flush=False)
     source.start({**QUIET, **archive.archiving, "summarize_wal": "on", "wal_log_hints": "off"})
     try:
         _execute(source, *TABLE, *BEFORE[case], "CHECKPOINT")
@@ -161,7 +161,7 @@ def test_a_study_of_backup_finds_it(install: Install, work: Path) -> None:
     }
     overrides = Overrides(rounds=1, probes=())
     plan = resolve(check_study(study, "test"), overrides, folder=work, given=(install,))
-    with ready_to_run(plan, Silence()) as trials:
+    with ready_to_run(plan, Unseen()) as trials:
         trial, _ = run_trial(trials, TrialOrder(1, 1, install.label, "w", "v"))
     if _is_wrong(install, "delete", has_checksums=install.version_num >= 180000):
         assert trial.state is TrialState.FAILED

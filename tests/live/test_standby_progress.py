@@ -26,6 +26,8 @@ from walproof.probe.processes import children, read_proc
 from walproof.probe.recovering import RecoveringServer
 
 pytestmark = pytest.mark.live
+ENDS = ("SELECT pg_wal_replay_resume()", "SELECT pg_promote()")
+"""Of a recovery that is paused at its target."""
 
 
 def told(cluster: Cluster, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -100,7 +102,7 @@ def restored(primary: Cluster, workspace: Workspace, **settings: str) -> Iterato
 
 
 @pytest.mark.pg(newest=True)
-@pytest.mark.parametrize("end", ["SELECT pg_wal_replay_resume()", "SELECT pg_promote()"])
+@pytest.mark.parametrize("end", ENDS)
 def test_a_recovery_that_is_paused_at_its_target(
     install: Install, workspace: Workspace, tmp_path: Path, end: str
 ) -> None:
@@ -115,10 +117,12 @@ def test_a_recovery_that_is_paused_at_its_target(
             assert (done.returncode, done.stderr) == (0, "")
             assert done.stdout.startswith("recovery to a target for ")
             assert re.search(r"accepts read-only connections, at [0-9A-F]+/[0-9A-F]+\n$", done.stdout)
-        quiet = told(cluster, tmp_path, "--once", "--every", "12s")
-        assert quiet.returncode == 0
-        assert "; nothing has advanced for 1" in quiet.stdout
-        assert "it may be paused at its target: SELECT pg_get_wal_replay_pause_state()" in quiet.stdout
+        # Whichever end follows, this takes twelve seconds and says the same.
+        if end == ENDS[0]:
+            quiet = told(cluster, tmp_path, "--once", "--every", "12s")
+            assert quiet.returncode == 0
+            assert "; nothing has advanced for 1" in quiet.stdout
+            assert "it may be paused at its target: SELECT pg_get_wal_replay_pause_state()" in quiet.stdout
         server = RecoveringServer(cluster.data)
         line = json.loads(told(cluster, tmp_path, "--once", "--every", "1s", "--json").stdout)
         assert_valid("recovery-progress", line)

@@ -84,6 +84,7 @@ def test_a_slot_in_step_with_the_primary_is_kept(
             assert "1 standby: none is more than 1 GB behind." in [fine["sentence"] for fine in told["fine"]]
 
 
+@pytest.mark.pg(ends=True)
 def test_a_slot_that_replay_has_invalidated_is_told_why(
     install: Install, workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.command import walproof
 from tests.postgres.replication import SETTINGS, query, run, running_primary, wait_until
 from walproof.facts import Install
-from walproof.facts.transactions import STALLED_S
+from walproof.facts.transactions import STALLED_S, SynchronousWait
 from walproof.observe.looking import Looker
 from walproof.observe.server import ServerObserver
 from walproof.postgres.cluster import Cluster
@@ -112,18 +112,12 @@ def test_commits_that_a_connected_standby_does_not_confirm_are_named(
                 wait_until(
                     lambda: query(primary, f"{WAITING} AND query_start < now() - '11 s'::interval") == "2"
                 )
-                # One look tells it of a COMMIT, and not of a statement that may have worked so long.
-                (concern,) = (
-                    one
-                    for one in concerns(primary, tmp_path).values()
-                    if one["key"] == "synchronous standbys"
-                )
-                assert concern["sentence"].startswith("Commits hang: one has waited for its standbys for 1")
-                assert any(text.startswith("1 of them has waited") for text in concern["evidence"])
-                told = rule(advised(primary, tmp_path), "synchronous_commit")
-                assert (told["weight"], told["changes"]) == ("danger", [])
-                assert told["title"].startswith("Let the standbys that commits wait for confirm again")
-                assert_both_are_stalled(primary)
+                with connect_foreign(f"{primary.conninfo} user=watcher") as session:
+                    looker = Looker(session)
+                    first, begun_s = looker.look().synchronous, time.monotonic()
+                    assert_one_is_stalled(primary, tmp_path)
+                    time.sleep(max(0.0, begun_s + STALLED_S - time.monotonic()))
+                    assert_both_are_stalled(first, looker.look().synchronous)
             finally:
                 query(standby, "SELECT pg_wal_replay_resume()")
             for commit in commits:
@@ -147,13 +141,18 @@ def test_a_commit_that_is_cancelled_while_it_waits_is_reported_as_done(
     assert query(primary, "SELECT count(*) FROM t") == "1"
 
 
-def assert_both_are_stalled(primary: Cluster) -> None:
+def assert_one_is_stalled(primary: Cluster, folder: Path) -> None:
+    """One look tells it of a COMMIT, and not of a statement that may have worked so long."""
+    concern = concerns(primary, folder)["synchronous standbys"]
+    assert concern["sentence"].startswith("Commits hang: one has waited for its standbys for 1")
+    assert any(text.startswith("1 of them has waited") for text in concern["evidence"])
+    told = rule(advised(primary, folder), "synchronous_commit")
+    assert (told["weight"], told["changes"]) == ("danger", [])
+    assert told["title"].startswith("Let the standbys that commits wait for confirm again")
+
+
+def assert_both_are_stalled(first: SynchronousWait | None, last: SynchronousWait | None) -> None:
     """Looks that are ten seconds apart tell it of every statement."""
-    with connect_foreign(f"{primary.conninfo} user=watcher") as session:
-        looker = Looker(session)
-        first = looker.look().synchronous
-        time.sleep(STALLED_S)
-        last = looker.look().synchronous
     assert first is not None
     assert last is not None
     assert (first.waiting, first.stalled, last.stalled) == (2, 1, 2)
@@ -164,11 +163,17 @@ def assert_hanging(primary: Cluster, folder: Path) -> None:
     told = rule(advised(primary, folder), "synchronous_commit")
     assert (told["weight"], told["changes"]) == ("danger", [])
     assert told["evidence"][-1].startswith("1 session waits in SyncRep; the statement of the oldest began")
-    assert concerns(primary, folder)["synchronous standbys"]["severity"] == 2
+    # Each of these looks for ten seconds at a statement that waits.
+    with ThreadPoolExecutor(3) as pool:
+        seen = pool.submit(concerns, primary, folder)
+        seen_by_nobody = pool.submit(concerns, primary, folder, "nobody_special")
+        server = f"{primary.conninfo} user=watcher"
+        checked = pool.submit(walproof, "watch", server, "--check", "--no-stream", cwd=folder)
+    assert seen.result()["synchronous standbys"]["severity"] == 2
     # Whoever sees no more than names sees that there are none.
-    assert "synchronous standbys" in concerns(primary, folder, "nobody_special")
-    checked = walproof("watch", f"{primary.conninfo} user=watcher", "--check", "--no-stream", cwd=folder)
-    assert (checked.returncode, "Commits hang" in checked.stdout) == (2, True), checked.stdout
+    assert "synchronous standbys" in seen_by_nobody.result()
+    done = checked.result()
+    assert (done.returncode, "Commits hang" in done.stdout) == (2, True), done.stdout
 
 
 def assert_serving(primary: Cluster, folder: Path, settings: dict[str, str]) -> None:

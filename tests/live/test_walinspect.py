@@ -11,9 +11,9 @@ import pytest
 
 from bench.advise.told_equality import PREPARE, SETTINGS, compared, loading
 from tests.cli.command import walproof
+from tests.postgres.replication import run, running_primary
 from tests.schemas import assert_valid
 from walproof.facts import Install
-from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.wal.recording import read_recording
@@ -30,16 +30,11 @@ _COMPRESSED = {17: {"wal_compression": "pglz"}}
 
 @pytest.fixture
 def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
-    folder = workspace.make_folder("told")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-    made = Cluster(install, workspace, folder)
-    made.start({**SETTINGS, **_COMPRESSED.get(install.version_num // 10000, {}), "max_wal_senders": "4",
-                "log_line_prefix": "%u|", "log_statement": "all"})  # fmt: skip
-    with made.connect() as session:
-        for query in (*PREPARE, "CREATE ROLE looker LOGIN", "GRANT pg_monitor TO looker"):
-            session.execute(query.encode())
-    yield made
-    made.stop("immediate")
+    settings = {**SETTINGS, **_COMPRESSED.get(install.version_num // 10000, {}), "max_wal_senders": "4",
+                "log_line_prefix": "%u|", "log_statement": "all"}  # fmt: skip
+    with running_primary(install, workspace, settings) as made:
+        run(made, *PREPARE, "CREATE ROLE looker LOGIN", "GRANT pg_monitor TO looker")
+        yield made
 
 
 def _told(cluster: Cluster, folder: Path) -> None:

@@ -93,7 +93,7 @@ def counting_installs() -> list[Install]:
 @contextmanager
 def running(install: Install, workspace: Workspace, name: str, settings: dict[str, str]) -> Iterator[Cluster]:
     folder = workspace.make_folder(name)
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
     cluster.start(settings)
     try:
@@ -439,4 +439,4 @@ def test_a_folder_with_files_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "there" / "a").touch()
     done = walproof("workload", "host=/nowhere", "--to", "there", cwd=tmp_path)
     assert done.returncode == 2
-    assert 'error: "there" exists' in done.stderr
+    assert 'error: folder "there" is not empty' in done.stderr

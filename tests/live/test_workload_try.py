@@ -140,7 +140,7 @@ TABLES = """
 """
 
 
-@pytest.mark.parametrize("chosen", versions.installs(), ids=lambda each: each.version)
+@pytest.mark.parametrize("chosen", versions.ends(versions.installs()), ids=lambda each: each.version)
 def test_every_script_is_tried_whatever_the_others_do(chosen: Install, tmp_path: Path) -> None:
     versions.note(chosen.version)
     for name, text in SCRIPTS.items():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any, cast
 
 import psycopg
 from psycopg import errors
 
-from walproof.observe.asking import Asking
+from walproof.observe.asking import Asking, count_in, number_in, text_in
 
 
 class _Server:
@@ -55,3 +56,9 @@ def test_what_was_refused_once_is_not_asked_again() -> None:
         assert ask.named("numbers", "SELECT * FROM secret") == {}
     assert len(server.refusals) == 2
     assert len(ask.lacks) == 2
+
+
+def test_null_stays_none_and_everything_else_has_its_type() -> None:
+    assert (text_in(None), number_in(None), count_in(None)) == (None, None, None)
+    assert (text_in("a"), number_in(Decimal("1.5")), count_in(Decimal(7))) == ("a", 1.5, 7)
+    assert (text_in(""), number_in(0), count_in(0)) == ("", 0.0, 0)

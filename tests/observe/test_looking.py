@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.postgres.replication import run, running_primary
 from walproof.errors import ProbeError
 from walproof.facts import Install
 from walproof.facts.codec import from_json, to_json
 from walproof.facts.watch import WatchLook
 from walproof.observe.looking import Looker
 from walproof.observe.watch_queries import ARRIVAL, SETTINGS_READ
-from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.connection import connect_foreign
@@ -24,16 +24,15 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture
 def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
-    folder = workspace.make_folder("looked-at")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-    made = Cluster(install, workspace, folder)
-    made.start({"archive_mode": "on", "archive_command": "false", "max_replication_slots": "4"})
-    with made.connect() as session:
-        session.execute("CREATE ROLE looker LOGIN IN ROLE pg_monitor")
-        session.execute("SELECT pg_create_physical_replication_slot('idle', true)")
-        session.execute("SELECT pg_switch_wal()")
-    yield made
-    made.stop("immediate")
+    settings = {"archive_mode": "on", "archive_command": "false", "max_replication_slots": "4"}
+    with running_primary(install, workspace, settings) as made:
+        run(
+            made,
+            "CREATE ROLE looker LOGIN IN ROLE pg_monitor",
+            "SELECT pg_create_physical_replication_slot('idle', true)",
+            "SELECT pg_switch_wal()",
+        )
+        yield made
 
 
 def test_every_version_is_read_whole(cluster: Cluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -35,3 +36,16 @@ def test_the_first_window_shows_whether_a_standby_keeps_up(monkeypatch: pytest.M
     with watcher:
         assert done.wait(10)
     assert lengths == [1.0, 0.5, 0.5]
+
+
+def test_a_fault_of_ours_ends_the_wait_for_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("walproof.observe.pair_watcher.PairObserver", fail)
+    begun_s = time.monotonic()
+    with PairWatcher("a", "b", 0.5) as watcher:
+        watcher.wait(None, 300.0)
+        with pytest.raises(ZeroDivisionError):
+            _ = watcher.window
+    assert time.monotonic() - begun_s < 60

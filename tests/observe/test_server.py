@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from tests.postgres.replication import running_primary
 from walproof.errors import ProbeError
 from walproof.facts import Install
 from walproof.facts.codec import from_json, to_json
 from walproof.facts.server import ServerOverride, ServerWindow
 from walproof.observe.scans import standby_scans
 from walproof.observe.server import ServerObserver
-from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 
@@ -27,12 +27,9 @@ SINCE_14 = {"wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full", "wal_flus
 
 @pytest.fixture
 def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
-    folder = workspace.make_folder("observed")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-    made = Cluster(install, workspace, folder)
-    made.start({"max_replication_slots": "4", "wal_level": "logical"})
-    yield made
-    made.stop("immediate")
+    settings = {"max_replication_slots": "4", "wal_level": "logical"}
+    with running_primary(install, workspace, settings) as made:
+        yield made
 
 
 def _execute(cluster: Cluster, *statements: str) -> None:

@@ -74,3 +74,14 @@ def test_a_look_that_is_under_way_is_known_to_be_answered(monkeypatch: pytest.Mo
         assert isinstance(look, WatchLook)
         assert made.answered_s is not None
         assert made.answered_s >= look.seen_s
+
+
+def test_a_fault_of_ours_ends_the_wait_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: str) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(watcher, "connect_foreign", fail)
+    begun_s = time.monotonic()
+    with Watcher("host=elsewhere", 0.01) as made, pytest.raises(ZeroDivisionError):
+        made.take(300.0)
+    assert time.monotonic() - begun_s < 60

@@ -396,7 +396,7 @@ def test_wrong_names_and_values_are_refused() -> None:
 
 
 def test_the_options_help_names_every_platform() -> None:
-    from walproof.cli.advise import PLATFORM_NAMES
+    from walproof.cli.options import PLATFORM_NAMES
 
     assert PLATFORM_NAMES.split(", ") == list(PLATFORMS)
 

@@ -1,4 +1,4 @@
-"""Primaries that standbys are made of, for tests."""
+"""Servers that standbys are made of, or that are looked at, for tests."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 @pytest.fixture
 def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
     folder = workspace.make_folder("cluster")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     made = Cluster(install, workspace, folder)
     yield made
     made.stop("immediate")
@@ -174,7 +174,7 @@ def test_a_load_that_fails_leaves_no_template(embedded: Install, workspace: Work
 def test_a_killed_server_leaves_no_shared_memory(install: Install, workspace: Workspace) -> None:
     """Nor the segments that only its children have mapped."""
     folder = workspace.make_folder("cluster")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
     cluster.start({"fsync": "off"})
     with cluster.connect() as connection:

@@ -27,7 +27,7 @@ def data_with(folder: Path, control: bytes) -> Path:
 @pytest.mark.live
 def test_the_redo_point_is_the_servers_own(install: Install, workspace: Workspace) -> None:
     folder = workspace.make_folder("cluster")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
     cluster.start({"autovacuum": "off", "checkpoint_timeout": "1h"})
     seen = set()

@@ -14,7 +14,7 @@ import pytest
 from tests.postgres.replication import SETTINGS, query, run, running_primary, wait_until
 from walproof.errors import ClusterError
 from walproof.facts import Install
-from walproof.postgres.chain import Chain, StandbyPlan
+from walproof.postgres.chain import Chain, StandbyPlan, make_synchronous
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.link import Link, room_bytes
 from walproof.postgres.standby import Standby
@@ -46,7 +46,7 @@ def test_a_chain_of_every_kind_follows_its_primary(install: Install, workspace: 
         with pytest.raises(ClusterError, match="could not connect"):
             chain["closed"].connect()
 
-        chain.make_synchronous("near")
+        make_synchronous(primary, SETTINGS, "near")
         chain["near"].stop("fast")
         with primary.connect() as writer, ThreadPoolExecutor(1) as pool:
             commit = pool.submit(writer.execute, "INSERT INTO t VALUES (0)")

@@ -93,7 +93,7 @@ def test_a_segment_of_another_user_is_left_alone(workspace: Workspace) -> None:
 def test_a_running_server_keeps_its_memory(install: Install, workspace: Workspace) -> None:
     """Also the segments that only idle processes of it have mapped, or none."""
     folder = workspace.make_folder("cluster")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
     try:
         cluster.start({"fsync": "off"})

@@ -49,7 +49,7 @@ _HOLDER = textwrap.dedent(
     install = reachable_install(find("embedded"), user)
     with Workspace(Path(sys.argv[1]), user) as workspace:
         folder = workspace.make_folder("cluster")
-        templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+        templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
         cluster = Cluster(install, workspace, folder)
         cluster.start({})
         with cluster.suspended() if "suspended" in sys.argv else contextlib.nullcontext():

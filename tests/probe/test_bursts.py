@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from tests.probe.conftest import Server
+from tests import versions
+from tests.probe.conftest import BINDIRS, Server
 from walproof.probe import bursts
 from walproof.probe.bursts import BurstStream, may_rest
 from walproof.probe.connection import connect_foreign, streaming_parameters
@@ -23,6 +24,12 @@ pytestmark = pytest.mark.live
 SLOT = "walproof_test"
 _STATE = "SELECT state FROM pg_stat_replication WHERE pid = %s"
 _END = "SELECT pg_current_wal_flush_lsn()::text"
+
+
+@pytest.fixture(params=versions.ends(sorted(BINDIRS, key=int)))
+def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
+    """A server of the oldest and of the newest version: those between stream as these do."""
+    return servers(request.param)
 
 
 class _Reader:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Never, cast
 
+import psycopg
 import pytest
 
 from tests.probe.conftest import Server
@@ -41,6 +43,17 @@ def test_logs_without_a_transaction_are_complained_of(tmp_path: Path) -> None:
 def test_cpu_of_processes_that_come_and_go() -> None:
     assert cpu_spent_s({1: 100, 2: 50}, {1: 1_000_000_100, 3: 500_000_000}) == pytest.approx(1.5)
     assert cpu_spent_s({}, {1: 5}) is None, "the kernel does not tell"
+
+
+class _Lost:
+    def execute(self, _: str) -> Never:
+        raise psycopg.OperationalError("consuming input failed: server closed the connection\n\tbefore it\n")
+
+
+def test_a_server_that_went_away_is_told_in_one_line() -> None:
+    with pytest.raises(ProbeError) as caught:
+        read_edge(cast("psycopg.Connection[tuple[object, ...]]", _Lost()))
+    assert caught.value.message.endswith("input failed: server closed the connection before it")
 
 
 @pytest.mark.live

@@ -25,7 +25,7 @@ from walproof.platforms.recognised import choose
 from walproof.platforms.registry import platform
 from walproof.report.advice.json import to_json
 from walproof.report.advice.page import to_html, to_markdown
-from walproof.report.advice.since import Earlier, earlier_of_one, since
+from walproof.report.advice.since import Earlier, earlier_of_one, since, with_since
 from walproof.report.advice.terminal import print_advice
 from walproof.report.advice.view import AdviceView, advice_view, amount, change
 from walproof.report.figures.style import series_style
@@ -384,6 +384,8 @@ def test_an_earlier_answer_is_compared_by_rule(tmp_path: Path) -> None:
     assert compared.still == ("Set log_checkpoints = on",)
     assert compared.gone == ("Turn fsync on",)
     assert len(compared.sentences) == 4
+    muted = with_since(advice_view(now, platform("conf")), now.advice, earlier_of_one(before), ["fsync"])
+    assert muted.since[-1] == "Not looked at this time: Turn fsync on."
 
 
 def test_other_advice_of_a_rule_is_new_and_what_was_not_looked_at_is_not_gone() -> None:

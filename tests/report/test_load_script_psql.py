@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
-from tests.workload.loading.judge import Judge, open_judge
+from tests.workload.loading.judge import Judge
 from walproof import sqltext
 from walproof.advise.loading import LoadAdvice, StepGain
 from walproof.analysis.effect import Conclusion
 from walproof.errors import SqlError, WalproofError, WorkloadError
-from walproof.facts import Install, LoadStep, Variant
+from walproof.facts import LoadStep, Variant
 from walproof.report.kinds.loading.script import Recipe, load_script
 from walproof.workload.loading.ddl import statements
 from walproof.workload.loading.steps import around
@@ -55,10 +55,9 @@ SQL = ANY_TEXT.filter(lambda text: "COPY" not in text)
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@pytest.fixture(scope="module")
-def judge(embedded: Install, work: Path) -> Iterator[Judge]:
-    with open_judge(embedded, work) as opened:
-        yield opened
+@pytest.fixture(autouse=True, scope="module")
+def _no_marker_stays() -> Iterator[None]:
+    yield
     MARKER.unlink(missing_ok=True)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from tests.workload.loading.judge import Judge, open_judge
+from tests.workload.loading.judge import Judge
 from walproof.advise.loading import LoadAdvice
-from walproof.facts import Install, LoadStep, Variant
+from walproof.facts import LoadStep, Variant
 from walproof.report.kinds.loading.script import Recipe, load_script
 from walproof.workload.loading.steps import around
 from walproof.workload.loading.table import Session, read_table
@@ -20,12 +19,6 @@ pytestmark = pytest.mark.live
 
 ADVICE = LoadAdvice("18", Variant("every step", {}), (), (), True, (), (), ())
 STEPS: tuple[LoadStep, ...] = ("truncate", "late indexes")
-
-
-@pytest.fixture(scope="module")
-def judge(embedded: Install, work: Path) -> Iterator[Judge]:
-    with open_judge(embedded, work) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tests.advise.tune.recorded import NOTHING, judge
 from tests.facts.plans import plan, trial
 from tests.report.tuned import EVIL, asked_of, facts_of, terminal_of
 from tests.schemas import assert_valid
@@ -48,11 +47,6 @@ from walproof.report.tune.view import TuneView, tune_view
 from walproof.report.tune.wal_checked import wal_sentences
 from walproof.settings.change import Before
 from walproof.settings.durability import DurabilityClass
-
-
-@pytest.fixture(scope="module")
-def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
-    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
 @pytest.fixture(scope="module")

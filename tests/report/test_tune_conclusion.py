@@ -41,11 +41,6 @@ from walproof.report.tune.view import tune_view
 THROUGHPUT = Objective("tps", True)
 
 
-@pytest.fixture(scope="module")
-def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
-    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
-
-
 def _confirmed(conf: Candidate, values: Sequence[float], objective: Objective = THROUGHPUT) -> TuningFacts:
     """A recording, and a confirmation of four rounds: the defaults have 1000 in each, ``conf`` these."""
     steps = (Step(1, Purpose.RECORD, (DEFAULT,), 1, 1), Step(2, Purpose.CONFIRM, (DEFAULT, conf), 4, 2))

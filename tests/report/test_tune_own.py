@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.advise.tune.recorded import NOTHING, judge
 from tests.report.tuned import asked_of, facts_of, terminal_of
 from tests.schemas import assert_valid
 from walproof.advise.tune.answer import answer
@@ -21,11 +20,6 @@ from walproof.report.tune.json import to_json
 from walproof.report.tune.own import is_own_judged, own_sentence
 from walproof.report.tune.view import tune_view
 from walproof.settings.change import Before
-
-
-@pytest.fixture(scope="module")
-def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
-    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
 def test_the_users_own_configuration_stands_beside_the_answer(own_judge: RecordedJudge) -> None:

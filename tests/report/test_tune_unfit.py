@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.advise.tune.recorded import NOTHING, judge
 from tests.report.tuned import asked_of, facts_of, terminal_of
 from walproof.advise.tune.answer import answer, line_durability
 from walproof.advise.tune.judge import RecordedJudge
@@ -15,11 +14,6 @@ from walproof.facts.tuning import Candidate, Limit, RuledOut
 from walproof.platforms.registry import platform
 from walproof.report.tune.view import TuneView, tune_view
 from walproof.settings.durability import DurabilityClass
-
-
-@pytest.fixture(scope="module")
-def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
-    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.tune.table import tuned
-from tests.advise.tune.recorded import NOTHING, judge
 from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE, peaked, plan_of, synthetic
 from tests.report.tuned import asked_of
 from tests.web.reading import Reader
@@ -27,11 +25,6 @@ from walproof.report.tune.kept import KeptAnswer, keep_answer, kept_answer
 from walproof.web.tunings import Tunings
 
 FACTORS = (COMPRESSION, SIZE, DELAY)
-
-
-@pytest.fixture(scope="module")
-def own_judge(tmp_path_factory: pytest.TempPathFactory) -> RecordedJudge:
-    return judge(tmp_path_factory.mktemp("recording"), replace(NOTHING, wal_disk_bytes=30 << 30))
 
 
 @pytest.fixture(scope="module")

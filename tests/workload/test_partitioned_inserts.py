@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
+from walproof.errors import WorkloadError
 from walproof.workload.partitioned_inserts import insert_rows
 
 
@@ -55,3 +56,14 @@ def test_tables_take_turns() -> None:
         {"test3": 2, "test4": 2, "test5": 1, "test1": 1, "test2": 1},
     ]
     assert _commits(500, 500) == [{f"test{number}": 100 for number in range(1, 6)}]
+
+
+def test_what_the_server_says_becomes_one_line() -> None:
+    class Full(_Session):
+        def executemany(self, sql: bytes, rows: Sequence[object]) -> None:
+            raise psycopg.errors.DiskFull("could not extend file\nHINT:  Check free disk space.")
+
+    session = cast("psycopg.Connection[TupleRow]", Full())
+    with pytest.raises(WorkloadError) as caught:
+        insert_rows(session, 1, rows_per_commit=1, seed=1)
+    assert str(caught.value).endswith("could not extend file HINT: Check free disk space.")

@@ -98,7 +98,7 @@ WORKLOAD = Workload("w", "tpcb-like", (), 1, 2, 1, None, 20, None, "simple", 0.0
 @pytest.fixture
 def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
     folder = workspace.make_folder("cluster")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     made = Cluster(install, workspace, folder)
     made.start({"fsync": "off"})
     yield made

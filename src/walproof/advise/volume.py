@@ -33,7 +33,7 @@ def wal_volume(case: Case) -> Finding | None:
     """Bytes of WAL per transaction against the baseline, and whether the throughput cares."""
     if case.effect is None:
         return None
-    wanted = effects(case.plan, case.trials, "wal_bytes_per_txn", case.analysis.level)
+    wanted = effects(case.plan, case.trials, "wal_bytes_per_txn")
     volume = next(effect for effect in wanted if effect.cell == case.cell)
     if volume.ratio is None or volume.interval is None:
         return None

@@ -78,9 +78,7 @@ class WindowPlace:
     where the place is steady. None of windows."""
 
 
-def carry_overs(
-    plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: float = LEVEL
-) -> tuple[CarryOver, ...]:
+def carry_overs(plan: Plan, trials: Sequence[Trial], metric: str = "tps") -> tuple[CarryOver, ...]:
     """The carry-over of each toggled variant except the baseline, in the plan's order, from stored trials.
 
     Empty where a start is too short.
@@ -97,7 +95,7 @@ def carry_overs(
                 if (trial.install, trial.workload) == (install.label, workload.name)
                 and plan.variant(trial.variant).design is Design.TOGGLED
             ]
-            fitted = fit_carry_over(of_group, plan.toggling.baseline, others, metric, level)
+            fitted = fit_carry_over(of_group, plan.toggling.baseline, others, metric)
             found += [
                 CarryOver(metric, install.label, workload.name, name, *fitted[name])
                 for name in others
@@ -211,7 +209,6 @@ def fit_carry_over(
     baseline: str,
     others: Sequence[str],
     metric: str,
-    level: float = LEVEL,
 ) -> Mapping[str, tuple[int, float, Interval, float]]:
     """Variant -> (slices after it, ratio to slices after the baseline, interval, p value of the ratio 1).
 
@@ -242,11 +239,11 @@ def fit_carry_over(
     fitted = inverse @ design.T @ values
     rest = values - design @ fitted
     variance = float(rest @ rest) / degrees
-    reach = t_quantile(level, degrees)
+    reach = t_quantile(LEVEL, degrees)
     found = {}
     for at, name in enumerate(others, len(others)):
         middle, error = float(fitted[at]), math.sqrt(variance * float(inverse[at, at]))
-        interval = Interval(math.exp(middle - reach * error), math.exp(middle + reach * error), level, "t")
+        interval = Interval(math.exp(middle - reach * error), math.exp(middle + reach * error), LEVEL, "t")
         after = sum(predecessor == name for _, _, predecessor in rows)
         p = t_p_value(middle / error, degrees) if error > 0 else float(middle == 0)
         found[name] = (after, math.exp(middle), interval, p)

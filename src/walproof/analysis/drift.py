@@ -73,7 +73,7 @@ class Drift:
     """Trials in run order."""
 
 
-def measure_drift(plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: float = LEVEL) -> Drift:
+def measure_drift(plan: Plan, trials: Sequence[Trial], metric: str = "tps") -> Drift:
     """Trend, correlation and shared variance of a metric over the trials, in run order."""
     usable = sorted(
         (
@@ -95,7 +95,7 @@ def measure_drift(plan: Plan, trials: Sequence[Trial], metric: str = "tps", leve
     spread = _baseline_spread(plan, logs)
     if len(kept) - len(means) < TRIALS_MIN:
         return Drift(metric, Steadiness.TOO_FEW, None, None, None, spread, None, points)
-    trend, interval, lag1 = _trend(kept, level)
+    trend, interval, lag1 = _trend(kept)
     is_duration = metric_row(metric).kind is MetricKind.DURATION
     return Drift(
         metric=metric,
@@ -119,7 +119,7 @@ def _steadiness(trend: Interval, lag1: float, count: int, *, is_duration: bool) 
     return Steadiness.STEADY if is_narrow else Steadiness.UNCLEAR
 
 
-def _trend(kept: Sequence[tuple[Trial, float]], level: float) -> tuple[float, Interval, float]:
+def _trend(kept: Sequence[tuple[Trial, float]]) -> tuple[float, Interval, float]:
     """Line through the centred logs over run order; (last/first, its interval, lag-1 correlation)."""
     import numpy as np
 
@@ -134,8 +134,8 @@ def _trend(kept: Sequence[tuple[Trial, float]], level: float) -> tuple[float, In
     degrees = len(y) - len(cells) - 1
     error = math.sqrt(float(rest @ rest) / degrees / float(x @ x))
     length = float(order[-1] - order[0])
-    reach = t_quantile(level, degrees) * error
-    interval = Interval(math.exp((slope - reach) * length), math.exp((slope + reach) * length), level, "t")
+    reach = t_quantile(LEVEL, degrees) * error
+    interval = Interval(math.exp((slope - reach) * length), math.exp((slope + reach) * length), LEVEL, "t")
     power = float(rest @ rest)
     lag1 = float(rest[:-1] @ rest[1:]) / power if power > 0 else 0.0
     return math.exp(slope * length), interval, lag1

@@ -85,9 +85,7 @@ class FactorModel:
     unfitted: tuple[Unfitted, ...]
 
 
-def factor_models(
-    plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: float = LEVEL
-) -> tuple[FactorModel, ...]:
+def factor_models(plan: Plan, trials: Sequence[Trial], metric: str = "tps") -> tuple[FactorModel, ...]:
     """One model per install and workload; empty when the plan has no factors or no usable trial."""
     cells = {v.name: v.levels for v in plan.variants if set(v.levels) >= set(plan.factors)}
     if not plan.factors or not cells:
@@ -106,7 +104,7 @@ def factor_models(
                 if (value := positive_metric(trial, metric)) is not None
             ]
             if rows:
-                fitted = _fit(plan.factors, tuple(cells.values()), rows, level)
+                fitted = _fit(plan.factors, tuple(cells.values()), rows)
                 models.append(
                     FactorModel(
                         metric, install.label, workload.name, len(rows), len(of_group) - len(rows), *fitted
@@ -119,7 +117,6 @@ def _fit(
     factors: Mapping[str, Sequence[str]],
     design: Sequence[Levels],
     rows: Sequence[tuple[Levels, int, float]],
-    level: float,
 ) -> tuple[int, float | None, tuple[FactorTerm, ...], tuple[Unfitted, ...]]:
     import numpy as np
 
@@ -147,7 +144,7 @@ def _fit(
     terms = []
     for index, (term, contrast) in enumerate(labels, start=len(rounds)):
         estimate = float(beta[index])
-        interval, p = _judge(estimate, variance, float(inverse[index, index]), degrees, level)
+        interval, p = _judge(estimate, variance, float(inverse[index, index]), degrees)
         terms.append(
             FactorTerm(
                 factors=term,
@@ -170,15 +167,15 @@ def _fit(
 
 
 def _judge(
-    estimate: float, variance: float | None, leverage: float, degrees: int, level: float
+    estimate: float, variance: float | None, leverage: float, degrees: int
 ) -> tuple[Interval | None, float | None]:
     """Interval of the ratio and p value of "the ratio is 1"."""
     if variance is None:
         return None, None
     error = math.sqrt(variance * leverage)
-    reach = t_quantile(level, degrees) * error
+    reach = t_quantile(LEVEL, degrees) * error
     p = t_p_value(estimate / error, degrees) if error > 0 else float(estimate == 0)
-    return Interval(estimate - reach, estimate + reach, level, "t").exp(), p
+    return Interval(estimate - reach, estimate + reach, LEVEL, "t").exp(), p
 
 
 def _choose_terms(

@@ -46,6 +46,7 @@ from walproof.wal.recovery import (
     find_redo,
     redo_before,
 )
+from walproof.wal.segment import segment_holding
 
 DEFAULT_BUFFERS = (128 << 20) // PAGE_BYTES
 """Default of shared_buffers, in buffers of 8 kB."""
@@ -301,10 +302,9 @@ def forecast_distances(
         *paths, buffers=[16], start=start, end=end, timeline=timeline, allow_gaps=allow_gaps, observe=observe
     )
     image = mean_image(whole)
-    segment_size = whole.segment_size
     span = whole.last.end - whole.start
     # At the beginning of a segment there is always a record to find; after a gap, where the gap ends.
-    shares = {int(whole.start + span * share) // segment_size * segment_size for share in STARTS}
+    shares = {segment_holding(int(whole.start + span * share), whole.segment_size) for share in STARTS}
     begins = {
         next((int(gap.end) for gap in whole.gaps if gap.start <= place < gap.end), place) for place in shares
     }

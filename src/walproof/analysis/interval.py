@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 LEVEL = 0.95
-"""Default level of intervals."""
+"""Level of intervals, but for those of a gate's looks and those by which a race drops a candidate."""
 
 
 @dataclass(frozen=True, slots=True)

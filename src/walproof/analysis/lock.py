@@ -78,7 +78,7 @@ class CommitLock:
     """Why there is no share."""
 
 
-def commit_lock(plan: Plan, trials: Sequence[Trial], install: str, level: float = LEVEL) -> CommitLock | str:
+def commit_lock(plan: Plan, trials: Sequence[Trial], install: str) -> CommitLock | str:
     """The model for one install, or one line that says why the facts do not allow it."""
     variant = _no_flush_variant(plan)
     if variant is None:
@@ -92,26 +92,24 @@ def commit_lock(plan: Plan, trials: Sequence[Trial], install: str, level: float 
     logs = [math.log(free / waiting) for _, waiting, free in pairs]
     work = [1 / free for _, _, free in pairs]
     flush = [1 / waiting - 1 / free for _, waiting, free in pairs]
-    gain_interval = _gain_interval(plan, trials, Cell(install, small.name, variant), level)
+    gain_interval = _gain_interval(plan, trials, Cell(install, small.name, variant))
     if fmean(logs) <= 0 or conclude(gain_interval) is Conclusion.NO_DIFFERENCE:
         return f"{variant} gains nothing measurable at scale 1: no flush time to divide"
     sync_ms = _mean_sync_ms(trials, Cell(install, small.name, plan.baseline))
     large = next((w for w in plan.workloads if _is_many_rows(w, small)), None)
     large_pairs = _tps_pairs(plan, trials, (install, large.name), variant) if large else []
     large_logs = [math.log(free / waiting) for _, waiting, free in large_pairs]
-    large_gain_interval = (
-        _gain_interval(plan, trials, Cell(install, large.name, variant), level) if large else None
-    )
-    share, reason = _divide(pairs, large_pairs, level)
+    large_gain_interval = _gain_interval(plan, trials, Cell(install, large.name, variant)) if large else None
+    share, reason = _divide(pairs, large_pairs)
     return CommitLock(
         install=install,
         workload=small.name,
         variant=variant,
         n=len(pairs),
         flush_s=fmean(flush),
-        flush_interval_s=mean_interval(flush, level),
+        flush_interval_s=mean_interval(flush),
         work_s=fmean(work),
-        work_interval_s=mean_interval(work, level),
+        work_interval_s=mean_interval(work),
         gain=math.exp(fmean(logs)),
         gain_interval=gain_interval,
         sync_ms=sync_ms,
@@ -128,9 +126,7 @@ _Pair = tuple[int, float, float]
 """(round, tps of the baseline, tps without flush waits)."""
 
 
-def _divide(
-    pairs: Sequence[_Pair], large_pairs: Sequence[_Pair], level: float
-) -> tuple[LockShare | None, str | None]:
+def _divide(pairs: Sequence[_Pair], large_pairs: Sequence[_Pair]) -> tuple[LockShare | None, str | None]:
     small = {number: math.log(free / waiting) for number, waiting, free in pairs}
     both = [(small[n], math.log(free / waiting)) for n, waiting, free in large_pairs if n in small]
     if not both:
@@ -139,7 +135,7 @@ def _divide(
     if gain <= 0 or large_gain >= gain:
         return None, "the gain is no smaller at the larger scale: the lock explains none of it"
     if large_gain < 0:
-        interval = mean_interval([pair[1] for pair in both], level)
+        interval = mean_interval([pair[1] for pair in both])
         if interval is None or not interval.contains(0.0):
             return None, "at the larger scale the variant is slower than the baseline"
     # A gain that measures just below 1 at the larger scale is noise around "the disk explains nothing".
@@ -148,9 +144,9 @@ def _divide(
         return LockShare(lock=1 - disk, disk=disk, interval=None), None
     # Error of a ratio of two means from the same rounds, to first order (the delta method).
     errors = [(big - large_gain / gain * little) / gain for little, big in both]
-    reach = t_quantile(level, len(both) - 1) * stdev(errors) / math.sqrt(len(both))
+    reach = t_quantile(LEVEL, len(both) - 1) * stdev(errors) / math.sqrt(len(both))
     lock = 1 - disk
-    return LockShare(lock, disk, Interval(max(0.0, lock - reach), min(1.0, lock + reach), level, "t")), None
+    return LockShare(lock, disk, Interval(max(0.0, lock - reach), min(1.0, lock + reach), LEVEL, "t")), None
 
 
 def _tps_pairs(plan: Plan, trials: Sequence[Trial], where: tuple[str, str], variant: str) -> list[_Pair]:
@@ -201,9 +197,9 @@ def _mean_sync_ms(trials: Sequence[Trial], cell: Cell) -> float | None:
     return fmean(values) if values else None
 
 
-def _gain_interval(plan: Plan, trials: Sequence[Trial], cell: Cell, level: float) -> Interval | None:
+def _gain_interval(plan: Plan, trials: Sequence[Trial], cell: Cell) -> Interval | None:
     """The interval that the cell's effect has, which knows the spread of all variants."""
     others = [Cell(cell.install, cell.workload, variant.name) for variant in plan.variants]
     baseline = Cell(cell.install, cell.workload, plan.baseline)
     found = contrasts([(cell, baseline) for cell in others if cell != baseline], trials, "tps")
-    return next(contrast.interval(level) for contrast in found if contrast.cell == cell)
+    return next(contrast.interval() for contrast in found if contrast.cell == cell)

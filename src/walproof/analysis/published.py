@@ -47,7 +47,6 @@ class PredictedRatio:
     here: float
     predicted: float
     published: float | None
-    waits_for_flush: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,6 @@ def predict_published(
                 published=(
                     published[variant.name] / published[plan.baseline] if variant.name in published else None
                 ),
-                waits_for_flush=waits,
             )
         )
     return PublishedPrediction(

@@ -57,9 +57,8 @@ class MethodGap:
     bytes: int
     outside: tuple[OperationBytes, ...]
     """Named operations that the method did not count."""
-    unexplained_records: int
-    """Decoded records that neither were counted nor have a name; negative where the method counted more."""
     unexplained_bytes: int
+    """Decoded bytes that neither were counted nor have a name; negative where the method counted more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +123,7 @@ def reconcile(trial: Trial, statement: str) -> Reconciliation | None:
         own_records, own_bytes = value(f"wal_records_{method}"), value(f"wal_bytes_{method}")
         if own_records is not None and own_bytes is not None:
             missing = (records - own_records, record_bytes - own_bytes)
-            outside, rest = _outside(operations, missing)
-            gaps.append(MethodGap(method, own_records, own_bytes, outside, *rest))
+            gaps.append(MethodGap(method, own_records, own_bytes, *_outside(operations, missing)))
     return Reconciliation(
         statement=statement,
         lsn_bytes=lsn_bytes,
@@ -141,8 +139,8 @@ def reconcile(trial: Trial, statement: str) -> Reconciliation | None:
 
 def _outside(
     operations: Sequence[OperationBytes], missing: tuple[int, int]
-) -> tuple[tuple[OperationBytes, ...], tuple[int, int]]:
-    """The operations that make up ``missing`` (records, bytes), and what is left of it."""
+) -> tuple[tuple[OperationBytes, ...], int]:
+    """The operations that make up ``missing`` (records, bytes), and the bytes that are left of it."""
     always = [operation for operation in operations if operation.operation in _ALWAYS_OUTSIDE]
     maybe = [
         operation for operation in operations if operation.operation in REASONS and operation not in always
@@ -153,13 +151,11 @@ def _outside(
             sum(operation.records for operation in chosen),
             sum(operation.bytes for operation in chosen),
         ) == missing:
-            return tuple(chosen), (0, 0)
-    if missing[0] > 0 and missing[1] >= sum(operation.bytes for operation in always):
-        return tuple(always), (
-            missing[0] - sum(operation.records for operation in always),
-            missing[1] - sum(operation.bytes for operation in always),
-        )
-    return (), missing
+            return tuple(chosen), 0
+    always_bytes = sum(operation.bytes for operation in always)
+    if missing[0] > 0 and missing[1] >= always_bytes:
+        return tuple(always), missing[1] - always_bytes
+    return (), missing[1]
 
 
 def _sets(

@@ -79,19 +79,19 @@ class Analysis:
         return next((e for e in self.effects if e.cell == (install, workload, variant)), None)
 
 
-def analyse(plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: float = LEVEL) -> Analysis:
+def analyse(plan: Plan, trials: Sequence[Trial], metric: str = "tps") -> Analysis:
     """Answer every question about a metric from the trials of one run, whole or interrupted.
 
     Raises AnalysisError when a round holds a cell twice (trials of two runs).
     """
-    found, across = effects(plan, trials, metric, level), install_effects(plan, trials, metric, level)
+    found, across = effects(plan, trials, metric), install_effects(plan, trials, metric)
     fresh = [trial for trial in trials if plan.variant(trial.variant).design is Design.FRESH]
     of_one_design = plan.slices_all and None in (plan.toggling, plan.slicing)
     compared = by_variant(plan, trials) if of_one_design else fresh
-    locks = [(install.label, commit_lock(plan, compared, install.label, level)) for install in plan.installs]
+    locks = [(install.label, commit_lock(plan, compared, install.label)) for install in plan.installs]
     return Analysis(
         metric=metric,
-        level=level,
+        level=LEVEL,
         rounds=len(rounds_of(trials)),
         trials=len(trials),
         failed=sum(trial.state is TrialState.FAILED for trial in trials),
@@ -99,14 +99,14 @@ def analyse(plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: flo
         effects=found,
         install_effects=across,
         precision=tuple(EffectPrecision(e.cell, e.baseline, rounds_table(e)) for e in (*found, *across)),
-        drift=measure_drift(plan, fresh, metric, level),
-        factors=factor_models(plan, trials, metric, level),
+        drift=measure_drift(plan, fresh, metric),
+        factors=factor_models(plan, trials, metric),
         locks=tuple(lock for _, lock in locks if isinstance(lock, CommitLock)),
         failures=_failures(trials),
         unanswered=tuple(
             Unanswered(f"lock or disk ({label})", lock) for label, lock in locks if isinstance(lock, str)
         ),
-        carry_overs=carry_overs(plan, trials, metric, level),
+        carry_overs=carry_overs(plan, trials, metric),
         places=places_of(plan, trials),
     )
 

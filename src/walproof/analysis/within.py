@@ -15,7 +15,6 @@ from functools import cached_property
 
 from walproof.analysis.effect import Conclusion, Effect, effects, install_effects
 from walproof.analysis.inference.two_stage import SeenComparison, rounds_within, width_after
-from walproof.analysis.interval import LEVEL
 from walproof.analysis.rounds import positive_metric
 from walproof.analysis.sweep import ClimbSweeps, sweeps_of
 from walproof.analysis.toggled import by_variant
@@ -39,7 +38,6 @@ class Within:
     half_width: float
     """Half-width as a share of the ratio (0.03 is 3 %)."""
     metric: str
-    level: float = LEVEL
 
     def __call__(self, trials: Sequence[Trial]) -> bool:
         """Whether these trials, which make whole rounds, are enough."""
@@ -59,7 +57,7 @@ class Within:
     def rounds(self, trials: Sequence[Trial]) -> list[tuple[Effect, int]]:
         """For each tried effect, how many rounds of its cell are planned by now."""
         seen = by_variant(self.plan, trials)
-        family = _family(self.plan, seen, self.metric, self.level)
+        family = _family(self.plan, seen, self.metric)
         tried = {trial.cell for trial in seen}  # a sweep leaves the rest out
         return [(effect, self._planned(seen, effect)) for effect in family if effect.cell in tried]
 
@@ -82,17 +80,15 @@ class Within:
             return begun + (then.n == 1)
         if then.toggled is not None:
             # None: groups that do not vary at all need no more.
-            return begun + (then.toggled.starts_for(self.half_width, self.level) or 0)
-        return (
-            begun - then.n + rounds_within(SeenComparison(then.spread, then.n), self.half_width, self.level)
-        )
+            return begun + (then.toggled.starts_for(self.half_width) or 0)
+        return begun - then.n + rounds_within(SeenComparison(then.spread, then.n), self.half_width)
 
     def _until(self, trials: Sequence[Trial], number: int) -> Sequence[Effect]:
         # The same rounds are asked about by every effect, and again after every later round.
         part = [trial for trial in trials if trial.round <= number]
         key = tuple((trial.round, trial.cell, positive_metric(trial, self.metric)) for trial in part)
         if key not in self._known:
-            self._known[key] = _family(self.plan, part, self.metric, self.level)
+            self._known[key] = _family(self.plan, part, self.metric)
         return self._known[key]
 
     @cached_property
@@ -134,10 +130,10 @@ class Outlook:
     widest_then: Effect
 
 
-def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEVEL) -> Outlook | None:
+def outlook(plan: Plan, trials: Sequence[Trial], metric: str) -> Outlook | None:
     """The outlook after whole rounds; None before the pilot is over, and where no effect has an interval."""
     done = max((trial.round for trial in trials), default=0)
-    known = [effect for effect in _family(plan, trials, metric, level) if effect.half_width is not None]
+    known = [effect for effect in _family(plan, trials, metric) if effect.half_width is not None]
     if done < pilot_rounds(plan) or not known:
         return None
     more, seconds = rounds_left(plan, trials)
@@ -145,14 +141,14 @@ def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEV
     if plan.half_width is not None:
         lacking: dict[Cell, int] = {}
         seen = by_variant(plan, trials)
-        for effect, total in Within(plan, plan.half_width, metric, level).rounds(trials):
+        for effect, total in Within(plan, plan.half_width, metric).rounds(trials):
             # A cell may be compared twice: with the baseline and with another install.
             rounds = max(lacking.get(effect.cell, 0), total - _begun(seen, effect.cell))
             lacking |= {effect.cell: rounds, effect.baseline: max(lacking.get(effect.baseline, 0), rounds)}
         wanted = max(lacking.values(), default=0)
         more = min(more, wanted)
         seconds = _seconds(plan, trials, lacking, more)
-    then = [(_width_then(effect, more, level), effect) for effect in known]
+    then = [(_width_then(effect, more), effect) for effect in known]
     width, widest_then = max(then, key=lambda pair: pair[0])
     return Outlook(
         widest=max(known, key=lambda effect: effect.half_width or 0.0),
@@ -184,13 +180,13 @@ def _seconds(plan: Plan, trials: Sequence[Trial], lacking: dict[Cell, int], most
     return total
 
 
-def _width_then(effect: Effect, more: int, level: float) -> float:
+def _width_then(effect: Effect, more: int) -> float:
     assert effect.spread is not None
     assert effect.half_width is not None
     if effect.toggled is not None:
-        width = effect.toggled.half_width_after(effect.toggled.starts + more, level)
+        width = effect.toggled.half_width_after(effect.toggled.starts + more)
         return effect.half_width if width is None else width
-    return width_after(SeenComparison(effect.spread, effect.n), effect.n + more, level)
+    return width_after(SeenComparison(effect.spread, effect.n), effect.n + more)
 
 
 def _begun(trials: Sequence[Trial], cell: Cell) -> int:
@@ -201,7 +197,7 @@ def _is_same(effect: Effect, other: Effect) -> bool:
     return (effect.cell, effect.baseline) == (other.cell, other.baseline)
 
 
-def _family(plan: Plan, trials: Sequence[Trial], metric: str, level: float) -> Sequence[Effect]:
+def _family(plan: Plan, trials: Sequence[Trial], metric: str) -> Sequence[Effect]:
     """What is to be known; a variant that is the baseline under another name takes no time for that."""
-    family = (*effects(plan, trials, metric, level), *install_effects(plan, trials, metric, level))
+    family = (*effects(plan, trials, metric), *install_effects(plan, trials, metric))
     return [effect for effect in family if effect.conclusion is not Conclusion.SAME]

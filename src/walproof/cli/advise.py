@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from walproof.report.advice.since import Earlier
     from walproof.report.advice.view import AdviceView
 
-PLATFORM_NAMES = (
-    "conf, alter-system, patroni, cnpg, zalando, crunchy, rds, rds-terraform, aurora, azure, cloudsql, values"
-)
 _SHORTEST_S = 1.0
 _LOOK_S = 600.0
 _DEMO_S = 60.0
@@ -80,12 +76,7 @@ def advise(
     wal_disk: Annotated[
         str | None, typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal.")
     ] = None,
-    may_lose: Annotated[
-        str,
-        typer.Option(
-            "--may-lose", metavar="WHAT", help="What a crash may cost: nothing, commits, table, cluster."
-        ),
-    ] = "nothing",
+    may_lose: options.MayLose = "nothing",
     standby: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,8 +88,8 @@ def advise(
         typer.Option(
             "--platform",
             metavar="NAME",
-            help=f"Platform to write lines for: {PLATFORM_NAMES}. Default: the one that is recognised, else "
-            "alter-system.",
+            help=f"Platform to write lines for: {options.PLATFORM_NAMES}. Default: the one that is "
+            "recognised, else alter-system.",
             autocompletion=options.complete_platform,
         ),
     ] = None,
@@ -216,10 +207,9 @@ def _one(
         advice, view = advice_from(window, folder, order)
     if earlier is None:
         return view
-    from walproof.report.advice.since import since
+    from walproof.report.advice.since import with_since
 
-    unlooked = {rule.rule for rule in view.unseen} | set(order.mute)
-    return replace(view, since=since(earlier, advice, unlooked).sentences)
+    return with_since(view, advice, earlier, order.mute)
 
 
 def _several(

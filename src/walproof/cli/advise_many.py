@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from walproof.advise.server.advice import Advice
 from walproof.cli.advised import Asked, FleetLook, Looked, keep, with_own_standbys
 from walproof.cli.advising import AdviceOrder, advice_from
 from walproof.errors import ProbeError, WalproofError
 from walproof.report.advice.fleet import FleetView, Member
-from walproof.report.advice.since import Earlier, since
+from walproof.report.advice.since import Earlier, with_since
 from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration
 
@@ -67,16 +66,11 @@ def _member(looked: Looked, order: AdviceOrder, earlier: Mapping[str, Earlier] |
         advice, view = advice_from(window, looked.folder, _limits(order, looked.asked))
     except WalproofError as error:
         return _failed(name, error)
-    if earlier is not None:
-        unlooked = {rule.rule for rule in view.unseen} | set(order.mute)
-        view = replace(view, since=_since(earlier.get(name), advice, unlooked))
+    if earlier is not None and name in earlier:
+        view = with_since(view, advice, earlier[name], order.mute)
+    elif earlier is not None:
+        view = replace(view, since=("The earlier advice has nothing on this server.",))
     return Member(name, window, view)
-
-
-def _since(earlier: Earlier | None, advice: Sequence[Advice], unlooked: set[str]) -> tuple[str, ...]:
-    if earlier is None:
-        return ("The earlier advice has nothing on this server.",)
-    return since(earlier, advice, unlooked).sentences
 
 
 def _limits(order: AdviceOrder, asked: Asked) -> AdviceOrder:

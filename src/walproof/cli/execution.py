@@ -22,6 +22,7 @@ from walproof.facts.store import Store
 from walproof.files import private_folder
 
 if TYPE_CHECKING:
+    from walproof.analysis.within import Within
     from walproof.lab.joining import OtherHosts
     from walproof.report.layout import ReportView
 
@@ -43,9 +44,8 @@ def carry_out(
     """
     from walproof.advise.gate import say_beginning
     from walproof.analysis.gate import GateRule
-    from walproof.analysis.within import DueCells, Within
+    from walproof.analysis.within import DueCells
     from walproof.lab.session import execute
-    from walproof.report.kinds.registry import report_kind
 
     if given.dry_run:
         check_places(given.out, given.store)
@@ -60,11 +60,7 @@ def carry_out(
                 f"run {unread.id} is finished, but was interrupted before its report: --new measures again\n"
             )
             return present(unread, store, out=given.out, json=given.json, show=show)
-        within = (
-            None
-            if plan.half_width is None
-            else Within(plan, plan.half_width, report_kind(plan.kind).metric_of(plan))
-        )
+        within = stop_rule(plan)
         if plan.gate is not None:
             sys.stderr.write(f"{say_beginning(plan, expected_round_s(plan))}\n")
         with TerminalProgress(plan) as progress:
@@ -158,6 +154,16 @@ def check_places(out: Path, store: str | None) -> None:
     if store is not None:
         # Reports are written there, wherever the facts are.
         require_writable(out / "reports" / "report.html")
+
+
+def stop_rule(plan: Plan) -> Within | None:
+    """The rule of a plan whose ratios are to be known within a width; None for a number of rounds."""
+    from walproof.analysis.within import Within
+    from walproof.report.kinds.registry import report_kind
+
+    if plan.half_width is None:
+        return None
+    return Within(plan, plan.half_width, report_kind(plan.kind).metric_of(plan))
 
 
 def never(_trials: Sequence[Trial]) -> bool:

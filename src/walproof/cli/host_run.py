@@ -15,7 +15,7 @@ from walproof.errors import HostError, StudyError
 
 if TYPE_CHECKING:
     from walproof.cli.study_options import HostExecution
-    from walproof.facts import Cell, Plan, Request, Run, Trial
+    from walproof.facts import Plan, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ def carry_out_here(order: RunOrder) -> str:
 
     Installs and folder are those of this machine. Raises a WalproofError.
     """
-    from walproof.analysis.within import DueCells, Within
-    from walproof.cli.execution import never
+    from walproof.analysis.within import DueCells
+    from walproof.cli.execution import never, stop_rule
     from walproof.cli.options import memory_folder, work_folder
     from walproof.facts import Plan
     from walproof.facts.codec import from_json
@@ -146,10 +146,10 @@ def carry_out_here(order: RunOrder) -> str:
     from walproof.files import private_folder
     from walproof.hosts.task import boot_id
     from walproof.lab.kinds.registry import lab_kind
+    from walproof.lab.schedule import Unseen
     from walproof.lab.session import execute
     from walproof.postgres.cache import cache_folder
     from walproof.postgres.install import on_host
-    from walproof.report.kinds.registry import report_kind
 
     told = from_json(Plan, order.plan)
     folder_of = memory_folder if lab_kind(told.kind).works_in_memory else work_folder
@@ -159,11 +159,7 @@ def carry_out_here(order: RunOrder) -> str:
         driver=on_host((told.driver,))[0],
         folder=str(folder_of(None if order.on is None else Path(order.on))),
     )
-    within = (
-        None
-        if plan.half_width is None
-        else Within(plan, plan.half_width, report_kind(plan.kind).metric_of(plan))
-    )
+    within = stop_rule(plan)
     locks = cache_folder() / "hosts" / order.host.replace("/", "-")
     private_folder(locks)
     store = Store(order.store)
@@ -176,7 +172,7 @@ def carry_out_here(order: RunOrder) -> str:
             if not order.new and (done := ended_in_study(store.runs(), order, plan)) is not None:
                 return done.id
             run = execute(
-                plan, store, order.command, DueCells(plan, within), within or never, _Unseen(), locks=locks,
+                plan, store, order.command, DueCells(plan, within), within or never, Unseen(), locks=locks,
                 study_text=order.study_text, fresh=order.new, host=order.host, kept=locks / "kept",
             )  # fmt: skip
         return run.id
@@ -255,25 +251,3 @@ def busy() -> HostError:
         "another study runs on this machine",
         hint="Trials that run at the same time disturb each other; wait for it to end.",
     )
-
-
-class _Unseen:
-    """Ignores the progress of a single host, at which nobody looks."""
-
-    def preparing(self, what: str) -> None:
-        """Nothing."""
-
-    def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
-        """Nothing."""
-
-    def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
-        """Nothing."""
-
-    def trial_ended(self, trial: Trial) -> None:
-        """Nothing."""
-
-    def round_ended(self, trials: Sequence[Trial]) -> None:
-        """Nothing."""
-
-    def request_heard(self, request: Request, trials_most: int) -> None:
-        """Nothing."""

@@ -16,22 +16,16 @@ from walproof.cli.declaration import command_line, declared, options_of, overrid
 from walproof.cli.server_user import say_server_user
 from walproof.errors import StudyError
 from walproof.sentences import say_list
-from walproof.settings.durability import DurabilityClass
 
 if TYPE_CHECKING:
     from walproof.facts import Install, Run
     from walproof.facts.store import Store
+    from walproof.settings.durability import DurabilityClass
     from walproof.workload.loading.table import LoadedTable
 
 _WITHIN, _ROUNDS_MOST = 0.10, 12
 """Without --rounds, --within and --budget: short loads, which vary most, are repeated."""
 _ROWS = "200k"
-_CLASSES = {
-    "nothing": DurabilityClass.NONE,
-    "commits": DurabilityClass.LAST_COMMITS,
-    "table": DurabilityClass.TABLE,
-    "cluster": DurabilityClass.CORRUPT,
-}
 _MAY_LOSE = "nothing"
 _OF_FINISHED = frozenset({"run", "may_lose", "pg", "on", "out", "store", "json"})
 """Options that have a meaning where nothing is measured."""
@@ -73,7 +67,7 @@ class LoadAdviceOptions:
         typer.Option(
             "--may-lose",
             metavar="WHAT",
-            help=f"While loading: {', '.join(_CLASSES)}. Default: {_MAY_LOSE}.",
+            help=f"While loading: {options.LOSSES}. Default: {_MAY_LOSE}.",
         ),
     ] = None
     replay: Annotated[
@@ -113,6 +107,7 @@ def load_advice(given: LoadAdviceOptions) -> None:
 
     The server with the table is read and never changed; rows go into throw-away clusters only.
     """
+    from walproof.cli import promises
     from walproof.cli.execution import carry_out
     from walproof.lab.kinds.loading.advice import Wanted, advice_study, only_table
     from walproof.lab.kinds.loading.source import table_of
@@ -140,7 +135,7 @@ def load_advice(given: LoadAdviceOptions) -> None:
             "--rows and --file exclude each other", hint="All rows of the file are loaded: leave out --rows."
         )
     word = _MAY_LOSE if given.may_lose is None else given.may_lose
-    may_lose = _class_of(word)
+    may_lose = promises.may_lose(word)
     # It is part of the command that is kept, too.
     given = replace(given, may_lose=word)
     if given.pg is not None and len(given.pg) > 1:
@@ -231,12 +226,6 @@ def _say(note: str) -> None:
     sys.stderr.write(f"{note}\n")
 
 
-def _class_of(word: str) -> DurabilityClass:
-    if word not in _CLASSES:
-        raise StudyError(f'--may-lose is "{word}"', hint=f"It is one of {', '.join(_CLASSES)}.")
-    return _CLASSES[word]
-
-
 def _refuse_beside_run(given: LoadAdviceOptions) -> None:
     for option in options_of(type(given)):
         if option.name not in _OF_FINISHED and getattr(given, option.name) != option.default:
@@ -249,12 +238,14 @@ def _refuse_beside_run(given: LoadAdviceOptions) -> None:
 def may_lose_again(command: Sequence[str], typed: str | None) -> DurabilityClass:
     """What the recipe of a finished run may lose: what was measured by its ``command``, or less.
 
-    Raises StudyError for more, which was not measured.
+    Raises StudyError for more, which was not measured, SettingError.
     """
+    from walproof.cli.promises import may_lose
+
     words = list(command)
     asked = words[words.index("--may-lose") + 1] if "--may-lose" in words else _MAY_LOSE
-    measured = _class_of(asked)
-    wanted = measured if typed is None else _class_of(typed)
+    measured = may_lose(asked)
+    wanted = measured if typed is None else may_lose(typed)
     if wanted.rank > measured.rank:
         raise StudyError(
             f"the run did not measure loads that may lose {typed}",
@@ -395,12 +386,12 @@ def _read_server(dsn: str, pg: list[str] | None) -> tuple[str, int]:
 
 
 def _read(path: Path) -> str:
+    from walproof.files import reason
+
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
-            f'could not read file "{path}"', detail=getattr(error, "strerror", None) or str(error)
-        ) from error
+        raise StudyError(f'could not read file "{path}"', detail=reason(error)) from error
 
 
 def _count(option: str, text: str) -> int:

@@ -60,9 +60,8 @@ class AskedAdvice(ToolArguments):
     )
     platform: str | None = Field(
         default=None,
-        description="Platform to write lines for: conf, alter-system, patroni, cnpg, zalando, crunchy, rds, "
-        "rds-terraform, aurora, azure, cloudsql, values. Default: the one that is recognised "
-        "(platform_reason says by what), else alter-system.",
+        description=f"Platform to write lines for: {options.PLATFORM_NAMES}. Default: the one that is "
+        "recognised (platform_reason says by what), else alter-system.",
     )
     mute: list[str] = Field(default=[], description="Rules to leave out.")
     form: Form = "json"

@@ -52,6 +52,13 @@ On = Annotated[
     Path | None,
     typer.Option("--on", metavar="FOLDER", help="Folder whose disk is measured. Default: walproof's cache."),
 ]
+LOSSES = "nothing, commits, table, cluster"
+"""Words of ``--may-lose``, for a help that imports nothing that reads them."""
+MayLose = Annotated[str, typer.Option("--may-lose", metavar="WHAT", help=f"What a crash may cost: {LOSSES}.")]
+PLATFORM_NAMES = (
+    "conf, alter-system, patroni, cnpg, zalando, crunchy, rds, rds-terraform, aurora, azure, cloudsql, values"
+)
+"""Those of ``--platform``."""
 Ray = Annotated[
     str | None,
     typer.Option(

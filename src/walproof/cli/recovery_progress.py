@@ -254,9 +254,9 @@ def predicted_course(
 
 def _marks(redo: Lsn, last: str, size: int) -> list[Lsn]:
     """Begins of segments after the redo point, some of them where they are many."""
-    from walproof.wal.segment import segment_start
+    from walproof.wal.segment import segment_holding, segment_start
 
-    begins = range(redo // size * size + size, segment_start(last, size) + size, size)
+    begins = range(segment_holding(redo, size) + size, segment_start(last, size) + size, size)
     return [Lsn(begin) for begin in begins[:: max(1, -(-len(begins) // _PLACES_MOST))]]
 
 

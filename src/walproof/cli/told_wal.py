@@ -71,10 +71,11 @@ class _Recorder:
 
     def run(self, seconds: float, tick: Callable[[float, int], None]) -> ToldOutcome:
         from walproof.files import private_folder
-        from walproof.lab.segments import SegmentFolder, segment_start
+        from walproof.lab.segments import SegmentFolder
+        from walproof.wal.segment import segment_holding
 
         server = self._inspector.server
-        start = segment_start(self._inspector.began, server.segment_bytes)
+        start = segment_holding(self._inspector.began, server.segment_bytes)
         try:
             private_folder(self._folder)
             if any(self._folder.iterdir()):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import Interrupted, options, study_options
-from walproof.cli.advise import PLATFORM_NAMES
 from walproof.cli.declaration import Repeated, command_line, declared
 from walproof.cli.status import ExitStatus
 from walproof.cli.streams import reader_may_leave
@@ -32,12 +31,7 @@ class TuneOptions:
             "--load", metavar="FILE", help="The load: a TOML file with one [[workload]], or a built-in study."
         ),
     ]
-    may_lose: Annotated[
-        str,
-        typer.Option(
-            "--may-lose", metavar="WHAT", help="What a crash may cost: nothing, commits, table, cluster."
-        ),
-    ] = "nothing"
+    may_lose: options.MayLose = "nothing"
     recovery_target: Annotated[
         str | None, typer.Option("--recovery-target", metavar="TIME", help="Longest time away after a crash.")
     ] = None
@@ -122,7 +116,7 @@ class TuneOptions:
         str, typer.Option(
             "--platform",
             metavar="NAME",
-            help=f"Form of the lines: {PLATFORM_NAMES}.",
+            help=f"Form of the lines: {options.PLATFORM_NAMES}.",
             autocompletion=options.complete_platform,
         ),
         Repeated.NEVER,

@@ -13,6 +13,7 @@ from walproof.cli import Interrupted, options
 from walproof.errors import SettingError, WalproofError
 
 if TYPE_CHECKING:
+    from walproof.cli.watch_loop import Showing
     from walproof.cli.watch_order import Typed
 
 
@@ -135,7 +136,8 @@ def watch(
     pg_monitor is enough for all but the crash clock and causes, for which WAL is streamed: that needs
     REPLICATION. With --json each look at each server is one line.
     """
-    from walproof.cli.watch_order import Typed
+    from walproof.cli.watch_loop import Showing, answer
+    from walproof.cli.watch_order import Typed, duration
 
     typed = Typed(
         tuple(dsns or ()), recovery_target, wal_disk, every, full_warning, full_critical, lag_warning,
@@ -143,18 +145,16 @@ def watch(
         keep, history_max,
     )  # fmt: skip
     try:
+        showing = Showing(plain, json, once, None if for_ is None else duration("--for", for_))
         if replay is not None:
-            _replay(
-                typed, config, replay, speed, from_, for_, once=once, plain=plain, json=json, check=check,
-            )  # fmt: skip
+            _replay(typed, config, replay, speed, from_, showing, check=check)
         elif speed is not None or from_ is not None:
             raise SettingError("--speed and --from are for a replay", hint="--replay FILE names the history.")
         else:
-            _watch(typed, config, for_, once=once, plain=plain, json=json, check=check)
+            _watch(typed, config, showing, check=check)
     except WalproofError as error:
         if not check:
             raise
-        from walproof.cli.watch_loop import answer
         from walproof.report.watch.check import failed
 
         answer(failed(error.message))
@@ -164,37 +164,33 @@ def watch(
             raise
 
 
-def _watch(
-    typed: object, config: Path | None, for_: str | None, *, once: bool, plain: bool, json: bool, check: bool
-) -> None:
+def _watch(typed: Typed, config: Path | None, showing: Showing, *, check: bool) -> None:
     from walproof.cli.watch_file import read_watch_file
-    from walproof.cli.watch_loop import Showing, check_once, watch_live
-    from walproof.cli.watch_order import Typed, duration, watch_order
+    from walproof.cli.watch_loop import check_once, watch_live
+    from walproof.cli.watch_order import watch_order
     from walproof.cli.watched import Fleet
     from walproof.probe.connection import require_service
 
-    assert isinstance(typed, Typed)
     if check:
-        _refuse_beside_check(typed, for_, json=json)
+        _refuse_beside_check(typed, showing)
     order = watch_order(typed, None if config is None else read_watch_file(config))
     for server in order.servers:
         require_service(server.conninfo)
-    for_s = None if for_ is None else duration("--for", for_)
     if check:
         with Fleet(order) as fleet:
             check_once(fleet, order)
     with Fleet(order) as fleet:
-        watch_live(fleet, order, Showing(plain, json, once, for_s))
+        watch_live(fleet, order, showing)
 
 
-def _refuse_beside_check(typed: Typed, for_: str | None, *, json: bool) -> None:
+def _refuse_beside_check(typed: Typed, showing: Showing) -> None:
     """Raise SettingError for what was typed and says nothing of a single look that prints one line."""
     given = {
         "--listen": typed.listen,
         "--web": typed.web,
         "--name": typed.web_names,
-        "--for": for_,
-        "--json": json,
+        "--for": showing.for_s,
+        "--json": showing.json,
     }
     if beside := [option for option, value in given.items() if value]:
         raise SettingError(
@@ -205,16 +201,15 @@ def _refuse_beside_check(typed: Typed, for_: str | None, *, json: bool) -> None:
 
 
 def _replay(
-    typed: object, config: Path | None, path: Path, speed: str | None, from_: str | None, for_: str | None, *,
-    once: bool, plain: bool, json: bool, check: bool,
+    typed: Typed, config: Path | None, path: Path, speed: str | None, from_: str | None, showing: Showing, *,
+    check: bool,
 ) -> None:  # fmt: skip
     from walproof.cli.watch_file import read_watch_file
-    from walproof.cli.watch_loop import Showing, watch_replayed
-    from walproof.cli.watch_order import Typed, duration, replay_thresholds
+    from walproof.cli.watch_loop import watch_replayed
+    from walproof.cli.watch_order import replay_thresholds
     from walproof.cli.watch_replay import parse_speed
     from walproof.units import parse_moment
 
-    assert isinstance(typed, Typed)
     if of_live := [*typed.of_live_servers(), *(["--check"] if check else [])]:
         raise SettingError(
             f"not for a replay: {', '.join(of_live)}",
@@ -227,5 +222,5 @@ def _replay(
         replay_thresholds(typed, None if config is None else read_watch_file(config)),
         1.0 if speed is None else parse_speed(speed),
         None if from_ is None else parse_moment(from_, time.time()),
-        Showing(plain, json, once, None if for_ is None else duration("--for", for_)),
+        showing,
     )

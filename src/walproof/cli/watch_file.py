@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import difflib
 import stat
-import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,21 +26,10 @@ from walproof.errors import SettingError, UnitError, WalproofError
 from walproof.files import expanded
 from walproof.sentences import say_count
 from walproof.settings.conninfo import parse
-from walproof.units import parse_bytes, parse_duration_s
+from walproof.tomlfile import complaint, read_toml, seconds_of, told
+from walproof.units import parse_bytes
 
 _SECRETS = ("dsn",)
-
-
-def _duration(value: object) -> float:
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-        raise ValueError('expected a duration such as "60s" or "4h"')  # noqa: TRY004 - for pydantic
-    try:
-        seconds = parse_duration_s(value)
-    except UnitError as error:
-        raise ValueError(f"{error.message}; {error.hint}") from None
-    if seconds <= 0:
-        raise ValueError("a duration has to be above zero")
-    return seconds
 
 
 def _size(value: object) -> int:
@@ -55,7 +44,7 @@ def _size(value: object) -> int:
     return size
 
 
-Duration = Annotated[float, BeforeValidator(_duration)]
+Duration = Annotated[float, BeforeValidator(partial(seconds_of, above_zero=True))]
 Size = Annotated[int, BeforeValidator(_size)]
 
 
@@ -117,25 +106,16 @@ class WatchFile(WatchFileTable):
 
 def read_watch_file(path: Path) -> WatchFile:
     """Relative paths in it begin at its folder. Raises SettingError with every mistake."""
+    text, data = read_toml(path, f'"{path}"', SettingError)
     try:
-        text = path.read_text(encoding="utf-8")
-        mode = path.stat().st_mode
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SettingError(f'could not read "{path}": {reason}') from None
-    try:
-        data = tomllib.loads(text)
         found = WatchFile.model_validate(data)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingError(f'"{path}" is not valid TOML', detail=str(error)) from None
     except ValidationError as error:
         raise _mistakes(path, text, error) from None
     names = [table.name for table in found.server if table.name is not None]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise SettingError(f'"{path}" has several servers named "{twice[0]}"')
-    if mode & (stat.S_IRGRP | stat.S_IROTH) and any(
-        "password" in parse(table.conninfo) for table in found.server
-    ):
+    has_password = any("password" in parse(table.conninfo) for table in found.server)
+    if has_password and path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
         raise SettingError(
             f'"{path}" holds a password, and others may read it',
             hint=f"chmod 600 {path}, or better: put the password into ~/.pgpass.",
@@ -160,19 +140,15 @@ def _at(found: WatchFile, folder: Path) -> WatchFile:
 
 
 def _mistakes(path: Path, text: str, error: ValidationError) -> SettingError:
-    from walproof.lab.reading import line_of
-
-    lines, hints = [], []
-    for mistake in error.errors(include_url=False):
-        loc = mistake["loc"]
-        line = line_of(text, loc)
-        place = f"{path}:{line}" if line else str(path)
-        lines.append(f"{place}: {_key(loc)}: {_complaint(dict(mistake))}")
-        if mistake["type"] == "extra_forbidden":
-            hints.append(_hint(str(loc[-1]), "server" if len(loc) > 1 else "file"))
+    problems: list[dict[str, Any]] = [dict(problem) for problem in error.errors()]
+    hints = [
+        _hint(str(problem["loc"][-1]), "server" if len(problem["loc"]) > 1 else "file")
+        for problem in problems
+        if problem["type"] == "extra_forbidden"
+    ]
     return SettingError(
-        f'"{path}" has {say_count(len(lines), "mistake")}',
-        detail="\n".join(lines),
+        f'"{path}" has {say_count(len(problems), "mistake")}',
+        detail=told(str(path), text, [(each["loc"], complaint(each, _SECRETS)) for each in problems]),
         hint=hints[0] if hints else 'docs/watch.md has all keys under "watch.toml".',
     )
 
@@ -189,19 +165,3 @@ def _hint(key: str, where: Literal["server", "file"]) -> str:
     known = sorted(here.model_fields)
     near = difflib.get_close_matches(key, known, 1)
     return f'Is "{near[0]}" meant?' if near else f"Keys here are {', '.join(known)}."
-
-
-def _key(loc: tuple[int | str, ...]) -> str:
-    text = ""
-    for part in loc:
-        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text or "the file"
-
-
-def _complaint(error: dict[str, Any]) -> str:
-    if error["type"] == "extra_forbidden":
-        return "no such key"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    got, is_secret = error.get("input"), any(part in _SECRETS for part in error["loc"])
-    is_plain = isinstance(got, (str, int, float)) and not is_secret
-    return f"{message}, got {got!r}" if is_plain else message

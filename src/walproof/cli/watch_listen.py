@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from walproof.errors import SettingError
+from walproof.files import reason
 
 if TYPE_CHECKING:
     from walproof.report.watch.view import ServerView
@@ -32,9 +33,8 @@ class Listener:
                 self._port, self._host, registry(lambda: self._views)
             )
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
             raise SettingError(
-                f"could not listen on {self._host}:{self._port}: {reason}",
+                f"could not listen on {self._host}:{self._port}: {reason(error)}",
                 hint="Another program has that port, or the address is not this machine's.",
             ) from error
         return self

@@ -182,8 +182,6 @@ def watch_replayed(
             if showing.for_s is not None and time.monotonic() - begun_s >= showing.for_s:
                 return
         if frame is None or show is None:
-            from walproof.errors import StoreError
-
             raise StoreError(f'history "{path}" has no record of that')
         if showing.once:
             show(frame.views)

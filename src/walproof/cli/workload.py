@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -118,9 +117,11 @@ def _asked(
 ) -> tuple[Path, float | None, DraftOrder]:
     """The folder, how long to look (None: take all that was counted), and what the draft is to be.
 
-    Raises StudyError, SettingError or UnitError.
+    Raises StudyError, SettingError, StoreError or UnitError.
     """
     from walproof.advise.workload.draft import DraftOrder
+    from walproof.cli.files import check_new_folder
+    from walproof.lab.load_file import slug
 
     if to is None:
         raise StudyError("there is no folder for the load", hint="Name a new one: --to shop.")
@@ -128,9 +129,8 @@ def _asked(
     seconds = None if since_reset else parse_duration_s(for_)
     if seconds is not None and seconds < _SHORTEST_S:
         raise SettingError(f"--for is {for_}: expected at least {_SHORTEST_S:g} s")
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise StudyError(f'"{to}" exists', hint="Name a new folder with --to.")
-    return to, seconds, DraftOrder(_name(to), most, statements)
+    check_new_folder("--to", to)
+    return to, seconds, DraftOrder(slug(to.absolute().name), most, statements)
 
 
 def _draft(
@@ -172,8 +172,3 @@ def _why_not(try_: bool | None) -> str:
             "way; --try does it all the same."
         )
     return "--no-try."
-
-
-def _name(to: Path) -> str:
-    """The load's name: that of its folder, in the letters that a study's name has."""
-    return re.sub(r"[^a-z0-9]+", "-", to.absolute().name.lower()).strip("-") or "load"

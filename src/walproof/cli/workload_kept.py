@@ -53,6 +53,7 @@ def read_draft(file: Path) -> DraftedLoad:
     """What is kept of the load of a file, which may be in another folder now. Raises StudyError."""
     from walproof.facts.codec import from_json
     from walproof.facts.drafted import FILE, FORMAT, DraftedLoad
+    from walproof.files import reason
 
     path = file.parent / FILE
     if not file.is_file():
@@ -62,7 +63,7 @@ def read_draft(file: Path) -> DraftedLoad:
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(
             f'could not read "{path}"',
-            detail=getattr(error, "strerror", None) or str(error),
+            detail=reason(error),
             hint='"walproof workload" writes it beside the load: it says what the application does.',
         ) from error
     if (found := _format(text)) != FORMAT:

@@ -17,7 +17,6 @@ from typing import BinaryIO
 import walproof
 from walproof.errors import DiskError
 
-_PATH_MAX = 4096
 _PT_INTERP = 3
 _PATH_MAX = 4096
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
-from walproof.errors import ConninfoError, StoreAwayError, StoreError, StoreMissingError
+from walproof.errors import ConninfoError, StoreAwayError, StoreError, StoreMissingError, first_line
 from walproof.files import existing_above, make_private, private_folder
 from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown, shown_parts
 
@@ -69,7 +69,7 @@ class StorePlace:
             is_away = self.path is None and (isinstance(error, OperationalError) or is_read_only)
             raise (StoreAwayError if is_away else StoreError)(
                 f"store {self.shown} cannot be {verb}",
-                detail=concealed(str(cause).strip(), self.conninfo).splitlines()[0],
+                detail=concealed(first_line(cause), self.conninfo),
                 hint=hint,
             ) from None
 

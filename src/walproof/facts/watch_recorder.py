@@ -20,7 +20,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from walproof.errors import StoreError
+from walproof.errors import StoreError, first_line
 from walproof.facts.watch import NoAnswer, WatchRecord
 from walproof.facts.watch_tables import (
     FORMAT,
@@ -130,7 +130,7 @@ class HistoryRecorder:
     def _failed(self, error: SQLAlchemyError, now_s: float) -> None:
         # A server that was named within the transaction is not there.
         self._servers.clear()
-        self.problem = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        self.problem = first_line(getattr(error, "orig", None) or error)
         self._flush_due_s = now_s + _RETRY_S
 
     def _begin(self, every_s: float, walproof_version: str) -> int:

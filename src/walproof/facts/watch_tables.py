@@ -16,7 +16,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from walproof.errors import StoreError
+from walproof.errors import StoreError, first_line
 from walproof.facts.codec import from_json, to_json
 from walproof.facts.place import sqlite_url
 from walproof.facts.watch import WatchRecord
@@ -118,7 +118,7 @@ def guarded(path: Path, verb: str) -> Iterator[None]:
         cause = getattr(error, "orig", None) or error
         raise StoreError(
             f'history "{path}" cannot be {verb}',
-            detail=str(cause).strip().splitlines()[0],
+            detail=first_line(cause),
             hint="Is it a file that walproof watch --history wrote, and is there room on its disk?",
         ) from error
 

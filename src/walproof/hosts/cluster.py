@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from walproof.errors import HostError
+from walproof.errors import HostError, first_line
 from walproof.hosts.safety import check_hosts, check_port
 from walproof.hosts.task import HostMachine, look_around
 
@@ -117,7 +117,7 @@ def _connect(ray: ModuleType, address: str) -> None:
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise HostError(
             f"could not join the Ray cluster at {address}",
-            detail=str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
+            detail=first_line(error),
             hint="Start walproof on a node of the cluster: on the head, or after "
             f'"ray start --address={address}" here.',
         ) from None

@@ -6,8 +6,9 @@ level of a factor or of a variant, and is compared as those are."""
 from __future__ import annotations
 
 from walproof.errors import StudyError
-from walproof.facts import FailoverConditions, Plan, StreamingConditions
+from walproof.facts import FailoverConditions, Install, Plan, StreamingConditions
 from walproof.lab.studyfile import StudyFile, VariantTable
+from walproof.postgres.build import has_tls
 
 DISTANCE = "distance"
 HOSTS = "hosts"
@@ -24,6 +25,13 @@ def standby_hosts(plan: Plan) -> int:
         and variant.conditions.between_hosts
     ]
     return max(counts, default=0)
+
+
+def lacks_tls(conditions: StreamingConditions | FailoverConditions, install: Install) -> str | None:
+    """Why servers of that install cannot be on several hosts; None if they can, or need not be."""
+    if not conditions.between_hosts or has_tls(install):
+        return None
+    return f"PostgreSQL {install.label} was built without TLS, which servers of two hosts need"
 
 
 def with_hosts(study: StudyFile, *, has_standbys: bool) -> StudyFile:

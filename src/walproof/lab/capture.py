@@ -23,12 +23,12 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import DiskError, ProbeError, WalError
+from walproof.errors import DiskError, ProbeError, WalError, one_line
 from walproof.files import make_private, private_folder, write_whole
 from walproof.lab.receiver import DISK, SegmentReceiver
-from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder, segment_start
+from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder
 from walproof.probe.bursts import BurstStream, may_rest
-from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
+from walproof.probe.connection import connect_foreign, streaming_parameters
 from walproof.probe.relations import read_relations
 from walproof.probe.slot import SlotLook, look_at_slot
 from walproof.settings.session import PATIENCE_S
@@ -43,6 +43,7 @@ from walproof.wal.recording import (
     write_recording,
 )
 from walproof.wal.relations import RelationMap
+from walproof.wal.segment import segment_holding
 from walproof.wal.strip import without_words
 
 LEAST_FREE_BYTES = 1 << 30
@@ -118,7 +119,7 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
             identity = stream.session.identify()
             if identity.system_identifier != relations.system_identifier:
                 raise ProbeError("the server that streams is not the one that was asked for its relations")
-            start = segment_start(identity.flushed, segment_bytes)
+            start = segment_holding(identity.flushed, segment_bytes)
             stream.start(start, identity.timeline)
             if not order.is_stripped:
                 # Not before: a capture that was refused leaves an empty folder, so it can be asked for again.

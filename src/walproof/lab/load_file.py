@@ -18,6 +18,7 @@ from walproof.lab.kinds.registry import kind_of
 from walproof.lab.reading import check_study
 from walproof.lab.study import built_in_names, read_study
 from walproof.lab.studyfile import StudyFile
+from walproof.tomlfile import read_toml
 
 _TAKEN = ("initdb", "base", "pg")
 
@@ -29,18 +30,8 @@ def read_load(name: str) -> tuple[dict[str, Any], Path]:
         _check_kind(study, name)
         return _tables(tomllib.loads(text), name), folder
     path = Path(name)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
-            f'could not read load "{name}"',
-            detail=getattr(error, "strerror", None) or str(error),
-            hint=_meant(path) or "docs/tune.md shows how to make a load from an application.",
-        ) from error
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f'load "{name}" is not valid TOML', detail=str(error)) from error
+    hint = _meant(path) or "docs/tune.md shows how to make a load from an application."
+    text, data = read_toml(path, f'load "{name}"', StudyError, hint=hint)
     data = {"name": slug(path.stem), "title": f"The load of {path.name}", **data}
     _check_kind(check_study(data, name, text), name)
     return _tables(data, name), path.parent

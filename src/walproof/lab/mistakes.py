@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from walproof.errors import InstallError, SettingError, StudyError, WalproofError
 from walproof.facts import Install
@@ -19,10 +19,7 @@ from walproof.lab.studyfile import value_text
 from walproof.lab.variants import in_one_line
 from walproof.postgres import install as installs
 from walproof.settings.catalogue import Catalogue
-
-Place: TypeAlias = tuple[int | str, ...]
-"""Keys and indexes that lead to what is wrong, from the file's top."""
-Mistake: TypeAlias = tuple[Place, str]
+from walproof.tomlfile import Mistake, Place
 
 
 def mistakes_in(data: Mapping[str, Any], folder: Path, pg: Sequence[str] | None) -> list[Mistake]:

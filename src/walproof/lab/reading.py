@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,9 +12,10 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from walproof.errors import StudyError
 from walproof.lab.kinds.registry import KINDS
-from walproof.lab.mistakes import Mistake, Place, mistakes_in
+from walproof.lab.mistakes import mistakes_in
 from walproof.lab.studyfile import StudyFile, StudyTable, VariantTable
 from walproof.sentences import say_count
+from walproof.tomlfile import Mistake, Place, complaint, key_of, read_toml, told
 
 
 @cache
@@ -39,16 +37,7 @@ def read_study_file(path: Path, pg: Sequence[str] | None = None) -> StudyFile:
 
     ``pg``: check settings, too, for these installs, or without any for the study's own.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
-            f'could not read study file "{path}"', detail=getattr(error, "strerror", None) or str(error)
-        ) from error
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f'study file "{path}" is not valid TOML', detail=str(error)) from error
+    text, data = read_toml(path, f'study file "{path}"', StudyError)
     return check_study(data, str(path), text, mistakes_in(data, path.parent, pg))
 
 
@@ -71,16 +60,12 @@ def check_study(
         raise StudyError(
             f"the options of {where} have {count}",
             detail="\n".join(
-                f"{_key(place).removeprefix('workload[1].')}: {complaint}" for place, complaint in found
+                f"{key_of(place).removeprefix('workload[1].')}: {wrong}" for place, wrong in found
             ),
         ) from None
-    lines = [(line_of(text, place), _key(place), complaint) for place, complaint in found]
     raise StudyError(
         f'study file "{where}" has {count}',
-        detail="\n".join(
-            f"{where}:{line}: {key}: {complaint}" if line else f"{where}: {key}: {complaint}"
-            for line, key, complaint in sorted(lines, key=lambda found: found[0] or 0)
-        ),
+        detail=told(where, text, found),
         hint='"walproof studies NAME" prints a built-in study as an example.',
     ) from None
 
@@ -99,54 +84,9 @@ def _causes(error: ValidationError) -> list[dict[str, Any]]:
     ]
 
 
-def line_of(text: str, loc: Place) -> int | None:
-    """Line (from 1) of the key at ``loc`` in TOML text, as far as a plain reading of it can tell."""
-    lines = text.splitlines()
-    start, found = 0, None
-    for position, part in enumerate(loc):
-        if isinstance(part, int):
-            continue
-        index = loc[position + 1] if position + 1 < len(loc) else None
-        count = index if isinstance(index, int) else 0
-        path = ".".join(str(word) for word in loc[: position + 1] if isinstance(word, str))
-        header = re.compile(rf"\s*\[\[?\s*(?:{re.escape(path)}|{re.escape(part)})\s*\]\]?")
-        key = re.compile(rf'(?:.*[{{,])?\s*"?{re.escape(part)}"?\s*=')
-        headers = [n for n in range(start, len(lines)) if header.match(lines[n])]
-        keys = [n for n in range(start, len(lines)) if key.match(lines[n])]
-        # The last part may be a key that is called like a table further down.
-        is_key = position + 1 == len(loc) and bool(keys)
-        if len(headers) > count and not (is_key and keys[0] < headers[count]):
-            start = found = headers[count]
-        elif keys:
-            start = found = keys[0]
-    return None if found is None else found + 1
-
-
-def _key(loc: Place) -> str:
-    text = ""
-    for part in loc:
-        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
-
-
-def _complaint(error: dict[str, Any]) -> str:
-    kind = error["type"]
-    if kind == "extra_forbidden":
-        return f"no such key{_meant(error['loc'])}"
-    if kind == "missing":
-        return "this key is missing"
-    if kind == "too_short":
-        return f"expected at least {error['ctx']['min_length']}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    got = error.get("input")
-    if kind in ("int_type", "float_type") and isinstance(got, str):
-        message = "should be a number, without quotes"
-    elif kind == "tuple_type":
-        such_as = f", such as [{json.dumps(got, ensure_ascii=False)}]" if isinstance(got, (str, int)) else ""
-        message = f"should be a list{such_as}"
-    elif kind == "string_type":
-        message = "should be a text, in quotes"
-    return f"{message}, got {got!r}" if isinstance(got, (str, int, float)) else message
+def _complaint(problem: Mapping[str, Any]) -> str:
+    meant = _meant(problem["loc"]) if problem["type"] == "extra_forbidden" else ""
+    return complaint(problem) + meant
 
 
 def _meant(loc: Place) -> str:

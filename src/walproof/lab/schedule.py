@@ -39,3 +39,25 @@ class Progress(Protocol):
     def request_heard(self, request: Request, trials_most: int) -> None:
         """Somebody asked something of the run; the request has its answer, and ``trials_most`` applies from
         now on."""
+
+
+class Unseen:
+    """The progress of a run that nobody watches."""
+
+    def preparing(self, what: str) -> None:
+        """Nothing."""
+
+    def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
+        """Nothing."""
+
+    def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
+        """Nothing."""
+
+    def trial_ended(self, trial: Trial) -> None:
+        """Nothing."""
+
+    def round_ended(self, trials: Sequence[Trial]) -> None:
+        """Nothing."""
+
+    def request_heard(self, request: Request, trials_most: int) -> None:
+        """Nothing."""

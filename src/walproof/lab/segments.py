@@ -19,11 +19,6 @@ SYNC_BYTES = 16 << 20
 """The most bytes received between two flushes to disk, whatever the size of a segment."""
 
 
-def segment_start(lsn: int, segment_bytes: int) -> Lsn:
-    """Where the segment that holds ``lsn`` begins."""
-    return Lsn(lsn - lsn % segment_bytes)
-
-
 class SegmentFolder:
     """Context manager: writes WAL that arrives in order. Raises OSError, ENOSPC among them."""
 

@@ -14,12 +14,12 @@ from walproof.disk.device import parse_device
 from walproof.disk.flush import measure_flush
 from walproof.disk.preload import check_program
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
-from walproof.errors import StoreError, StudyError
+from walproof.errors import StudyError
 from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.kept import KeptTrials
 from walproof.facts.store import Store
-from walproof.files import locked_file
+from walproof.lab.alone import alone
 from walproof.lab.joining import OtherHosts
 from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.preflight import check
@@ -72,7 +72,11 @@ def execute(
     Raises a WalproofError of whatever went wrong; trials that were stored stay stored.
     """
     unfinished = None if fresh else find_unfinished(store, plan, command, host, progress.preparing)
-    with _only_one(locks, plan), ready_to_run(plan, progress, keep_failures, other_hosts) as trials:
+    lock = locks / f".{plan.study}-{plan_hash(plan)[:8]}.lock"
+    with (
+        alone(lock, f'running study "{plan.study}" into "{locks}"'),
+        ready_to_run(plan, progress, keep_failures, other_hosts) as trials,
+    ):
         environment = _environment(plan)
         named = {} if host is None else {"host": host}
         found = {} if other_hosts is None else other_hosts.facts()
@@ -294,23 +298,3 @@ def _flush_rates(plan: Plan) -> dict[str, float | None]:
     folder = own_folder(Path(plan.folder), passable=server_user() is not None)
     rates = measure_flush(program, folder, 1 if plan.quick else _FLUSH_TEST_S)
     return {rate.method: rate.flushes_per_s for rate in rates}
-
-
-@contextmanager
-def _only_one(locks: Path, plan: Plan) -> Iterator[None]:
-    """Keep a second process from running the same plan into the same store at the same time."""
-    path = locks / f".{plan.study}-{plan_hash(plan)[:8]}.lock"
-    with ExitStack() as stack:
-        try:
-            is_ours = stack.enter_context(locked_file(path))
-        except OSError as error:
-            raise StoreError(
-                f'could not write in folder "{locks}": {error.strerror}',
-                hint="Name another folder with --out.",
-            ) from error
-        if not is_ours:
-            raise StudyError(
-                f'another walproof is running study "{plan.study}" into "{locks}"',
-                hint="Wait for it, or name another folder with --out.",
-            )
-        yield

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from walproof.errors import ClusterError
-from walproof.probe.connection import one_line
+from walproof.errors import ClusterError, one_line
 
 
 @contextmanager

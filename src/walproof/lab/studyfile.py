@@ -10,20 +10,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from walproof.errors import UnitError
-from walproof.units import parse_duration_s
-
-
-def _duration(value: object) -> float:
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-        raise ValueError('expected a duration such as "10s" or "2min"')  # noqa: TRY004 - for pydantic
-    try:
-        seconds = parse_duration_s(value)
-    except UnitError as error:
-        raise ValueError(f"{error.message}; {error.hint}") from None
-    if seconds < 0:
-        raise ValueError("a duration cannot be negative")
-    return seconds
+from walproof.tomlfile import seconds_of
 
 
 def value_text(value: object) -> str:
@@ -39,7 +26,7 @@ T = TypeVar("T", bound="StudyTable")
 
 Duration = Annotated[
     float,
-    BeforeValidator(_duration),
+    BeforeValidator(seconds_of),
     WithJsonSchema({"type": ["number", "string"], "description": 'seconds, or "10s", "2min"'}, "validation"),
 ]
 Value = Annotated[

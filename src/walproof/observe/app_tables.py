@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from walproof.facts.application import AppColumn, AppIndex, AppKey, AppTable
 from walproof.observe.app_index import index_of
-from walproof.observe.asking import Asking
+from walproof.observe.asking import Asking, number_in
 from walproof.sqltext import tokens
 
 TABLES_MOST = 1000
@@ -182,7 +181,7 @@ def read_tables(asking: Asking, inserted: Mapping[int, float] | None = None) -> 
             AppColumn(
                 name, type_, not_null, default, identity, generated,
                 None if labels is None else tuple(labels),
-                _number(distinct), float(nulls or 0.0), width, _number(correlation), tuple(usual or ()),
+                number_in(distinct), float(nulls or 0.0), width, number_in(correlation), tuple(usual or ()),
                 tuple(shares or ()),
             )
         )  # fmt: skip
@@ -207,7 +206,7 @@ def read_tables(asking: Asking, inserted: Mapping[int, float] | None = None) -> 
         AppTable(
             schema, relation, name, kind, rows_, size, tuple(columns[oid]), tuple(keys[oid]),
             tuple(indexes[oid]), options, tuple(triggers), tuple(others[oid]), is_unlogged,
-            heap, tuple(pages[oid]), _number(hot), by, tuple(key), parts, toast, (inserted or {}).get(oid),
+            heap, tuple(pages[oid]), number_in(hot), by, tuple(key), parts, toast, (inserted or {}).get(oid),
         )
         for (oid, schema, relation, name, kind, rows_, size, options, is_unlogged, triggers, heap, hot, by,
              key, parts, toast) in rows
@@ -224,7 +223,3 @@ def _constants_in(definitions: Iterable[str]) -> list[str]:
             elif token.kind == "number" and token.text.isdecimal():
                 found.add(token.text)
     return sorted(found)
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -13,12 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 from walproof.errors import ProbeError
 from walproof.facts.application import HIDDEN, MASKED, Application, AppStatement
 from walproof.observe.app_tables import read_tables
-from walproof.observe.asking import Asking
+from walproof.observe.asking import Asking, number_in
 from walproof.observe.counters import counter_queries
 from walproof.observe.cycles import CycleClock, usual_cycles
 from walproof.observe.objects import read_settings
@@ -116,7 +115,9 @@ def read_application(conninfo: str, for_s: float | None) -> Application:
         commits, sessions = None, [_sessions(asking)]
         inserted: dict[int, float] = {}
         if for_s is None:
-            seconds = _number(asking.value("since when statements are counted", _RESET.format(schema=schema)))
+            seconds = number_in(
+                asking.value("since when statements are counted", _RESET.format(schema=schema))
+            )
             parts = usual_cycles(asking, seconds) if seconds else ()
         else:
             first, middle, asked = look, None, asking.count
@@ -213,7 +214,7 @@ def _look(asking: Asking, view: str, schema: str) -> _Look:
         )
     statements = {key: AppStatement(text, *sums[key]) for key, text in texts.items()}
     dropped = asking.value("full", _DROPPED.format(schema=schema)) if asking.major >= 14 else 0
-    commits = _number(asking.value("commits", _COMMITS))
+    commits = number_in(asking.value("commits", _COMMITS))
     return _Look(time.monotonic(), statements, commits, float(dropped or 0), _flushes(asking))
 
 
@@ -270,10 +271,6 @@ def _without_literals(text: str) -> str:
 
 def _sessions(asking: Asking) -> int:
     return int(asking.value("sessions", _SESSIONS) or 0)
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _grown(

@@ -9,8 +9,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from walproof.errors import ProbeError
-from walproof.probe.connection import one_line
+from walproof.errors import ProbeError, one_line
 
 _TOO_LATE = ("57", "08")
 """Classes of SQLSTATE after which the session is over (manual, appendix A)."""
@@ -107,3 +106,18 @@ class Asking:
         return {
             name: float(value) for name, value in zip(names, row or (), strict=False) if value is not None
         }
+
+
+def text_in(value: Any) -> str | None:
+    """A text of an answer; None for NULL."""
+    return None if value is None else str(value)
+
+
+def number_in(value: Any) -> float | None:
+    """A number of an answer; None for NULL."""
+    return None if value is None else float(value)
+
+
+def count_in(value: Any) -> int | None:
+    """A whole number of an answer; None for NULL."""
+    return None if value is None else int(value)

@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from walproof.observe.leaving import ObserverThread
 from walproof.probe.syncing import DIRTY_S
 
 _REST_S, _REST = 60.0, 20.0
@@ -70,33 +71,14 @@ def is_of(folder: Path, system_identifier: int) -> bool:
         return False
 
 
-class DataFiles:
+class DataFiles(ObserverThread):
     """Context manager: counts the files of the folder that it was last given."""
 
     def __init__(self) -> None:
+        super().__init__("walproof-files")
         self._folder: tuple[Path, int] | None = None
         self._wanted = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="walproof-files", daemon=True)
         self._count: FileCount | None = None
-        self._fault: BaseException | None = None
-
-    def __enter__(self) -> DataFiles:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        self.join(2.0)
-
-    def stop(self) -> None:
-        """End soon; nobody waits for that."""
-        self._stopping.set()
-        self._wanted.set()
-
-    def join(self, patience_s: float) -> None:
-        """Wait for the end, no longer than that: the thread ends with the process."""
-        self._thread.join(patience_s)
 
     def count_in(self, folder: str | None, system_identifier: int) -> None:
         """Count that folder from now on; None: count none."""
@@ -107,24 +89,23 @@ class DataFiles:
     @property
     def count(self) -> FileCount | None:
         """The newest count; None if nothing may be seen, or nothing has been yet. Raises a fault of ours."""
-        if self._fault is not None:
-            raise self._fault
+        self._check()
         return self._count
 
-    def _run(self) -> None:
-        try:
-            while not self._stopping.is_set():
-                self._wanted.clear()
-                given, rest_s = self._folder, None
-                if given is not None and is_of(*given):
-                    begun_s = time.monotonic()
-                    try:
-                        found = count_files(given[0], time.time())
-                        if given == self._folder:
-                            self._count = found
-                    except OSError:
-                        self._count = None
-                    rest_s = max(_REST_S, _REST * (time.monotonic() - begun_s))
-                self._wanted.wait(rest_s)
-        except BaseException as fault:  # ours: raised again by count
-            self._fault = fault
+    def _wake(self) -> None:
+        self._wanted.set()
+
+    def _observe(self) -> None:
+        while not self._stopping.is_set():
+            self._wanted.clear()
+            given, rest_s = self._folder, None
+            if given is not None and is_of(*given):
+                begun_s = time.monotonic()
+                try:
+                    found = count_files(given[0], time.time())
+                    if given == self._folder:
+                        self._count = found
+                except OSError:
+                    self._count = None
+                rest_s = max(_REST_S, _REST * (time.monotonic() - begun_s))
+            self._wanted.wait(rest_s)

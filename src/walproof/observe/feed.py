@@ -17,18 +17,20 @@ from typing import Any, Protocol
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import ConninfoError, ProbeError, WalError
+from walproof.errors import ConninfoError, ProbeError, WalError, one_line
 from walproof.facts.watch import StreamPhase, StreamState
 from walproof.observe import watch_queries as queries
 from walproof.observe.backoff import Backoff
+from walproof.observe.leaving import ObserverThread
 from walproof.observe.pace import RateBucket
 from walproof.probe.bursts import BurstStream, may_rest
-from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
+from walproof.probe.connection import connect_foreign, streaming_parameters
 from walproof.probe.replication import Keepalive, ReplicationStream, StreamEnd, TimelineEnd, WalData
 from walproof.probe.slot import look_at_slot
 from walproof.probe.startup import is_here
 from walproof.settings.session import PATIENCE_S
 from walproof.units import Lsn, format_bytes
+from walproof.wal.segment import segment_holding
 
 _WAIT_S = 0.2
 _LOOK_S = 1.0
@@ -86,7 +88,7 @@ class FeedBeginning:
     """Values of the settings that were asked for, as SHOW prints them."""
 
 
-class WalFeed:
+class WalFeed(ObserverThread):
     """Context manager: feeds a sink while its block lasts; ``begin`` makes one for each stream."""
 
     def __init__(
@@ -99,37 +101,17 @@ class WalFeed:
     ) -> None:
         """``bytes_per_s_most``: at most so many bytes of a stream are read each second; the rest waits in the
         server. ``settings``: names of those that ``begin`` is told."""
+        super().__init__("walproof-feed", 5.0)
         self._conninfo = conninfo
         self._begin = begin
         self._most = max_retained_bytes
         self._rate = bytes_per_s_most
         self._settings = list(settings)
-        self._stopping = threading.Event()
         self._due = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="walproof-feed", daemon=True)
         self._lock = threading.Lock()
         self._sink: WalSink | None = None
         self._state = StreamState(StreamPhase.BEGINNING, since=time.time())
         self._late = 0
-        self._fault: BaseException | None = None
-
-    def __enter__(self) -> WalFeed:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        self.join(5.0)
-
-    def stop(self) -> None:
-        """End soon; nobody waits for that."""
-        self._stopping.set()
-        self._due.set()
-
-    def join(self, patience_s: float) -> None:
-        """Wait for the end, no longer than that: a session that waits for a dead network ends with the
-        process."""
-        self._thread.join(patience_s)
 
     def hurry(self) -> None:
         """Begin the next stream at once, where it would be waited: the server answers again."""
@@ -138,8 +120,7 @@ class WalFeed:
     @property
     def state(self) -> StreamState:
         """How the stream is doing. Raises what a fault of ours raised in the thread."""
-        if self._fault is not None:
-            raise self._fault
+        self._check()
         return self._state
 
     def snapshot(self) -> Any:
@@ -149,22 +130,22 @@ class WalFeed:
                 return None
             return self._sink.snapshot()
 
-    def _run(self) -> None:
+    def _wake(self) -> None:
+        self._due.set()
+
+    def _observe(self) -> None:
         backoff = Backoff()
-        try:
-            while not self._stopping.is_set():
-                try:
-                    self._stream(backoff)
-                except (ProbeError, ConninfoError, WalError) as error:
-                    reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
-                    self._broken(reason, error.hint)
-                except psycopg.Error as error:
-                    self._broken(one_line(error), None)
-                if not self._stopping.is_set():
-                    self._due.wait(backoff.failed())
-                    self._due.clear()
-        except BaseException as fault:  # ours: raised again by state
-            self._fault = fault
+        while not self._stopping.is_set():
+            try:
+                self._stream(backoff)
+            except (ProbeError, ConninfoError, WalError) as error:
+                reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
+                self._broken(reason, error.hint)
+            except psycopg.Error as error:
+                self._broken(one_line(error), None)
+            if not self._stopping.is_set():
+                self._due.wait(backoff.failed())
+                self._due.clear()
 
     def _broken(self, reason: str, hint: str | None) -> None:
         self._go(StreamPhase.BROKEN, reason, hint)
@@ -319,7 +300,7 @@ def _beginning(
     settings = control.execute(queries.SETTINGS.encode(), [names]).fetchall()
     return FeedBeginning(
         control.info.server_version, identity.system_identifier, int(row[7]), segment_bytes,
-        redo // segment_bytes * segment_bytes, redo, shared_buffers, int(row[3]),
+        int(segment_holding(redo, segment_bytes)), redo, shared_buffers, int(row[3]),
         is_here(control), str(row[4]) == "on", str(row[5] or "fsync"),
         None if row[6] is None else str(row[6]), {str(name): str(value) for name, value in settings},
     )  # fmt: skip

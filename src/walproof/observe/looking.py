@@ -26,7 +26,7 @@ from walproof.facts.watch import (
     WatchLook,
 )
 from walproof.observe import watch_queries as queries
-from walproof.observe.asking import Asking
+from walproof.observe.asking import Asking, count_in, number_in, text_in
 from walproof.observe.counters import counter_queries
 from walproof.observe.marks import read_marks
 from walproof.observe.objects import END
@@ -88,9 +88,9 @@ class Looker:
             version=version,
             version_num=version_num,
             system_identifier=self._system,
-            started_at=None if started_at is None else float(started_at),
+            started_at=number_in(started_at),
             is_in_recovery=bool(is_in_recovery),
-            lsn=_count(lsn),
+            lsn=count_in(lsn),
             settings=self._settings,
             checkpoint=self._checkpoint(),
             counters=self._counters(),
@@ -151,16 +151,16 @@ class Looker:
             ready = self._listed(READY, queries.READY, "pg_ls_archive_statusdir")
             is_unset = self._is_unset
         return WatchedArchiver(
-            int(archived), int(failed), _text(last), _number(last_at), _text(failed_segment),
-            _number(failed_at), _first(ready), _number(ready[1]) if ready else None, is_unset,
+            int(archived), int(failed), text_in(last), number_in(last_at), text_in(failed_segment),
+            number_in(failed_at), _first(ready), number_in(ready[1]) if ready else None, is_unset,
         )  # fmt: skip
 
     def _slots(self) -> tuple[WatchedSlot, ...]:
         return tuple(
             WatchedSlot(
-                str(name), str(kind), bool(active), bool(temporary), _count(restart), _text(status),
-                _count(safe), _number(inactive), _text(database), _count(confirmed), _count(pid),
-                bool(synced), _text(reason),
+                str(name), str(kind), bool(active), bool(temporary), count_in(restart), text_in(status),
+                count_in(safe), number_in(inactive), text_in(database), count_in(confirmed), count_in(pid),
+                bool(synced), text_in(reason),
             )
             for name, kind, active, temporary, restart, status, safe, inactive, database, confirmed, pid,
             synced, reason in self._ask.rows("slots", queries.slots(self._ask.major))
@@ -180,9 +180,9 @@ class Looker:
                 continue
             found.append(
                 WatchedStandby(
-                    str(name), int(pid), str(state), str(sync_state), _text(slot), int(sent or 0),
-                    int(written or 0), int(flushed or 0), int(replayed), _number(reply_age_s), str(wait),
-                    bool(is_logical), _text(host),
+                    str(name), int(pid), str(state), str(sync_state), text_in(slot), int(sent or 0),
+                    int(written or 0), int(flushed or 0), int(replayed), number_in(reply_age_s), str(wait),
+                    bool(is_logical), text_in(host),
                 )
             )  # fmt: skip
         return tuple(found)
@@ -200,7 +200,7 @@ class Looker:
         if not rows:
             return None
         cluster_name, conninfo, slot, port = rows[0]
-        return WatchedReceiver(walsender_name(conninfo or "", cluster_name), _text(slot), _count(port))
+        return WatchedReceiver(walsender_name(conninfo or "", cluster_name), text_in(slot), count_in(port))
 
     def _arrival(self) -> WatchedArrival | None:
         """How WAL comes; None for a role that may not see it, and after a promotion."""
@@ -218,7 +218,7 @@ class Looker:
         rows = self._ask.rows("subscriptions", queries.subscriptions(self._ask.major))
         return tuple(
             WatchedSubscription(
-                str(name), bool(enabled), _text(slot), bool(has_worker), _number(age_s), _count(errors)
+                str(name), bool(enabled), text_in(slot), bool(has_worker), number_in(age_s), count_in(errors)
             )
             for name, enabled, slot, has_worker, age_s, errors in rows
         )
@@ -235,16 +235,4 @@ class Looker:
 
 
 def _first(row: tuple[Any, ...]) -> int | None:
-    return _count(row[0]) if row else None
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _count(value: Any) -> int | None:
-    return None if value is None else int(value)
+    return count_in(row[0]) if row else None

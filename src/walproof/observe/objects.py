@@ -14,7 +14,7 @@ from walproof.facts.server import (
     ServerStandby,
     ServerTable,
 )
-from walproof.observe.asking import Asking
+from walproof.observe.asking import Asking, count_in, number_in, text_in
 from walproof.observe.slot_columns import invalidation_column, synced_column
 from walproof.probe.pair_queries import STANDBY_END
 
@@ -142,7 +142,7 @@ def read_settings(ask: Asking) -> dict[str, ServerSetting]:
     """Every setting that the role may see."""
     return {
         str(name): ServerSetting(
-            str(value), _text(boot), _text(base), str(source), str(context), bool(pending), _text(file),
+            str(value), text_in(boot), text_in(base), str(source), str(context), bool(pending), text_in(file),
             tuple(map(str, values)),
         )
         for name, value, boot, base, source, context, pending, file, values in ask.rows(
@@ -161,8 +161,8 @@ def read_slots(ask: Asking) -> tuple[ServerSlot, ...]:
     )
     found = tuple(
         ServerSlot(
-            str(name), str(kind), bool(active), bool(temporary), _count(retained), _text(status),
-            None if inactive is None else float(inactive), bool(synced), _text(reason),
+            str(name), str(kind), bool(active), bool(temporary), _count(retained), text_in(status),
+            number_in(inactive), bool(synced), text_in(reason),
         )
         for name, kind, active, temporary, retained, status, inactive, synced, reason
         in ask.rows("slots", query)
@@ -202,9 +202,8 @@ def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
                 str(name),
                 ServerTable(
                     str(name), int(size or 0), bool(unlogged), int(inserted), int(updated), int(hot),
-                    int(deleted), int(live), int(fill), None if gone is None else int(gone),
-                    int(node), _count(age), None if share is None else float(share), _count(kept),
-                    _count(rows_bytes),
+                    int(deleted), int(live), int(fill), count_in(gone), int(node), _count(age),
+                    number_in(share), _count(kept), _count(rows_bytes),
                 ),
             )  # fmt: skip
     return tuple(found.values())
@@ -213,7 +212,7 @@ def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
 def read_overrides(ask: Asking) -> tuple[ServerOverride, ...]:
     """What roles and databases have set for themselves, except texts, which may hold anything."""
     return tuple(
-        ServerOverride(_text(role), _text(database), str(name), str(value))
+        ServerOverride(text_in(role), text_in(database), str(name), str(value))
         for role, database, name, value in ask.rows("settings of roles and databases", _OVERRIDES)
     )
 
@@ -250,10 +249,6 @@ def read_indexes(ask: Asking) -> tuple[ServerIndex, ...]:
 def _end(ask: Asking) -> str:
     """SQL for the end of WAL; NULL where the server does not tell it."""
     return "NULL::pg_lsn" if ask.is_refused(END) else _END
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
 
 
 def _count(value: Any) -> int | None:

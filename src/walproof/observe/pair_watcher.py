@@ -7,6 +7,7 @@ import threading
 from walproof.errors import ProbeError
 from walproof.facts.replication import ReplicationWindow
 from walproof.observe.backoff import Backoff
+from walproof.observe.leaving import ObserverThread
 from walproof.probe.pair import PairObserver
 
 _FIRST_S = 1.0
@@ -14,47 +15,27 @@ _FIRST_S = 1.0
 be told from that of a standby that keeps up."""
 
 
-class PairWatcher:
+class PairWatcher(ObserverThread):
     """Context manager: watches ``standby`` and its ``upstream``, two connection strings.
 
-    ``application_name``: as for `PairObserver`.
+    Its thread ends after the current window. ``application_name``: as for `PairObserver`.
     """
 
     def __init__(
         self, upstream: str, standby: str, window_s: float, application_name: str | None = None
     ) -> None:
+        super().__init__("walproof-pair", window_s + 2.0)
         self._conninfos = (upstream, standby)
         self._application_name = application_name
         self._window_s = window_s
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="walproof-pair", daemon=True)
         self._changed = threading.Condition()
         self._window: ReplicationWindow | None = None
         self._error: ProbeError | None = None
-        self._fault: BaseException | None = None
-
-    def __enter__(self) -> PairWatcher:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        self.join(self._window_s + 2.0)
-
-    def stop(self) -> None:
-        """End after the current window; nobody waits for that."""
-        self._stopping.set()
-
-    def join(self, patience_s: float) -> None:
-        """Wait for the end, no longer than that: a session that waits for a dead network ends with the
-        process."""
-        self._thread.join(patience_s)
 
     @property
     def window(self) -> ReplicationWindow | None:
         """The newest window; None while one of the two does not answer, or they are not a pair."""
-        if self._fault is not None:
-            raise self._fault
+        self._check()
         return self._window
 
     @property
@@ -69,25 +50,24 @@ class PairWatcher:
                 lambda: self._window is not known or self._error or self._fault, patience_s
             )
 
-    def _run(self) -> None:
+    def _observe(self) -> None:
         backoff = Backoff()
-        try:
-            while not self._stopping.is_set():
-                try:
-                    with PairObserver(*self._conninfos, self._application_name) as observer:
-                        window_s = max(self._window_s, _FIRST_S)
-                        while not self._stopping.is_set():
-                            self._tell(observer.observe(window_s), None)
-                            window_s = self._window_s
-                            backoff.succeeded()
-                except ProbeError as error:
-                    # That a server does not answer is said in its own panel.
-                    self._tell(None, error)
-                    self._stopping.wait(backoff.failed())
-        except BaseException as fault:  # ours: raised again by window
-            with self._changed:
-                self._fault = fault
-                self._changed.notify_all()
+        while not self._stopping.is_set():
+            try:
+                with PairObserver(*self._conninfos, self._application_name) as observer:
+                    window_s = max(self._window_s, _FIRST_S)
+                    while not self._stopping.is_set():
+                        self._tell(observer.observe(window_s), None)
+                        window_s = self._window_s
+                        backoff.succeeded()
+            except ProbeError as error:
+                # That a server does not answer is said in its own panel.
+                self._tell(None, error)
+                self._stopping.wait(backoff.failed())
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def _tell(self, window: ReplicationWindow | None, error: ProbeError | None) -> None:
         with self._changed:

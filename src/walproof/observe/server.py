@@ -14,7 +14,7 @@ from types import TracebackType
 
 from walproof.facts.server import FLUSH_WAITS, ServerLook, ServerWindow
 from walproof.facts.transactions import SynchronousWait
-from walproof.observe.asking import Asking
+from walproof.observe.asking import Asking, count_in, number_in, text_in
 from walproof.observe.counters import counter_queries
 from walproof.observe.marks import read_marks
 from walproof.observe.objects import (
@@ -112,8 +112,7 @@ class ServerObserver:
     @property
     def system_identifier(self) -> str | None:
         """The system identifier; None if the server does not tell it."""
-        found = self._ask.value("the system identifier", _SYSTEM)
-        return None if found is None else str(found)
+        return text_in(self._ask.value("the system identifier", _SYSTEM))
 
     def look(self) -> None:
         """Read every counter now. Raises ProbeError when the server is gone."""
@@ -129,11 +128,8 @@ class ServerObserver:
         wal = ask.value("the size of pg_wal", _PG_WAL, "pg_ls_waldir")
         waiting = ask.value("segments that wait for the archiver", _UNARCHIVED, "pg_ls_archive_statusdir")
         self._looks.append(
-            ServerLook(
-                float(at), None if lsn is None else int(lsn), None if redo is None else int(redo), counters,
-                None if wal is None else int(wal), None if waiting is None else int(waiting),
-            )
-        )  # fmt: skip
+            ServerLook(float(at), count_in(lsn), count_in(redo), counters, count_in(wal), count_in(waiting))
+        )
         self._confirming = self._synchronous.read(ask)
         self._slot_use.look(ask)
         self._looked_s = time.monotonic()
@@ -172,8 +168,8 @@ class ServerObserver:
             is_in_recovery=self.is_in_recovery,
             settings=read_settings(ask),
             looks=tuple(self._looks),
-            started_at=None if started is None else float(started),
-            reset_at=None if reset is None else float(reset),
+            started_at=number_in(started),
+            reset_at=number_in(reset),
             slots=self._slot_use.told(read_slots(ask)),
             standbys=read_standbys(ask),
             tables=read_tables(ask),

@@ -11,7 +11,7 @@ from walproof.facts.transactions import (
     PreparedTransaction,
     SynchronousWait,
 )
-from walproof.observe.asking import Asking
+from walproof.observe.asking import Asking, number_in, text_in
 from walproof.settings.synchronous import parse_standbys
 
 # Without max_wal_senders no commit waits (SyncRepRequested, syncrep.h). The setting is asked for with the
@@ -96,7 +96,7 @@ class SynchronousReader:
             others=tuple(map(str, others)),
             unknown=sum(listed.match(str(name)) for name in unseen),
             waiting=len(waiting),
-            oldest_s=None if oldest_s is None else float(oldest_s),
+            oldest_s=number_in(oldest_s),
             stalled=sum(seconds >= STALLED_S for seconds in waited_s),
             stalled_s=max(waited_s, default=0.0),
         )
@@ -114,7 +114,7 @@ def read_horizon(ask: Asking) -> tuple[HorizonHolder, ...]:
     """Sessions, slots and standbys that may need old rows, the oldest first."""
     return tuple(
         HorizonHolder(
-            str(kind), str(name), None if state is None else str(state),
+            str(kind), str(name), text_in(state),
             None if since_s is None else max(0.0, float(since_s)), max(0, int(age)),
         )
         for kind, name, state, since_s, age in ask.rows(HORIZON, _HORIZON)

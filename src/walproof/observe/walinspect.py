@@ -17,8 +17,8 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from walproof.errors import ProbeError
-from walproof.probe.connection import connect_foreign, one_line
+from walproof.errors import ProbeError, one_line
+from walproof.probe.connection import connect_foreign
 from walproof.units import Lsn
 from walproof.wal.recording import RECORDED_SETTINGS
 from walproof.wal.told import DESCRIBED, ToldRecord

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, one_line
 from walproof.facts import Install
 from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as
@@ -58,7 +58,7 @@ def take_base_backup(source: Cluster, data: Path) -> BaseBackup:
             ended = session.execute(stop_call).fetchone()
         except psycopg.Error as error:
             raise ClusterError(
-                f"base backup of PostgreSQL {source.install.version} failed: {str(error).strip()}",
+                f"base backup of PostgreSQL {source.install.version} failed: {one_line(error)}",
                 detail=source.log_tail(),
             ) from error
     assert begun is not None

@@ -92,13 +92,6 @@ class Chain:
         for standby in reversed(self.standbys.values()):
             standby.stop("immediate")
 
-    def make_synchronous(self, names: str) -> None:
-        """Set synchronous_standby_names of the primary (``near``, ``ANY 1 (near, delayed)``) and wait for it.
-
-        Raises ClusterError when no standby becomes synchronous.
-        """
-        make_synchronous(self.primary, self._primary_settings, names)
-
     def _add(self, plan: StandbyPlan) -> None:
         upstream = self.primary if plan.upstream == PRIMARY else self.standbys[plan.upstream]
         standby = Standby(
@@ -125,6 +118,7 @@ def inherited(primary_settings: Mapping[str, str]) -> dict[str, str]:
 def make_synchronous(primary: Cluster, settings: Mapping[str, str], names: str) -> None:
     """Set synchronous_standby_names of a running ``primary``, started with ``settings``, and wait for it.
 
+    ``names``: ``near``, ``ANY 1 (near, delayed)``.
     Raises ClusterError when no standby becomes synchronous.
     """
     primary.reload({**settings, "synchronous_standby_names": names})

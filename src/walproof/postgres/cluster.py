@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from walproof.errors import ClusterError, DisturbedError
+from walproof.errors import ClusterError, DisturbedError, one_line
 from walproof.facts import Install
 from walproof.postgres.reaper import remove_remains
 from walproof.postgres.signals import Descendants, is_halted
@@ -184,7 +184,7 @@ class Cluster:
             return psycopg.connect(conninfo or self.conninfo, autocommit=True)
         except psycopg.Error as error:
             raise ClusterError(
-                f"could not connect to PostgreSQL {self.install.version}: {str(error).strip()}",
+                f"could not connect to PostgreSQL {self.install.version}: {one_line(error)}",
                 detail=self.log_tail(),
             ) from error
 

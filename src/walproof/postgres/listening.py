@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, one_line
 from walproof.facts import Install
 from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as
@@ -94,7 +94,7 @@ def make_role(primary: Cluster, password: str) -> None:
                 f" PASSWORD '{verifier.decode()}'".encode()
             )
         except psycopg.Error as error:
-            raise ClusterError(f"could not make the role of standbys: {str(error).strip()}") from error
+            raise ClusterError(f"could not make the role of standbys: {one_line(error)}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class FarUpstream:
         try:
             return psycopg.connect(self.conninfo, autocommit=True)
         except psycopg.Error as error:
-            raise ClusterError(f"could not connect to the upstream: {str(error).strip()}") from error
+            raise ClusterError(f"could not connect to the upstream: {one_line(error)}") from error
 
 
 def way_to(endpoint: Endpoint, authority: str, password: str, folder: Path, user: ServerUser | None) -> str:

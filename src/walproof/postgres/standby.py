@@ -16,7 +16,7 @@ from typing import Protocol
 
 import psycopg
 
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, one_line
 from walproof.facts import Install
 from walproof.postgres.base_backup import BaseBackup, take_base_backup
 from walproof.postgres.cluster import SUPERUSER, Cluster
@@ -216,6 +216,6 @@ class Standby(Cluster):
                 session.execute("SELECT pg_create_physical_replication_slot(%s, true)", [self.name])
             except psycopg.Error as error:
                 raise ClusterError(
-                    f'could not make the replication slot of standby "{self.name}": {str(error).strip()}',
+                    f'could not make the replication slot of standby "{self.name}": {one_line(error)}',
                     hint="The primary needs wal_level replica or logical, and max_replication_slots.",
                 ) from error

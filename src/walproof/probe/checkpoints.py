@@ -24,8 +24,8 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.errors import ProbeError
-from walproof.probe.connection import connect, one_line
+from walproof.errors import ProbeError, one_line
+from walproof.probe.connection import connect
 from walproof.probe.protocol import Observation, Subject
 
 _STAMP = r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) (?:UTC|GMT) \[\d+\] \S*LOG:  "

@@ -13,7 +13,7 @@ from psycopg import pq
 from psycopg.pq.abc import PGconn
 from psycopg.rows import TupleRow
 
-from walproof.errors import ConninfoError, ProbeError
+from walproof.errors import ConninfoError, ProbeError, one_line
 from walproof.settings.conninfo import ADVICE, concealed, parse
 from walproof.settings.refusal import hint_for, is_undefined
 from walproof.settings.session import APPLICATION, PATIENCE_S, READ_ONLY, add_options, streaming
@@ -170,8 +170,3 @@ def _begun(conninfo: str) -> PGconn:
         # The text is not repeated: it may hold a password.
         raise ConninfoError("invalid connection string", hint=ADVICE) from None
     return pq.PGconn.connect_start(nowhere.encode())
-
-
-def one_line(error: Exception) -> str:
-    """The error's text without its line breaks, and without psycopg's words before libpq's."""
-    return " ".join(str(error).split()).removeprefix("connection is bad: ")

@@ -14,11 +14,11 @@ from types import TracebackType
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import ConninfoError, ProbeError
+from walproof.errors import ConninfoError, ProbeError, one_line
 from walproof.facts.replication import Look, ReplicationWindow, Sender, Session, Standby, Upstream
 from walproof.facts.trail import Trail
 from walproof.probe import pair_queries as queries
-from walproof.probe.connection import connect_foreign, one_line
+from walproof.probe.connection import connect_foreign
 from walproof.probe.pair_check import Identity, check_pair, identify
 from walproof.probe.startup import is_here, read_startup, state_of
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import ProbeError
-from walproof.probe.connection import one_line
+from walproof.errors import ProbeError, one_line
 from walproof.sqltext import quoted
 
 

@@ -8,8 +8,8 @@ import time
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import ProbeError
-from walproof.probe.connection import connect_foreign, one_line
+from walproof.errors import ProbeError, one_line
+from walproof.probe.connection import connect_foreign
 from walproof.wal.relations import Relation, RelationMap
 
 _KINDS = {

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import psycopg
 
-from walproof.errors import ProbeError
-from walproof.probe.connection import connect, one_line
+from walproof.errors import ProbeError, one_line
+from walproof.probe.connection import connect
 
 _PRIVATE = (
     "(conninfo|_command$|_file$|_files$|_directory$|_directories$|^listen_addresses$|^cluster_name$|^port$"

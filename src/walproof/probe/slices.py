@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import psycopg
 
-from walproof.errors import ProbeError
+from walproof.errors import ProbeError, one_line
 from walproof.probe.processes import children, read_proc
 from walproof.probe.throughput import read_ended
 from walproof.units import Lsn
@@ -47,7 +47,7 @@ def read_edge(connection: psycopg.Connection[tuple[object, ...]]) -> Edge:
     try:
         row = connection.execute(_EDGE).fetchone()
     except psycopg.Error as error:
-        raise ProbeError(f"could not read the WAL position: {str(error).strip()}") from error
+        raise ProbeError(f"could not read the WAL position: {one_line(error)}") from error
     assert row is not None
     return Edge(float(str(row[0])), int(Lsn.parse(str(row[1]))))
 

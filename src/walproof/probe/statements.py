@@ -27,9 +27,9 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import WalproofError, WorkloadError
+from walproof.errors import WalproofError, WorkloadError, one_line
 from walproof.facts import Statement
-from walproof.probe.connection import connect, one_line
+from walproof.probe.connection import connect
 from walproof.units import Lsn
 from walproof.wal import stats
 

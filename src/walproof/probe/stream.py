@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import psycopg
 
-from walproof.errors import HostError, ProbeError
+from walproof.errors import HostError, ProbeError, one_line
 from walproof.facts.replication import StartupProcess
-from walproof.probe.connection import connect, one_line
+from walproof.probe.connection import connect
 from walproof.probe.startup import read_startup
 
 STREAM_HZ = 20.0

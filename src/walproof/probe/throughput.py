@@ -90,7 +90,7 @@ def read_pgbench_logs(
         "skipped_transactions": float(np.count_nonzero(table[:, _TIME] == _SKIPPED)) / sample_rate,
     }
     if latency_ms.size:
-        metrics |= _latency(latency_ms)
+        metrics |= {**latency_figures(latency_ms), "latency_ms_max": float(latency_ms.max())}
     else:
         warnings.append("no transaction completed within the window")
     numbers = np.unique(np.concatenate([np.unique(table[:, _SCRIPT]) for table in tables]))
@@ -212,7 +212,8 @@ def _garbled(path: Path, text: bytes) -> ProbeError:
     )
 
 
-def _latency(latency_ms: Floats) -> dict[str, float]:
+def latency_figures(latency_ms: Floats) -> dict[str, float]:
+    """Average, spread and percentiles of some latencies, as metrics."""
     p50, p95, p99 = np.percentile(latency_ms, (50, 95, 99))
     return {
         "latency_ms_avg": float(latency_ms.mean()),
@@ -220,7 +221,6 @@ def _latency(latency_ms: Floats) -> dict[str, float]:
         "latency_ms_p50": float(p50),
         "latency_ms_p95": float(p95),
         "latency_ms_p99": float(p99),
-        "latency_ms_max": float(latency_ms.max()),
     }
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import psycopg
 
-from walproof.probe.connection import connect, one_line
+from walproof.errors import one_line
+from walproof.probe.connection import connect
 from walproof.probe.protocol import Observation, Subject
 
 TOP = 5

@@ -23,8 +23,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from walproof.errors import ProbeError, WalError
-from walproof.probe.connection import connect, one_line
+from walproof.errors import ProbeError, WalError, one_line
+from walproof.probe.connection import connect
 from walproof.probe.processes import is_running
 from walproof.probe.protocol import Observation, Subject
 from walproof.probe.slices import read_edge

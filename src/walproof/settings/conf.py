@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from walproof.errors import SettingError
-from walproof.files import open_regular
+from walproof.files import open_regular, reason
 
 _LINE = re.compile(
     r"[ \t\r]*(?P<name>[A-Za-z_\x80-\U0010ffff][\w$.\x80-\U0010ffff]*)(?:[ \t\r]*=[ \t\r]*|[ \t\r]+)"
@@ -82,7 +82,7 @@ def _conf_files(folder: Path, by: str) -> list[Path]:
         found = [entry for entry in folder.iterdir() if entry.suffix == ".conf" and entry.name[0] != "."]
         files = [entry for entry in found if not entry.is_dir()]
     except (OSError, ValueError) as error:
-        raise SettingError(f'could not read configuration folder "{folder}": {_reason(error)}{by}') from error
+        raise SettingError(f'could not read configuration folder "{folder}": {reason(error)}{by}') from error
     return sorted(files, key=lambda entry: os.fsencode(entry.name))
 
 
@@ -103,11 +103,7 @@ def _text(path: Path, by: str, *, may_be_pipe: bool) -> str:
         # The server takes any bytes, as of a comment in Latin-1; names of files may hold them, too.
         return content.decode(errors="surrogateescape")
     except (OSError, ValueError) as error:
-        raise SettingError(f'could not read configuration file "{path}": {_reason(error)}{by}') from error
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+        raise SettingError(f'could not read configuration file "{path}": {reason(error)}{by}') from error
 
 
 def quoted(value: str) -> str:

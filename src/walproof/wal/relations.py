@@ -13,6 +13,7 @@ from pathlib import Path
 
 from walproof.checked import checked, parsed
 from walproof.errors import WalError
+from walproof.files import reason
 from walproof.wal.places.folder import Folder
 from walproof.wal.places.place import Place, read_text
 
@@ -86,7 +87,7 @@ def read_map(path: Path | Place) -> RelationMap:
     except (OSError, ValueError) as error:
         raise WalError(
             f'could not read relation map "{path}"',
-            detail=getattr(error, "strerror", None) or str(error),
+            detail=reason(error),
             hint=hint,
         ) from error
     try:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from walproof._native import WalRebuilder
 from walproof.errors import WalError
 from walproof.units import Lsn
+from walproof.wal.segment import segment_holding
 
 if TYPE_CHECKING:
     from walproof._native import _Image as ImageRow
@@ -72,7 +73,7 @@ class ToldWal:
         """WAL of a major version, from the segment that holds ``start`` on."""
         self._version = version
         self._maker = WalRebuilder(
-            version, system_identifier % 2**64, timeline, segment_bytes, start - start % segment_bytes
+            version, system_identifier % 2**64, timeline, segment_bytes, segment_holding(start, segment_bytes)
         )
         self._times: list[tuple[int, int]] = []
         """Where the commits were whose times began a new second."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import psycopg
 
+from walproof.errors import first_line
 from walproof.workload.ledger import (
     ACCOUNTS,
     QUEUE_LENGTH,
@@ -66,7 +67,7 @@ def check_books(
             return _all_lost(record)
         present = _present(connection)
     except psycopg.Error as error:
-        return Books(0, None, None, None, _one_line(error))
+        return Books(0, None, None, None, first_line(error))
     lost = [
         (commit.ended_ns, session, commit.number)
         for session, commits in enumerate(record)
@@ -79,7 +80,7 @@ def check_books(
         unbalanced = next(_sums(connection, present, schema, has_pgbench_sums), None)
         wrong = next(_complaints(connection, record, present, has_amcheck), None)
     except psycopg.Error as error:
-        wrong = _one_line(error)
+        wrong = first_line(error)
     return Books(len(lost), min((entry[0] for entry in lost), default=None), hole, unbalanced, wrong)
 
 
@@ -97,10 +98,6 @@ def _has_ledger(connection: _Connection, schema: str) -> bool:
 def _all_lost(record: Record) -> Books:
     ended = [commit.ended_ns for commits in record for commit in commits if commit.ended_ns is not None]
     return Books(len(ended), min(ended, default=None), None, None, None)
-
-
-def _one_line(error: psycopg.Error) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _finish_prepared(connection: _Connection) -> None:

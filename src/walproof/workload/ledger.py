@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import psycopg
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, one_line
 from walproof.settings.catalogue import normalise
 
 SESSIONS_MOST = 8
@@ -205,7 +205,7 @@ class LedgerLoad:
                     number: opened.enter_context(closing(_connect(conninfo))) for number in sessions
                 }
             except psycopg.Error as error:
-                raise WorkloadError(f"the ledger could not connect: {str(error).strip()}") from error
+                raise WorkloadError(f"the ledger could not connect: {one_line(error)}") from error
             opened.pop_all()
         self._threads = [
             threading.Thread(target=self._commit, args=(session, connection), daemon=True)
@@ -251,6 +251,6 @@ class LedgerLoad:
             # Where the connection broke the server is gone: the outcome of the last one is not known. The
             # error's class says less: a full disk and a cancelled statement are OperationalErrors, too.
             if not connection.broken and not self._may_fail:
-                self._complaints.append(f"session {session}, transaction {number}: {str(error).strip()}")
+                self._complaints.append(f"session {session}, transaction {number}: {one_line(error)}")
         finally:
             connection.close()

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, one_line
 
 TABLES = 5
 _DAYS = 8
@@ -48,7 +48,7 @@ def make_tables(session: psycopg.Connection[TupleRow], rows: int) -> None:
                 f" FROM generate_series(1, {rows // TABLES}) i".encode()
             )
     except psycopg.Error as error:
-        raise WorkloadError(f"could not make the tables: {str(error).strip()}") from error
+        raise WorkloadError(f"could not make the tables: {one_line(error)}") from error
 
 
 def insert_rows(session: psycopg.Connection[TupleRow], rows: int, *, rows_per_commit: int, seed: int) -> None:
@@ -83,7 +83,7 @@ def insert_rows(session: psycopg.Connection[TupleRow], rows: int, *, rows_per_co
                     done += portion
             first = (first + rest) % TABLES
     except psycopg.Error as error:
-        raise WorkloadError(f"could not insert the rows: {str(error).strip()}") from error
+        raise WorkloadError(f"could not insert the rows: {one_line(error)}") from error
 
 
 def insert_script(rows_per_commit: int) -> str:

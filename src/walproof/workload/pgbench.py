@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, first_line
 from walproof.facts import Workload
 from walproof.privilege.acting import acting_as
 from walproof.privilege.environment import child_environment
@@ -280,8 +280,7 @@ def _run_setup(name: str, text: str, target: PgbenchTarget) -> None:
                         connection.execute(each.sql.encode())
                     except psycopg.Error as error:
                         raise WorkloadError(
-                            f'setup of workload "{name}" failed in line {each.line}: '
-                            f"{str(error).strip().splitlines()[0]}",
+                            f'setup of workload "{name}" failed in line {each.line}: {first_line(error)}',
                             detail="It begins with: " + visible(" ".join(each.sql.split()))[:_SHOWN],
                             hint="It is plain SQL in one string or file; psql's backslash commands are not "
                             "known here.",

@@ -28,7 +28,8 @@ def chances(draws: Draws, values: int) -> list[float]:
         weights = [k**-draws.parameter for k in range(1, values + 1)]
     else:
         weights = [math.exp(-draws.parameter * k / values) for k in range(values)]
-    return [weight / sum(weights) for weight in weights]
+    total = sum(weights)
+    return [weight / total for weight in weights]
 
 
 def compiled(sql: str) -> Callable[..., int]:

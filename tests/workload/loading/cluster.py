@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.lab.silence import Silence
 from walproof.facts import Install, Plan
 from walproof.lab.asked import Overrides
 from walproof.lab.kinds.loading.source import PreparedLoad, prepare_loads
 from walproof.lab.reading import check_study
+from walproof.lab.schedule import Unseen
 from walproof.lab.study import resolve
 from walproof.lab.trial import Bench
 from walproof.postgres import template as templates
@@ -36,7 +36,7 @@ def load_plan(
 
 def bench_of(plan: Plan, install: Install, workspace: Workspace) -> Bench:
     """Where loads of the plan are prepared, without pgbench."""
-    return Bench(plan, workspace, {install.label: install}, Path(), {}, Silence())
+    return Bench(plan, workspace, {install.label: install}, Path(), {}, Unseen())
 
 
 @contextmanager

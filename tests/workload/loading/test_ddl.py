@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.workload.loading.judge import Judge, open_judge
-from walproof.facts import Install
+from tests.workload.loading.judge import Judge
 from walproof.sqltext import tokens
 from walproof.workload.loading.ddl import statements
 
@@ -62,12 +58,6 @@ CREATE TABLE "quoted
 \name;" (x int);
 \unrestrict 5xY
 """
-
-
-@pytest.fixture(scope="module")
-def judge(embedded: Install, work: Path) -> Iterator[Judge]:
-    with open_judge(embedded, work) as opened:
-        yield opened
 
 
 def test_a_backslash_within_quotes_begins_no_command() -> None:

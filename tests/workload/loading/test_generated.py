@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.workload.loading.judge import Judge, open_judge
+from tests.workload.loading.judge import Judge
 from walproof.errors import WorkloadError
-from walproof.facts import Install
 from walproof.workload.loading.paired_keys import needed_rows, paired
 from walproof.workload.loading.source import SOURCE, fill_source, fill_table, read_source
 from walproof.workload.loading.table import Session, read_table
@@ -17,12 +15,6 @@ from walproof.workload.loading.table import Session, read_table
 pytestmark = pytest.mark.live
 
 PARENTS = "CREATE TABLE people (id int PRIMARY KEY); CREATE TABLE goods (id int PRIMARY KEY);"
-
-
-@pytest.fixture(scope="module")
-def judge(embedded: Install, work: Path) -> Iterator[Judge]:
-    with open_judge(embedded, work) as opened:
-        yield opened
 
 
 @pytest.fixture

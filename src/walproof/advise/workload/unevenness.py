@@ -50,12 +50,17 @@ def _told_by_images(
 ) -> dict[str, Draws]:
     """The laws of the tables; those that are ``told`` stay."""
     laws = dict(told)
+    asked: dict[str, list[Pages]] = {}
     for _ in range(_SWEEPS):
         for table in tables:
             counted = traffic.counted(table.name)
             if table.name in told or counted.all < _IMAGES_LEAST:
                 continue
-            law = fit(list(traffic.families(table, laws)), parts, counted)
+            families = list(traffic.families(table, laws))
+            if asked.get(table.name) == families:
+                continue  # no law has changed that its own depends on
+            asked[table.name] = families
+            law = fit(families, parts, counted)
             if law is None:
                 laws.pop(table.name, None)
             else:

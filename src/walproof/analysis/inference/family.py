@@ -58,16 +58,6 @@ def family_p_values(family: Sequence[Compared]) -> tuple[float, ...]:
     return tuple(found[compared.p] for compared in family)
 
 
-def critical_t(count: int, degrees: float, shared: float = 0.5, level: float = 0.95) -> float:
-    """How many standard errors simultaneous intervals of ``count`` comparisons with one baseline reach."""
-    from scipy.optimize import brentq
-
-    def excess(reach: float) -> float:
-        return _all_within(reach, (shared,) * count, degrees) - level
-
-    return float(brentq(excess, 0.1, 1000.0, xtol=1e-8))
-
-
 def _groups(family: Sequence[Compared]) -> list[list[Compared]]:
     groups: dict[Hashable, list[Compared]] = {}
     for index, compared in enumerate(family):

@@ -11,8 +11,8 @@ all at the end, so that the last look's limit is close to that of a test with on
 How a gate is built on it (``walproof.analysis.gate``). Plan at most LOOKS_MOST looks as shares of the rounds
 at most (``planned_looks``), compute ``looks(shares, alpha)`` once, and after the rounds of look k take the
 interval of the level ``1 - look.p``, which keeps its promise over all looks. A decision is made, early or at
-the end, when all of the interval lies on one side of the limit. Against no difference that is the same as
-``is_crossed(p)`` with the two-sided p value of the comparison.
+the end, when all of the interval lies on one side of the limit. Against no difference that is the same as a
+two-sided p value of the comparison that is at most ``look.p``.
 
 Limits are nominal p values, not z values, so that they serve t statistics of few degrees of freedom, too
 (Jennison and Turnbull 2000, the significance level approach; ``tests/analysis/inference/test_looks.py``
@@ -44,14 +44,8 @@ class PlannedLook:
     """Share of all information (rounds), 0 to 1."""
     spent: float
     """Error that is spent by then, over all looks so far."""
-    z: float
-    """The limit of a normal statistic, on both sides."""
     p: float
-    """The same as a two-sided p value of this look alone."""
-
-    def is_crossed(self, p: float) -> bool:
-        """Whether a comparison with that p value is decided at this look."""
-        return p <= self.p
+    """The limit: the largest two-sided p value of this look alone that decides."""
 
 
 def planned_looks(first: int, most: int, count: int = LOOKS_MOST) -> tuple[int, ...]:
@@ -93,7 +87,7 @@ def looks(shares: Sequence[float], alpha: float = 0.05) -> tuple[PlannedLook, ..
         total = spent(share, alpha)
         scale = math.sqrt(share - at)
         limit = _limit(grid, density, scale, share, max(total - before, 1e-12))
-        found.append(PlannedLook(share, total, limit, float(2 * ndtr(-limit))))
+        found.append(PlannedLook(share, total, float(2 * ndtr(-limit))))
         grid, density = _going_on(grid, density, scale, limit * math.sqrt(share))
         at, before = share, total
     return tuple(found)

@@ -38,7 +38,7 @@ class RandomEffects:
     """Interval for the true value of one more host like these; None for fewer than three."""
 
 
-def combine(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> RandomEffects:
+def combine(values: Sequence[float], variances: Sequence[float]) -> RandomEffects:
     """At least two estimates, with the variances of their errors."""
     assert len(values) == len(variances) >= 2
     known = [max(variance, _LEAST_VARIANCE) for variance in variances]
@@ -47,15 +47,15 @@ def combine(values: Sequence[float], variances: Sequence[float], level: float = 
     degrees = len(values) - 1
     factor = max(1.0, sum(w * (y - mean) ** 2 for w, y in zip(weights, values, strict=True)) / degrees)
     error = math.sqrt(factor / sum(weights))
-    reach = t_quantile(level, degrees) * error
+    reach = t_quantile(LEVEL, degrees) * error
     prediction = None
     if degrees >= 2:
         wide = max(
-            t_quantile(level, degrees - 1) * math.sqrt(tau2 + error**2),
-            t_quantile(level, degrees) * math.sqrt(variance(values) * (1 + 1 / len(values))),
+            t_quantile(LEVEL, degrees - 1) * math.sqrt(tau2 + error**2),
+            t_quantile(LEVEL, degrees) * math.sqrt(variance(values) * (1 + 1 / len(values))),
         )
-        prediction = Interval(mean - wide, mean + wide, level, "t")
-    interval = Interval(mean - reach, mean + reach, level, "t")
+        prediction = Interval(mean - wide, mean + wide, LEVEL, "t")
+    interval = Interval(mean - reach, mean + reach, LEVEL, "t")
     return RandomEffects(mean, error, math.sqrt(tau2), interval, prediction)
 
 

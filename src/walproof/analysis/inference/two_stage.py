@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from walproof.analysis.inference.spread import Spread
-from walproof.analysis.interval import t_quantile
+from walproof.analysis.interval import LEVEL, t_quantile
 
 _LARGEST = 700.0
 """Of logarithms; beyond it a float overflows."""
@@ -28,14 +28,14 @@ class SeenComparison:
     """Degrees of freedom that its spread rests on."""
 
 
-def width_after(seen: SeenComparison, rounds: int, level: float = 0.95) -> float:
+def width_after(seen: SeenComparison, rounds: int, level: float = LEVEL) -> float:
     """Half-width, as a share of the ratio, after ``rounds`` rounds in all, if the spread stays as seen."""
     degrees = seen.spread.degrees / (seen.rounds - 1) * (rounds - 1)
     reach = t_quantile(level, degrees) * math.sqrt(seen.spread.variance / rounds)
     return math.expm1(reach) if reach < _LARGEST else math.inf
 
 
-def rounds_within(seen: SeenComparison, half_width: float, level: float = 0.95) -> int:
+def rounds_within(seen: SeenComparison, half_width: float, level: float = LEVEL) -> int:
     """The fewest rounds in all, no fewer than were seen, after which the half-width is ``half_width``."""
     reach = math.log1p(half_width)
     # A t quantile is wider than the normal one, so the normal answer is a lower bound to start from.

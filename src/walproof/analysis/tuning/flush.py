@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from walproof.analysis.interval import LEVEL, Interval
+from walproof.analysis.interval import Interval
 from walproof.analysis.tuning.race import latest
 from walproof.analysis.tuning.values import Values, compare
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
@@ -31,7 +31,7 @@ class FlushGain:
     rounds: int
 
 
-def flush_gains(facts: TuningFacts, level: float = LEVEL) -> tuple[FlushGain, ...]:
+def flush_gains(facts: TuningFacts) -> tuple[FlushGain, ...]:
     """The gain on each emulated disk; empty if that was not measured."""
     step = latest(facts, Purpose.FLUSH)
     if step is None:
@@ -44,7 +44,7 @@ def flush_gains(facts: TuningFacts, level: float = LEVEL) -> tuple[FlushGain, ..
     }
     found = compare(Values(logs), [(_as_candidate(device), DEFAULT) for device in step.devices])
     return tuple(
-        FlushGain(device, math.exp(contrast.mean), contrast.interval(level), len(contrast.pairs))
+        FlushGain(device, math.exp(contrast.mean), contrast.interval(), len(contrast.pairs))
         for device, contrast in zip(step.devices, found, strict=True)
         if contrast.mean is not None
     )

@@ -127,7 +127,7 @@ class TuningOutcome:
     """Rounds that ``gain`` rests on."""
 
 
-def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOutcome:
+def outcome(facts: TuningFacts, judge: Judge) -> TuningOutcome:
     """What the facts say so far. ``judge`` says which lines a promise needs."""
     search = TuneSearch(judge)
     recorded = bool(facts.steps)
@@ -142,7 +142,7 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
             # The same rounds, and their common spread.
             to_winner = compared_in(facts, step, [(short, winner), (DEFAULT, winner)])[0]
         second = second_against_default(facts, step, short)
-    interval = compared.interval(level) if compared is not None else None
+    interval = compared.interval() if compared is not None else None
     # What was compared anew and is not ahead is not the best so far, though it may be compared once more.
     is_behind = step is not None and step.purpose is Purpose.CONFIRM and (ratio(compared) or 0.0) <= 1
     is_better = (
@@ -151,7 +151,7 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         # promise is no answer, so that the best of the others is, whatever it gives.
         and (
             facts.is_default_ruled_out
-            or is_proven(facts, short, level)
+            or is_proven(facts, short)
             or (final is None and not is_behind and not _is_concluded(facts, search))
         )
         and not is_beyond(facts, ratio(second))
@@ -169,21 +169,19 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> TuningOut
         gain=ratio(compared),
         interval=interval,
         to_winner=ratio(to_winner),
-        to_winner_interval=to_winner.interval(level) if to_winner else None,
+        to_winner_interval=to_winner.interval() if to_winner else None,
         to_own=ratio(to_own),
-        to_own_interval=to_own.interval(level) if to_own else None,
-        lines=_lines(facts, search, winner, (short, advised), level),
-        expected=expected(facts, final, short, level) if final is not None and is_better else None,
+        to_own_interval=to_own.interval() if to_own else None,
+        lines=_lines(facts, search, winner, (short, advised)),
+        expected=expected(facts, final, short) if final is not None and is_better else None,
         second=ratio(second),
-        second_interval=second.interval(level) if second else None,
+        second_interval=second.interval() if second else None,
         short=short,
         rounds=len(compared.pairs) if compared is not None else 0,
     )
 
 
-def expected(
-    facts: TuningFacts, step: Step, candidate: Candidate, level: float = LEVEL
-) -> ExpectedStart | None:
+def expected(facts: TuningFacts, step: Step, candidate: Candidate) -> ExpectedStart | None:
     """Prediction intervals for one more start; None if fewer than two rounds of the step have both confs.
 
     How much a ratio varies is taken from all confs of the step, unless they contradict that.
@@ -192,12 +190,12 @@ def expected(
     logs = [values.logs[number, candidate] for number in values.rounds if (number, candidate) in values.logs]
     others = [other for other in step.candidates if other != DEFAULT]
     compared = compared_in(facts, step, [(other, DEFAULT) for other in others])[others.index(candidate)]
-    log_interval, mean, spread = prediction_interval(logs, level), compared.mean, compared.spread
+    log_interval, mean, spread = prediction_interval(logs), compared.mean, compared.spread
     if log_interval is None or mean is None or spread is None:
         return None
     count = len(compared.pairs)
-    reach = t_quantile(level, spread.degrees) * math.sqrt(spread.variance * (1 + 1 / count))
-    ratio = Interval(mean - reach, mean + reach, level, "t")
+    reach = t_quantile(LEVEL, spread.degrees) * math.sqrt(spread.variance * (1 + 1 / count))
+    ratio = Interval(mean - reach, mean + reach, LEVEL, "t")
     value = math.exp(fmean(logs))
     if not facts.plan.objective.larger_is_better:
         value, value_interval = 1 / value, log_interval.exp().inverse()
@@ -206,7 +204,7 @@ def expected(
     return ExpectedStart(value, value_interval, math.exp(mean), ratio.exp(), count)
 
 
-def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval | None:
+def prediction_interval(logs: Sequence[float]) -> Interval | None:
     """Interval in which one more value will lie: mean +- t s sqrt(1 + 1/n); None for fewer than two values.
 
     Unlike an interval of the mean it does not narrow to a point with many rounds: a single start varies as
@@ -215,8 +213,8 @@ def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval
     if len(logs) < 2:
         return None
     mean = fmean(logs)
-    reach = t_quantile(level, len(logs) - 1) * stdev(logs) * math.sqrt(1 + 1 / len(logs))
-    return Interval(mean - reach, mean + reach, level, "t")
+    reach = t_quantile(LEVEL, len(logs) - 1) * stdev(logs) * math.sqrt(1 + 1 / len(logs))
+    return Interval(mean - reach, mean + reach, LEVEL, "t")
 
 
 def _lines(
@@ -224,7 +222,6 @@ def _lines(
     search: TuneSearch,
     winner: Candidate,
     confs: tuple[Candidate, Candidate],
-    level: float,
 ) -> tuple[ConfLine, ...]:
     """``confs``: the short conf, and what is advised, which is the default where that is best."""
     short, advised = confs
@@ -262,7 +259,6 @@ def _lines(
             (test.setting, test.value) in in_conf,
             test.setting in limited,
             facts.plan.margin,
-            level,
         )
         for test in (*in_winner, *changed)
     )
@@ -275,12 +271,11 @@ def _line(
     in_conf: bool,
     is_limited: bool,
     margin: float,
-    level: float,
 ) -> ConfLine:
     """``is_limited``: whether the second metric is beyond its limit without the line."""
     winner, short = confs
     limits = is_limited and in_conf
-    gain, interval = _gain(test, level)
+    gain, interval = _gain(test)
     # With two chances to be proven each has half of the error.
     measured = [each for each in (test, last) if each is not None and each.left_out is not None]
     if test.is_needed and in_conf:
@@ -294,7 +289,7 @@ def _line(
     else:
         verdict = LineVerdict.NOT_PROVEN
     shown = last or test
-    shown_gain, shown_interval = _gain(shown, level)
+    shown_gain, shown_interval = _gain(shown)
     added = test.added or (last.added if last is not None else None)
     return ConfLine(
         test.setting,
@@ -306,7 +301,7 @@ def _line(
         shown.p,
         tuple(1 / pair.ratio for pair in shown.left_out.pairs) if shown.left_out else (),
         ratio(added),
-        added.interval(level) if added else None,
+        added.interval() if added else None,
         winner if last is None else short,
         gain,
         interval,
@@ -314,9 +309,9 @@ def _line(
     )
 
 
-def _gain(test: ablation.LineTest, level: float) -> tuple[float | None, Interval | None]:
+def _gain(test: ablation.LineTest) -> tuple[float | None, Interval | None]:
     """What the line gives: the inverse of what is left without it."""
-    interval = test.left_out.interval(level) if test.left_out else None
+    interval = test.left_out.interval() if test.left_out else None
     left = ratio(test.left_out)
     return 1 / left if left else None, interval.inverse() if interval else None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 from walproof.analysis.contrast import Contrast
-from walproof.analysis.interval import LEVEL
 from walproof.analysis.tuning.values import compare, compared_in, limit_values
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
 
@@ -44,12 +43,12 @@ def is_beyond(facts: TuningFacts, second: float | None) -> bool:
     return second is not None and facts.plan.objective.beyond(math.log(second)) > 0
 
 
-def is_proven(facts: TuningFacts, conf: Candidate, level: float = LEVEL) -> bool:
+def is_proven(facts: TuningFacts, conf: Candidate) -> bool:
     """Whether fresh trials show that the configuration is better than the default."""
     step = compared_with_default(facts, conf)
     if step is None or step.purpose not in _CONCLUDING:
         return False
-    interval = against_default(facts, step)[conf].interval(level)
+    interval = against_default(facts, step)[conf].interval()
     return interval is not None and interval.low > 1
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from walproof.analysis.watch.history import counted, rate
 from walproof.facts.watch import WatchedArchiver, WatchLook
+from walproof.wal.segment import segment_number
 
 _SEGMENT = re.compile(r"[0-9A-F]{24}")
 _CLEAR = 1
@@ -127,7 +128,7 @@ def _number(file: str | None, segment_bytes: int) -> int | None:
     """The number of a segment since the beginning of WAL; None for other files."""
     if file is None or not _SEGMENT.fullmatch(file):
         return None
-    return int(file[8:16], 16) * (2**32 // segment_bytes) + int(file[16:], 16)
+    return segment_number(file, segment_bytes)
 
 
 def _unmoved_s(look: WatchLook, archiver: WatchedArchiver) -> float:

@@ -20,7 +20,7 @@ import psycopg
 
 from walproof.disk.image import Survival, build_image, durable_sizes
 from walproof.disk.simulated import STATE_FOLDER, CutEvent, DiskModel, SimulatedDisk
-from walproof.errors import ClusterError, DiskError, WorkloadError
+from walproof.errors import ClusterError, DiskError, WorkloadError, one_line
 from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, UnitBytes, Workload
 from walproof.lab.initdb_options import without_own
 from walproof.lab.pgbench_target import target_of
@@ -309,7 +309,7 @@ def _make_tables(cluster: Cluster, disk: SimulatedDisk, conditions: CutCondition
                 session.execute(statement.encode())
             session.execute("CHECKPOINT")
     except psycopg.Error as error:
-        raise WorkloadError(f"could not make the ledger's tables: {str(error).strip()}") from error
+        raise WorkloadError(f"could not make the ledger's tables: {one_line(error)}") from error
 
 
 def _cut_at(disk: SimulatedDisk, event: CutEvent, count: int, longest_s: float) -> str:

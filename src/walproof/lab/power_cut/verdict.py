@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 from walproof.disk.checksums import PAGE_BYTES, SEGMENT_PAGES, DamagedPage, damaged_pages
-from walproof.errors import ClusterError, DiskError, DisturbedError
+from walproof.errors import ClusterError, DiskError, DisturbedError, one_line
 from walproof.facts import ImageState
 from walproof.postgres.cluster import Cluster
 from walproof.workload.books import Books, check_books
@@ -84,7 +84,7 @@ def judge(
         # From looking at files, or from the checkpoint: the books themselves report what fails.
         assert books is not None
         is_cut_off = isinstance(error, psycopg.OperationalError)
-        books = Books(books.lost, books.oldest_lost_ns, books.hole, books.unbalanced, str(error).strip())
+        books = Books(books.lost, books.oldest_lost_ns, books.hole, books.unbalanced, one_line(error))
     finally:
         disturbance, log = _disturbance(cluster, is_cut_off=is_cut_off), cluster.log_tail()
         has_stopped = cluster.stop("fast" if books is not None and books.wrong is None else "immediate")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, one_line
 from walproof.facts import Install
 from walproof.facts.calibration import Machine
 from walproof.lab.recovery.crash import CrashImage, crash_server
@@ -362,7 +362,7 @@ def _execute(connection: psycopg.Connection[tuple[object, ...]], statement: str)
         connection.execute(statement.encode())
     except psycopg.Error as error:
         raise ClusterError(
-            "a statement of the calibration failed", detail=f"{str(error).strip()}: {statement[:80]}"
+            "a statement of the calibration failed", detail=f"{one_line(error)}: {statement[:80]}"
         ) from error
 
 

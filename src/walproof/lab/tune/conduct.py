@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
-from walproof.errors import DiskError, HostError, StoreError, StudyError, WalproofError
+from walproof.errors import DiskError, HostError, StudyError, WalproofError
 from walproof.facts import Plan, Run
 from walproof.facts.codec import plan_hash
 from walproof.facts.store import Store
 from walproof.facts.tuning import DEFAULT, NO_EMULATED_DISK, STOPPED, Purpose, Search, Step, TuningFacts
 from walproof.facts.tuning_answers import tuning_facts
 from walproof.facts.tuning_journal import HostRun, Journal, JournalFile, RecordedFacts, StepTaken
-from walproof.files import locked_file
+from walproof.lab.alone import alone
 from walproof.lab.schedule import Progress
 from walproof.lab.session import execute
 from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
@@ -94,7 +93,8 @@ class Conductor:
         """Carry on until the search is over. Raises a WalproofError; finished steps stay in the journal.
 
         Where no disk can be emulated the tuning ends without that step, and with a note."""
-        with _only_one(self.file.folder):
+        folder = self.file.folder
+        with alone(folder / ".lock", f'carrying out tuning "{folder.name}"'):
             if journal.finished:
                 return journal
             self.file.write(journal)
@@ -259,23 +259,3 @@ def _least(load: TuningLoad) -> float:
     (workload,) = load.tables["workload"]
     length = load.duration_s or 0.0
     return max(length, 5.0) if workload.get("transactions") is None else 5.0
-
-
-@contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Keep a second process from the same tuning. Raises StudyError, StoreError."""
-    with ExitStack() as stack:
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            is_ours = stack.enter_context(locked_file(folder / ".lock"))
-        except OSError as error:
-            raise StoreError(
-                f'could not write in folder "{folder}": {error.strerror}',
-                hint="Name another folder with --out.",
-            ) from error
-        if not is_ours:
-            raise StudyError(
-                f'another walproof is carrying out tuning "{folder.name}"',
-                hint="Wait for it, or name another folder with --out.",
-            )
-        yield

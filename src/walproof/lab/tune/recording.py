@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.errors import ProbeError
+from walproof.errors import ProbeError, one_line
 from walproof.facts import Cell, Plan
 from walproof.lab.capture import CaptureOrder, capture
 from walproof.lab.kinds.throughput.window import measure_window
@@ -19,7 +19,6 @@ from walproof.lab.schedule import Progress
 from walproof.lab.session import opened_bench
 from walproof.lab.trial import Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
-from walproof.probe.connection import one_line
 from walproof.settings.catalogue import normalise
 
 _STREAMED = {"wal_level": "replica", "max_wal_senders": "10"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from walproof.advise.server.advice import Advice, Weight
 from walproof.checked import parsed
 from walproof.errors import ReportError
 from walproof.report.advice.json import FORMAT
+from walproof.report.advice.view import AdviceView
 
 _HINT = '"walproof advise --json > FILE" writes one.'
 _FIGURE = re.compile(r"\d+[kMGT]?B?")
@@ -101,6 +102,14 @@ def since(earlier: Earlier, advice: Sequence[Advice], unlooked: Collection[str] 
         tuple(title for rule, title in gone.items() if rule not in unlooked),
         tuple(title for rule, title in gone.items() if rule in unlooked),
     )
+
+
+def with_since(
+    view: AdviceView, advice: Sequence[Advice], earlier: Earlier, muted: Collection[str]
+) -> AdviceView:
+    """The view with what has changed: a rule that is muted, or could not look this time, is not gone."""
+    unlooked = {rule.rule for rule in view.unseen} | set(muted)
+    return replace(view, since=since(earlier, advice, unlooked).sentences)
 
 
 def _change(earlier: Earlier, item: Advice) -> str | None:

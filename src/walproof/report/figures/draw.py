@@ -6,7 +6,7 @@ import re
 from html import escape
 from typing import Any
 
-from walproof.errors import ReportError
+from walproof.errors import ReportError, first_line
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.fit import fit_texts
 from walproof.report.plaintext import printable
@@ -23,9 +23,7 @@ def to_svg(figure: Figure) -> str:
     try:
         drawn: str = vl_convert.vegalite_to_svg(_cleaned(figure.data.draw()))
     except ValueError as error:
-        raise ReportError(
-            f'could not draw figure "{figure.id}"', detail=str(error).splitlines()[0]
-        ) from error
+        raise ReportError(f'could not draw figure "{figure.id}"', detail=first_line(error)) from error
     return _inline(figure, fit_texts(drawn))
 
 

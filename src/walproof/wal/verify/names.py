@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 
 from walproof.wal.places.place import FileSource, FileStatus, Reader, file_source
+from walproof.wal.segment import segment_number
 
 _ENDINGS = "gz|lz4|zstd|zst|xz|bz2|lzma|br"
 _AFTER = (
@@ -63,7 +64,7 @@ class WalFile:
 
     def number(self, segment_size: int) -> int:
         """Place of the segment in the WAL, counted in segments."""
-        return (int(self.name[8:16], 16) << 32) // segment_size + int(self.name[16:], 16)
+        return segment_number(self.name, segment_size)
 
 
 @dataclass(frozen=True, slots=True)

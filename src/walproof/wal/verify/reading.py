@@ -18,6 +18,7 @@ from walproof.wal.places.folder import file_status
 from walproof.wal.places.opened import attempt, call
 from walproof.wal.places.place import FileStatus
 from walproof.wal.progress import Observe
+from walproof.wal.segment import segment_number
 from walproof.wal.verify.backups import ArchivedBackup
 from walproof.wal.verify.facts import FileFacts
 from walproof.wal.verify.files import ExpectedSystem, file_problems
@@ -190,7 +191,7 @@ def _first_number(since: Since | None, segment_size: int) -> int | None:
     if isinstance(since, Lsn):
         return since // segment_size
     if isinstance(since, str):
-        return (int(since[8:16], 16) << 32) // segment_size + int(since[16:24], 16)
+        return segment_number(since, segment_size)
     return None
 
 

@@ -99,8 +99,6 @@ class Plot:
         """The drawing alone."""
         top = self.top
         parts: list[str] = []
-        for y in (0, 25, 50, 75):
-            parts.append(f'<path class="grid" d="M0 {y}H1000"/>')
         if self.is_stacked:
             parts += self._areas(top)
         else:
@@ -120,10 +118,7 @@ class Plot:
                     f'<rect class="gap" x="{left:.1f}" y="0" width="{width:.1f}" height="100">'
                     "<title>nothing was seen</title></rect>"
                 )
-        return Markup(
-            f'<svg class="time" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
-            f'aria-label="{escape(self.describe())}">{"".join(parts)}</svg>'
-        )
+        return framed(parts, self.describe())
 
     @property
     def y_labels(self) -> tuple[str, str, str]:
@@ -194,6 +189,15 @@ class Plot:
                     f"<title>{escape(line.name)}</title></path>"
                 )
             bases = [base + (value or 0.0) for base, value in zip(bases, line.values, strict=True)]
+
+
+def framed(parts: Sequence[str], described: str) -> Markup:
+    """The parts over a grid, as a drawing that says in words what it shows."""
+    grid = "".join(f'<path class="grid" d="M0 {y}H1000"/>' for y in (0, 25, 50, 75))
+    return Markup(
+        f'<svg class="time" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(described)}">{grid}{"".join(parts)}</svg>'
+    )
 
 
 def path_of(points: Sequence[tuple[float, float]]) -> str:

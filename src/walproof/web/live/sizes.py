@@ -12,7 +12,7 @@ from walproof.report.figures.wal_curve import size_label
 from walproof.report.numbers import UNKNOWN
 from walproof.report.watch.panels import clock_time
 from walproof.units import format_bytes, format_duration
-from walproof.web.live.plot import HEIGHT, WIDTH, ceiling, path_of
+from walproof.web.live.plot import HEIGHT, WIDTH, ceiling, framed, path_of
 
 _NOW, _ADVISED = "now", "advised"
 _NEAR = 2.0
@@ -134,7 +134,7 @@ class SizePicture:
     def svg(self) -> Markup:
         """The drawing alone."""
         points = self.curve.points
-        parts = [f'<path class="grid" d="M0 {y}H1000"/>' for y in (0, 25, 50, 75)]
+        parts: list[str] = []
         xs = [self._x(place) for place in range(len(points))]
         upper = [(x, self._y(point.high)) for x, point in zip(xs, points, strict=True)]
         lower = [(x, self._y(point.low)) for x, point in zip(xs, points, strict=True)]
@@ -151,10 +151,7 @@ class SizePicture:
                 if point.max_wal_size_mb == self._other.max_wal_size_mb
                 for part in self._dot(x, self._other, _ADVISED)
             ]
-        return Markup(
-            f'<svg class="time" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
-            f'aria-label="{escape(self.describe())}">{"".join(parts)}</svg>'
-        )
+        return framed(parts, self.describe())
 
     def _dot(self, x: float, point: SizePoint, mark: str) -> Iterator[str]:
         y = self._y(point.wal_bytes_per_hour)

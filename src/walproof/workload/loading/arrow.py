@@ -12,7 +12,7 @@ import importlib.util
 from typing import Any
 from urllib.parse import quote
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, first_line
 from walproof.sqltext import folded
 from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.rows import Rows
@@ -60,4 +60,4 @@ def ingest(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | N
             cursor.adbc_ingest(name, table, mode="append", db_schema_name=schema)
             connection.commit()
     except driver.Error as error:
-        raise WorkloadError(f"ADBC could not load the rows: {str(error).strip().splitlines()[0]}") from error
+        raise WorkloadError(f"ADBC could not load the rows: {first_line(error)}") from error

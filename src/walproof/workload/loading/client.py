@@ -21,7 +21,7 @@ from typing import Any
 
 import psycopg
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, one_line
 from walproof.facts import LoadFeed
 from walproof.privilege.user import become, from_words
 from walproof.workload.loading import arrow
@@ -90,7 +90,7 @@ def main() -> None:
     try:
         session = psycopg.connect(order.conninfo, autocommit=True)
     except psycopg.Error as error:
-        _say(json.dumps(asdict(SessionOutcome(0.0, 0.0, 0.0, str(error).strip()))))
+        _say(json.dumps(asdict(SessionOutcome(0.0, 0.0, 0.0, one_line(error)))))
         return
     _say("ready")
     if sys.stdin.readline() != "go\n":
@@ -101,7 +101,7 @@ def main() -> None:
     try:
         feed(session, order.target, rows, order.batch_rows)
     except psycopg.Error as error:
-        said = error.diag.message_primary or str(error).strip()
+        said = error.diag.message_primary or one_line(error)
         if error.diag.context:
             said += f" ({error.diag.context.splitlines()[0]})"
     except WorkloadError as error:

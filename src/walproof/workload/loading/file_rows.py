@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from walproof.errors import WorkloadError
+from walproof.files import reason
 from walproof.workload.loading import parquet
 
 _READ_BYTES = 1 << 20
@@ -36,9 +37,7 @@ def header_of(file: Path) -> list[str]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         if isinstance(error, UnicodeDecodeError):
             require_utf8(file)
-        raise WorkloadError(
-            f'could not read file "{file}"', detail=getattr(error, "strerror", None) or str(error)
-        ) from error
+        raise WorkloadError(f'could not read file "{file}"', detail=reason(error)) from error
 
 
 def line_of_row(file: Path, row: int) -> int | None:

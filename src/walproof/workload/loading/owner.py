@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, one_line
 from walproof.sqltext import folded, tokens, visible
 from walproof.workload.loading.ddl import DdlStatement, statements
 from walproof.workload.loading.table import Session
@@ -184,7 +184,7 @@ def _complaints(statement: DdlStatement) -> Iterator[None]:
         position = int(error.diag.statement_position or 1)
         line = statement.line + statement.sql[: position - 1].count("\n")
         raise WorkloadError(
-            f"DDL, line {line}: {error.diag.message_primary or str(error).strip()}",
+            f"DDL, line {line}: {error.diag.message_primary or one_line(error)}",
             detail=error.diag.message_detail or statement.sql.splitlines()[0],
             hint=_hint(error),
         ) from error

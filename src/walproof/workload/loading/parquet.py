@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, first_line
 
 SUFFIX = ".parquet"
 
@@ -52,6 +52,4 @@ def _opened(file: Path) -> Iterator[Any]:
         with parquet.ParquetFile(file) as rows:
             yield rows
     except (arrow.ArrowException, OSError) as error:
-        raise WorkloadError(
-            f'could not read Parquet file "{file}"', detail=str(error).splitlines()[0]
-        ) from error
+        raise WorkloadError(f'could not read Parquet file "{file}"', detail=first_line(error)) from error

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, first_line, one_line
 from walproof.sqltext import folded
 from walproof.workload.loading.file_rows import header_of, require_utf8
 from walproof.workload.loading.named_keys import DEPTH_MOST, NamedKeys
@@ -55,7 +55,7 @@ def fill_table(session: Session, table: LoadedTable, rows: int) -> None:
         session.execute(f"VACUUM (ANALYZE) {table.name}".encode())
     except psycopg.Error as error:
         raise WorkloadError(
-            f"{table.name} does not take the rows: {error.diag.message_primary or error}",
+            f"{table.name} does not take the rows: {error.diag.message_primary or one_line(error)}",
             detail=error.diag.message_detail,
         ) from error
 
@@ -73,7 +73,7 @@ def fill_referenced(
     named = named or {}
     needed = needed_rows(table, rows)
     for key in table.foreign_keys:
-        if key.target == table.name or _has_rows(session, key.target):
+        if key.target == table.name or has_rows(session, key.target):
             continue
         if depth > DEPTH_MOST:
             raise WorkloadError(
@@ -239,7 +239,7 @@ def _fill(
         session.execute(command.encode())
     except psycopg.Error as error:
         raise WorkloadError(
-            f"could not generate rows for {table.name}: {str(error).strip().splitlines()[0]}",
+            f"could not generate rows for {table.name}: {first_line(error)}",
             hint="--file names a CSV of rows that the table takes.",
         ) from error
 
@@ -361,7 +361,8 @@ def _numeric(modifier: int) -> tuple[int, int]:
     return (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
 
 
-def _has_rows(session: Session, table: str) -> bool:
+def has_rows(session: Session, table: str) -> bool:
+    """Whether a table, whose name is quoted, holds any row."""
     return session.execute(f"SELECT 1 FROM {table} LIMIT 1".encode()).fetchone() is not None
 
 

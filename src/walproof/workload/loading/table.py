@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import SqlError, WorkloadError
+from walproof.errors import SqlError, WorkloadError, one_line
 from walproof.sqltext import folded, has_control, statement, visible
 
 Session = psycopg.Connection[TupleRow]
@@ -242,7 +242,7 @@ def read_table(session: Session, name: str) -> LoadedTable:
     try:
         found = session.execute(_RELATION, (name,)).fetchone()
     except psycopg.Error as error:
-        raise WorkloadError(f'"{name}" is not the name of a table: {str(error).strip()}') from error
+        raise WorkloadError(f'"{name}" is not the name of a table: {one_line(error)}') from error
     if found is None:
         near = session.execute(_NEAR, (name, name)).fetchone()
         raise WorkloadError(

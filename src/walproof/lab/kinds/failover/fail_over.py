@@ -28,6 +28,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
+from walproof.probe.throughput import latency_figures
 from walproof.workload.ledger import (
     LIGHT_SESSION,
     LedgerLoad,
@@ -188,11 +189,4 @@ def _latencies(record: Record, load_s: float) -> dict[str, float]:
     )
     if not took_ms.size:
         raise WorkloadError("no commit was acknowledged", hint="Use a longer load.")
-    return {
-        "tps": acknowledged(record) / load_s,
-        "latency_ms_avg": float(took_ms.mean()),
-        "latency_ms_stddev": float(took_ms.std()),
-        "latency_ms_p50": float(np.percentile(took_ms, 50)),
-        "latency_ms_p95": float(np.percentile(took_ms, 95)),
-        "latency_ms_p99": float(np.percentile(took_ms, 99)),
-    }
+    return {"tps": acknowledged(record) / load_s, **latency_figures(took_ms)}

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from walproof.facts import Failover, FailoverConditions, Install, Plan, Variant, Workload
 from walproof.lab.asked import Asked
+from walproof.lab.between import lacks_tls
 from walproof.lab.initdb_options import segment_mb_of
 from walproof.lab.kind import LabKind
 from walproof.lab.kinds.failover.fail_over import LAYOUTS, PairConditions, fail_over
@@ -23,7 +24,6 @@ from walproof.lab.kinds.failover.study import (
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SEGMENTS_BYTES
 from walproof.lab.studyfile import StudyFile, VariantTable
 from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
-from walproof.postgres.build import has_tls
 from walproof.settings.durability import DurabilityClass
 
 
@@ -70,9 +70,7 @@ class FailoverLab(LabKind[Failover]):
 
     def missing(self, variant: Variant, install: Install) -> str | None:
         """TLS, between hosts."""
-        if variant.conditions_as(FailoverConditions).between_hosts and not has_tls(install):
-            return f"PostgreSQL {install.label} was built without TLS, which servers of two hosts need"
-        return None
+        return lacks_tls(variant.conditions_as(FailoverConditions), install)
 
     def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
         """A primary and its standbys at a time."""

@@ -17,14 +17,13 @@ import psycopg
 
 from walproof.disk.image import Survival, build_image
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
-from walproof.errors import ClusterError, DiskError, DisturbedError
+from walproof.errors import ClusterError, DiskError, DisturbedError, one_line
 from walproof.facts import Install, Load, LoadMethod
 from walproof.lab.kinds.loading.source import PreparedLoad
 from walproof.lab.kinds.loading.table_load import TableLoad
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
-from walproof.probe.connection import one_line
 from walproof.probe.protocol import Observation
 
 ROWS_MOST = 10_000

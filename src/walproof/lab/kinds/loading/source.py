@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.errors import WorkloadError
+from walproof.errors import WorkloadError, one_line
 from walproof.facts import Install, Load, LoadMethod, Plan
 from walproof.lab.trial import Bench
 from walproof.postgres import template as templates
@@ -204,7 +204,7 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
     loader = loader_conninfo(cluster.conninfo, as_superuser=load.ddl_as_superuser)
     with cluster.connect(loader) as session:
         table = read_table(session, load.table)
-        if session.execute(f"SELECT FROM {table.name} LIMIT 1".encode()).fetchone() is not None:
+        if source.has_rows(session, table.name):
             raise WorkloadError(
                 f"the DDL puts rows into {table.name}",
                 hint="filled in [load], or --filled, says how many it is to hold.",
@@ -284,7 +284,7 @@ def _expect(
     except psycopg.Error as error:
         where = None if load.file is None else _place(session, table, columns, Path(load.file))
         raise WorkloadError(
-            f"{table.name} does not take the rows: {error.diag.message_primary or error}",
+            f"{table.name} does not take the rows: {error.diag.message_primary or one_line(error)}",
             detail="\n".join(filter(None, (where, error.diag.message_detail))) or None,
             hint=privilege_hint(error)
             or (
@@ -334,7 +334,7 @@ def _check_values(cluster: Cluster, columns: tuple[LoadedColumn, ...], count: in
             for _ in read_values(itertools.islice(file, count), loaders):
                 pass
     except psycopg.DataError as error:
-        raise WorkloadError(f"Python has no value for one of the rows: {str(error).strip()}") from error
+        raise WorkloadError(f"Python has no value for one of the rows: {one_line(error)}") from error
 
 
 def _read(folder: Path) -> PreparedLoad:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from walproof.errors import ProbeError, WorkloadError
+from walproof.errors import ProbeError, WorkloadError, one_line
 from walproof.facts import Load, LoadMethod
 from walproof.lab.kinds.loading.source import PreparedLoad
 from walproof.postgres.cluster import Cluster
@@ -299,7 +299,7 @@ def _run(session: Session, commands: Sequence[str]) -> None:
             session.execute(command.encode())
         except psycopg.Error as error:
             raise WorkloadError(
-                f"{error.diag.message_primary or str(error).strip()}", detail=f"Statement: {command}"
+                error.diag.message_primary or one_line(error), detail=f"Statement: {command}"
             ) from error
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from walproof.facts import Install, Plan, Streaming, StreamingConditions, Variant, Workload
 from walproof.lab.asked import Asked
+from walproof.lab.between import lacks_tls
 from walproof.lab.joining import JoinedHere
 from walproof.lab.kind import LabKind
 from walproof.lab.kinds.streaming.stream import StreamLab, StreamOrder, prepare_pairs
@@ -29,7 +30,6 @@ from walproof.lab.sizes import (
 )
 from walproof.lab.studyfile import StudyFile, VariantTable
 from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
-from walproof.postgres.build import has_tls
 
 
 class StreamingLab(LabKind[Streaming]):
@@ -60,9 +60,7 @@ class StreamingLab(LabKind[Streaming]):
 
     def missing(self, variant: Variant, install: Install) -> str | None:
         """TLS, between hosts."""
-        if variant.conditions_as(StreamingConditions).between_hosts and not has_tls(install):
-            return f"PostgreSQL {install.label} was built without TLS, which servers of two hosts need"
-        return None
+        return lacks_tls(variant.conditions_as(StreamingConditions), install)
 
     def wal_bytes(self, plan: Plan, wal_bytes: int) -> int:
         """All that a load writes: the primary keeps it to be decoded, a standby what it has not replayed."""

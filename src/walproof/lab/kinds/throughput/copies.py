@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.errors import DiskError, WorkloadError
+from walproof.errors import DiskError, WorkloadError, one_line
 from walproof.postgres import template as templates
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
@@ -65,4 +65,4 @@ def tidy(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         for command in _TIDY:
             connection.execute(command)
     except psycopg.Error as error:
-        raise WorkloadError(f"could not tidy pgbench's tables: {str(error).strip()}") from error
+        raise WorkloadError(f"could not tidy pgbench's tables: {one_line(error)}") from error

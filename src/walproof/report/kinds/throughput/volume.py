@@ -41,7 +41,7 @@ def volume_blocks(cells: Cells, analysis: Analysis, trials: list[Trial]) -> list
         return []
     plan = cells.plan
     with_cpu = [_with_server_cpu(trial) for trial in trials]
-    found = {metric: effects(plan, with_cpu, metric, analysis.level) for _, metric in _METRICS}
+    found = {metric: effects(plan, with_cpu, metric) for _, metric in _METRICS}
     rows = []
     for install, workload in cells.groups():
         for variant in cells.variants():
