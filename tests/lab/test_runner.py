@@ -6,6 +6,8 @@ stand-in with a clock of its own.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from walproof.facts import Gate, Plan, Promise, Request, RequestKind, Run, Serie
 from walproof.facts.store import Store
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Unseen
-from walproof.lab.trial import TrialOrder
+from walproof.lab.trial import Measured, TrialOrder, Trials, run_trial
 from walproof.report.requests import say_request
 
 
@@ -92,6 +94,27 @@ def test_an_interrupted_run_goes_on_where_it_stopped(store: Store, stop_at: int)
     # Together exactly what an uninterrupted run does, in the same order.
     assert first.orders + second.orders == whole.orders
     assert store.run(run.id).finished_at is not None
+
+
+class Unlucky(Trials):
+    """The system refuses a file."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def run(self, order: TrialOrder, measured: Measured) -> None:
+        raise OSError(self._number, os.strerror(self._number), "/work/trial")
+
+
+def test_a_full_disk_fails_the_trial() -> None:
+    trial, _ = run_trial(Unlucky(errno.ENOSPC), TrialOrder(1, 1, "18", "w", "default"))
+    assert trial.state is TrialState.FAILED
+    assert trial.reason == 'could not use "/work/trial": No space left on device'
+
+
+def test_what_no_machine_causes_is_a_defect() -> None:
+    with pytest.raises(NotADirectoryError):
+        run_trial(Unlucky(errno.ENOTDIR), TrialOrder(1, 1, "18", "w", "default"))
 
 
 def test_the_stop_rule_ends_the_run_after_a_whole_round(store: Store) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 
 from walproof.facts import Install
-from walproof.lab.sql_failure import sql_as_failure
+from walproof.lab.failure import as_failure
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.reach import reachable_install
@@ -71,7 +71,7 @@ def demo_server(install: Install, work: Path, progress: Progress) -> Iterator[st
             for _ in range(_SESSIONS)
         ]
         try:
-            with sql_as_failure(), cluster.connect() as session:
+            with as_failure(), cluster.connect() as session:
                 for statement in _SETUP:
                     session.execute(statement.encode())
             for writer in writers:

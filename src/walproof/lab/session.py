@@ -20,12 +20,12 @@ from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.kept import KeptTrials
 from walproof.facts.store import Store
 from walproof.lab.alone import alone
+from walproof.lab.failure import as_failure
 from walproof.lab.joining import OtherHosts
 from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.preflight import check
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Enough, Progress, RoundCells
-from walproof.lab.sql_failure import sql_as_failure
 from walproof.lab.trial import Bench, Trials, run_trial
 from walproof.postgres import template as templates
 from walproof.postgres.build import SERVER_PROGRAM, build_facts, server_program
@@ -119,7 +119,7 @@ def ready_to_run(
     Raises a WalproofError naming all that is missing.
     """
     with opened_bench(plan, progress, keep_failures, other_hosts) as bench:
-        with sql_as_failure():
+        with as_failure():
             trials = lab_kind(plan.kind).prepare(bench)
         yield trials
 

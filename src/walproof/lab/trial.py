@@ -17,9 +17,9 @@ from walproof.disk.simulated import SimulatedDisk
 from walproof.errors import HostError, WalproofError
 from walproof.facts import CutFacts, Install, Plan, Series, Slice, Trial, TrialState, Variant, Workload
 from walproof.lab.emulated_disk import emulated_disk
+from walproof.lab.failure import as_failure
 from walproof.lab.joining import Joining, OtherHosts
 from walproof.lab.schedule import Progress
-from walproof.lab.sql_failure import sql_as_failure
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.wal_folder import wal_moved
@@ -60,7 +60,7 @@ class Measured:
     def added(self, what: str) -> Iterator[None]:
         """Run something that was added to the trial: if it fails, what was measured before still holds."""
         try:
-            with sql_as_failure():
+            with as_failure():
                 yield
         except WalproofError as error:
             self.warnings.append(f"{what}: not measured: {error.message}")
@@ -154,7 +154,7 @@ class Bench:
                 environment = {} if disk is None else disk.environment
                 cluster = Cluster(self.install(order), self.workspace, folder, environment)
                 try:
-                    with sql_as_failure():
+                    with as_failure():
                         yield cluster, disk
                     is_down = not cluster.is_running()
                 except WalproofError:
@@ -196,7 +196,7 @@ def run_trial(trials: Trials, order: TrialOrder) -> tuple[Trial, tuple[Series, .
     measured = Measured()
     reason = log = None
     try:
-        with sql_as_failure():
+        with as_failure():
             trials.run(order, measured)
     except HostError:
         raise  # nothing of the plan failed: with another host it can be run again

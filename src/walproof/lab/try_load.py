@@ -21,12 +21,12 @@ from walproof.errors import ClusterError, WorkloadError
 from walproof.facts import Install, Plan, Script, Workload
 from walproof.facts.tried import TriedLoad, TriedScript, TriedStatement
 from walproof.lab.asked import Overrides
+from walproof.lab.failure import as_failure
 from walproof.lab.pgbench_tables import insert_lsn, prepare_tables
 from walproof.lab.pgbench_target import target_of
 from walproof.lab.reading import check_study
 from walproof.lab.schedule import Progress
 from walproof.lab.session import opened_bench
-from walproof.lab.sql_failure import sql_as_failure
 from walproof.lab.study import resolve
 from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
@@ -77,7 +77,7 @@ def try_load(plan: Plan, progress: Progress, seconds: float = SECONDS) -> TriedL
     (cell,) = plan.cells
     order, measured = TrialOrder(1, 1, *cell), Measured()
     with opened_bench(plan, progress) as bench:
-        with sql_as_failure():
+        with as_failure():
             template = prepare_tables(bench)[(cell.install, cell.workload)]
         with bench.cluster(order, "tried", template, measured) as (cluster, _):
             cluster.start({**plan.settings_of(plan.variants[0]), **_SETTINGS})

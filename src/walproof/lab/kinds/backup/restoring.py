@@ -17,10 +17,10 @@ from walproof.disk.checksums import damaged_pages
 from walproof.errors import ClusterError, WalproofError, WorkloadError
 from walproof.facts import Workload
 from walproof.facts.kinds import BackupConditions
+from walproof.lab.failure import as_failure
 from walproof.lab.kinds.backup.archive import ArchiveFolder
 from walproof.lab.kinds.backup.programs import combine, lack_of_program, run_program, verify
 from walproof.lab.kinds.backup.taking import MANIFEST, RestoreMoment, Taken
-from walproof.lab.sql_failure import sql_as_failure
 from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.build import has_extension
 from walproof.postgres.cluster import Cluster
@@ -61,7 +61,7 @@ def restore(
         metrics["recover_s"] = _recover(cluster, settings)
         metrics["replayed_wal_bytes"] = float(taken.moment.lsn - taken.start)
         metrics["back_s"] = metrics["restore_s"] + metrics.get("combine_s", 0.0) + metrics["recover_s"]
-        with sql_as_failure():
+        with as_failure():
             measured.warnings += _check(cluster, taken.moment, bench.workload(order))
         metrics["restored_commits"] = float(acknowledged(taken.moment.known))
     except WalproofError:
