@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.interrupting import Interrupt, interrupted
 from walproof.errors import ClusterError, ConninfoError
 from walproof.postgres.schema import dump_schema
 
@@ -76,6 +78,21 @@ def test_service_files_and_the_environment_are_told_too(
         _told(program, "service=absent password=canary")
     assert "absent" in (caught.value.detail or "")
     assert "canary" not in (caught.value.detail or "")
+
+
+def test_an_interruption_lets_pg_dump_cancel_its_statement(program: Path, tmp_path: Path) -> None:
+    """It does so when it is told to end, not when it is killed."""
+    begun, cancelled = tmp_path / "begun", tmp_path / "cancelled"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import pathlib, signal, sys, time\n"
+        f"signal.signal(signal.SIGINT, lambda *_: (pathlib.Path({str(cancelled)!r}).touch(), sys.exit(1)))\n"
+        f"pathlib.Path({str(begun)!r}).touch()\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(Interrupt), interrupted(begun.exists):
+        dump_schema("host=db1", program)
+    assert cancelled.exists()
 
 
 def test_what_pg_dump_says_is_without_secrets(program: Path) -> None:

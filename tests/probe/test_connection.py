@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from tests.interrupting import Interrupt, interrupted
 from tests.probe.conftest import Server
 from walproof.errors import ConninfoError, ProbeError
 from walproof.probe.connection import connect_foreign, resolve
@@ -59,6 +62,23 @@ def test_what_the_user_gave_holds_beside_it(
     assert (shown["work_mem"], shown["application_name"], shown["lock_timeout"]) == ("6MB", "ours", "5s")
     with connect_foreign("service=shop connect_timeout=3") as session:
         assert session.info.get_parameters()["connect_timeout"] == "3"
+
+
+def test_a_statement_ends_with_the_command_that_asked(server18: Server) -> None:
+    """Though the session is still open: a server that computes would not notice its end."""
+    with server18.connect() as beside, closing(connect_foreign(server18.conninfo)) as session:
+        pid = session.info.backend_pid
+
+        def is_asking() -> bool:
+            query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
+            return beside.execute(query, [pid]).fetchone() is not None
+
+        with pytest.raises(Interrupt), interrupted(is_asking):
+            session.execute("SELECT pg_sleep(50)")
+        deadline = time.monotonic() + 20
+        while is_asking():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 @pytest.mark.parametrize(("wanted", "is_met"), [("read-write", True), ("read-only", False)])

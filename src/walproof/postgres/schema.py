@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -20,6 +21,7 @@ from walproof.settings.refusal import hint_for
 from walproof.settings.session import APPLICATION, LOCK_PATIENCE_S, READ_ONLY, add_options
 
 _PATIENCE_S = 120.0
+_CANCEL_PATIENCE_S = 2.0
 _LEFT_OUT = (
     "owner", "privileges", "tablespaces", "publications", "subscriptions", "security-labels",
 )  # fmt: skip
@@ -37,10 +39,7 @@ def dump_schema(dsn: str, program: Path) -> str:
     command.append(f"--lock-wait-timeout={LOCK_PATIENCE_S}s")
     try:
         with _out_of_sight(given) as variables:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, check=False,
-                timeout=_PATIENCE_S, env=foreign_environment(variables),
-            )  # fmt: skip
+            done = _run(command, variables)
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"pg_dump did not end within {_PATIENCE_S:.0f} s") from error
     if done.returncode != 0:
@@ -59,6 +58,25 @@ def dump_schema(dsn: str, program: Path) -> str:
             detail=f"Byte {error.start} of pg_dump's output is 0x{done.stdout[error.start]:02x}.",
             hint="The database is in SQL_ASCII: dump it, and give iconv's output to --table FILE.sql:NAME.",
         ) from error
+
+
+def _run(command: list[str], variables: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """Run pg_dump; whatever interrupts that ends its statement on the server. Raises TimeoutExpired."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=foreign_environment(variables),
+    ) as program:  # fmt: skip
+        try:
+            told, said = program.communicate(timeout=_PATIENCE_S)
+        except BaseException:
+            try:
+                program.send_signal(signal.SIGINT)  # of which it cancels the statement
+                with suppress(subprocess.TimeoutExpired):
+                    program.wait(_CANCEL_PATIENCE_S)
+            finally:
+                program.kill()
+            raise
+    return subprocess.CompletedProcess(command, program.returncode, told, said)
 
 
 def _given(dsn: str) -> dict[str, str]:

@@ -7,6 +7,9 @@ on both sides when the network is cut.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
 import psycopg
 from psycopg import conninfo as conninfos
 from psycopg import pq
@@ -21,6 +24,7 @@ from walproof.settings.session import APPLICATION, PATIENCE_S, READ_ONLY, add_op
 OWN_APPLICATION = "walproof probe"
 """application_name of every probe's session on walproof's own servers."""
 _CONNECT_PATIENCE_S = "10"
+_CANCEL_PATIENCE_S = 2.0
 _DEFAULTS = {
     "application_name": APPLICATION,
     "connect_timeout": _CONNECT_PATIENCE_S,
@@ -61,6 +65,26 @@ def connect(conninfo: str) -> psycopg.Connection[TupleRow]:
     return connection
 
 
+class _ForeignSession(psycopg.Connection[TupleRow]):
+    """A session whose statement ends on the server with the command that asked, however that was told to end.
+
+    psycopg sees to it for Ctrl-C's own exception alone, and a server that computes does not notice for up to
+    ``statement_timeout`` that its client is gone.
+    """
+
+    def wait(self, *words: Any, **named: Any) -> Any:
+        """As psycopg's, but any interruption cancels the statement."""
+        try:
+            return super().wait(*words, **named)
+        except Exception:
+            raise
+        except BaseException:
+            if self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
+                with suppress(psycopg.Error, OSError):
+                    self.cancel_safe(timeout=_CANCEL_PATIENCE_S)
+            raise
+
+
 def connect_foreign(conninfo: str) -> psycopg.Connection[TupleRow]:
     """Open a session on a server that walproof did not start, in autocommit mode.
 
@@ -70,7 +94,7 @@ def connect_foreign(conninfo: str) -> psycopg.Connection[TupleRow]:
     """
     given = resolve(conninfo)
     try:
-        session = psycopg.connect(
+        session = _ForeignSession.connect(
             conninfos.make_conninfo(
                 conninfo,
                 **{name: value for name, value in _DEFAULTS.items() if not given.get(name)},
