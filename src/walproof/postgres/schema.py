@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from psycopg import conninfo as conninfos
 from psycopg import pq
 
 from walproof.errors import ClusterError, ConninfoError
-from walproof.files import write_whole
 from walproof.privilege.environment import foreign_environment
 from walproof.settings.conninfo import ADVICE, concealed, parse
 from walproof.settings.refusal import hint_for
@@ -38,8 +37,8 @@ def dump_schema(dsn: str, program: Path) -> str:
     command = [str(program), "--schema-only", "--encoding=UTF8", *(f"--no-{what}" for what in _LEFT_OUT)]
     command.append(f"--lock-wait-timeout={LOCK_PATIENCE_S}s")
     try:
-        with _out_of_sight(given) as variables:
-            done = _run(command, variables)
+        with _out_of_sight(given) as (variables, files):
+            done = _run(command, variables, files)
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"pg_dump did not end within {_PATIENCE_S:.0f} s") from error
     if done.returncode != 0:
@@ -60,11 +59,13 @@ def dump_schema(dsn: str, program: Path) -> str:
         ) from error
 
 
-def _run(command: list[str], variables: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+def _run(
+    command: list[str], variables: Mapping[str, str], files: Sequence[int]
+) -> subprocess.CompletedProcess[bytes]:
     """Run pg_dump; whatever interrupts that ends its statement on the server. Raises TimeoutExpired."""
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=foreign_environment(variables),
+        pass_fds=files, env=foreign_environment(variables),
     ) as program:  # fmt: skip
         try:
             told, said = program.communicate(timeout=_PATIENCE_S)
@@ -114,9 +115,10 @@ def _told(dsn: str, **changes: str) -> dict[str, str]:
 
 
 @contextmanager
-def _out_of_sight(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """libpq's variables that say the same, because a command line is shown to every user of the machine. What
-    has no variable (``sslpassword``) is put into a service file that is removed at the end."""
+def _out_of_sight(given: Mapping[str, str]) -> Iterator[tuple[dict[str, str], tuple[int, ...]]]:
+    """libpq's variables that say the same, because a command line is shown to every user of the machine, and
+    descriptors of the files that they name. What has no variable (``sslpassword``) is put into a service file
+    in memory alone: nothing could remove another one after a kill."""
     variables = {
         option.keyword.decode(): option.envvar.decode()
         for option in pq.Conninfo.get_defaults()
@@ -127,9 +129,9 @@ def _out_of_sight(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
     wanted = {name: value for name, value in wanted.items() if name not in ("service", "servicefile")}
     named = {variables[name]: value for name, value in wanted.items() if name in variables}
     others = [f"{name}={value}\n" for name, value in wanted.items() if name not in variables]
-    with tempfile.TemporaryDirectory(prefix="walproof-service-") as folder:
+    with os.fdopen(os.memfd_create("pg_service.conf"), "w", encoding="utf-8") as file:
         if others:
-            file = Path(folder) / "pg_service.conf"
-            write_whole(file, f"[{_SERVICE}]\n{''.join(others)}")
-            named |= {"PGSERVICEFILE": str(file), "PGSERVICE": _SERVICE}
-        yield named
+            file.write(f"[{_SERVICE}]\n{''.join(others)}")
+            file.flush()
+            named |= {"PGSERVICEFILE": f"/proc/self/fd/{file.fileno()}", "PGSERVICE": _SERVICE}
+        yield named, (file.fileno(),)
