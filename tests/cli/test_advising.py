@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,13 @@ from tests.advise.server.windows import healthy
 from tests.golden.unpack import unpack
 from walproof.cli.advising import LookOrder, Telling, _record, case_of, with_standbys
 from walproof.cli.files import check_file, check_new_folder, large_scratch, write_file
+from walproof.cli.told_wal import _Recorder
 from walproof.errors import DiskError, ProbeError, SettingError, StoreError
 from walproof.observe.server import ServerObserver
+from walproof.observe.walinspect import WalInspector
 from walproof.settings.durability import DurabilityClass
 from walproof.units import Lsn
-from walproof.wal.recording import Position, Recording, write_recording
+from walproof.wal.recording import Position, Recording, read_recording, write_recording
 
 _SETTINGS = {"max_wal_size": "64MB", "server_version": "18.4"}
 
@@ -52,6 +55,41 @@ def test_a_folder_that_cannot_be_used_is_not_taken_for_a_refusal_of_the_server(
             Telling(lambda *_: None, said.append),
         )
     assert said == []
+
+
+def _tells(folder: Path) -> _Recorder:
+    """Of a server that tells pieces of WAL for ever."""
+    server = SimpleNamespace(
+        major=18,
+        system_identifier=1,
+        timeline=1,
+        segment_bytes=1 << 20,
+        version_num=180004,
+        settings=_SETTINGS,
+    )
+    piece = SimpleNamespace(records=(), data={}, took_s=0.0)
+    begun = Lsn(1 << 20)
+    inspector = SimpleNamespace(
+        server=server, began=begun, spent_s=0.0, piece=lambda _: piece, tip=lambda: begun
+    )
+    return _Recorder(cast(WalInspector, inspector), folder, 1 << 20)
+
+
+def test_a_disk_that_is_full_keeps_what_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the look with its statistics, which took minutes."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("walproof.lab.segments.SegmentFolder.write", full)
+    told = _tells(tmp_path / "look").run(600.0, lambda *_: None)
+    assert "until the disk was nearly full" in told.sentence
+    assert read_recording(tmp_path / "look").ended_because == "disk"
+
+
+def test_what_a_server_tells_leaves_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walproof.lab.capture.LEAST_FREE_BYTES", 1 << 62)
+    assert _tells(tmp_path / "look").run(600.0, lambda *_: None).ended_because == "disk"
 
 
 def test_a_standby_that_no_longer_answers_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,9 +37,12 @@ class ToldOutcome:
     @property
     def sentence(self) -> str:
         """The sentence for the reader of the advice."""
+        from walproof.lab.receiver import DISK
+
+        why = "until the disk was nearly full" if self.ended_because == DISK else self.ended_because
         return (
             f"pg_walinspect told {format_bytes(self.wal_bytes)} of it instead ({self.records:,} records, "
-            f"{format_duration(self.spent_s)} of queries, {self.ended_because}), without contents: how well "
+            f"{format_duration(self.spent_s)} of queries, {why}), without contents: how well "
             "images compress is not known"
         )
 
@@ -71,6 +76,7 @@ class _Recorder:
 
     def run(self, seconds: float, tick: Callable[[float, int], None]) -> ToldOutcome:
         from walproof.files import private_folder
+        from walproof.lab.receiver import DISK
         from walproof.lab.segments import SegmentFolder
         from walproof.wal.segment import segment_holding
 
@@ -84,16 +90,20 @@ class _Recorder:
             with SegmentFolder(self._folder, server.timeline, server.segment_bytes, start) as segments:
                 why = self._follow(seconds, tick, segments.write)
                 segments.flush()
+                # What no longer fitted is not part of it.
+                end = self._wal.position if why != DISK else min(self._wal.position, Lsn(segments.written))
         except OSError as error:
             raise DiskError(f'could not write to "{self._folder}": {error.strerror}') from error
-        self._write(why)
-        told = self._wal.position - (self._wal.first or self._wal.position)
+        self._write(why, end)
+        told = max(0, end - (self._wal.first or end))
         return ToldOutcome(self._wal.records, told, self._inspector.spent_s, why)
 
     def _follow(
         self, seconds: float, tick: Callable[[float, int], None], write: Callable[[memoryview], None]
     ) -> str:
-        """Pieces until the window, and what was written in it, are over; why it ended."""
+        """Pieces until the window, and what was written in it, or the disk's room are over; why it ended."""
+        from walproof.lab.capture import LEAST_FREE_BYTES
+        from walproof.lab.receiver import DISK
         from walproof.observe.walinspect import REST
 
         began_s = rested_until_s = time.monotonic()
@@ -104,6 +114,8 @@ class _Recorder:
                 passed_s, read = now_s - began_s, self._wal.position - self._inspector.began
                 if read > self._most:
                     return f"more than {format_bytes(self._most)} were not wanted"
+                if shutil.disk_usage(self._folder).free < LEAST_FREE_BYTES:
+                    return DISK
                 if until is None:
                     tick(passed_s, read)
                     if passed_s >= seconds:
@@ -123,6 +135,10 @@ class _Recorder:
                 rested_until_s = time.monotonic() + (rest_s if until is None else 0.0)
         except WalproofError as error:
             return error.detail or error.message
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            return DISK
 
     def _look(self) -> Lsn:
         """The current end of WAL."""
@@ -132,7 +148,7 @@ class _Recorder:
         self._positions.append(Position(_now(), tip))
         return tip
 
-    def _write(self, why: str) -> None:
+    def _write(self, why: str, end: Lsn) -> None:
         from walproof.wal.recording import Position, Recording, write_recording
         from walproof.wal.strip import without_words
 
@@ -146,7 +162,7 @@ class _Recorder:
             segment_bytes=server.segment_bytes,
             settings=server.settings,
             began=began,
-            ended=Position(last.at, Lsn(max(wal.position, began.lsn))),
+            ended=Position(last.at, Lsn(max(end, began.lsn))),
             positions=tuple(self._positions),
             ended_because=why,
         )
