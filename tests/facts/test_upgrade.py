@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from tests.cli.command import walproof
 from tests.facts.plans import ENVIRONMENT, plan, trial
 from walproof.errors import StoreError
 from walproof.facts import Install, Plan
 from walproof.facts.codec import from_json, plan_hash
+from walproof.facts.place import StorePlace, open_engine
 from walproof.facts.store import Store
 from walproof.facts.upgrade import upgrade_store, upgraded_plan
 from walproof.lab.asked import Overrides
@@ -161,6 +163,33 @@ def test_a_plan_that_cannot_be_read_leaves_the_store_as_it_was(tmp_path: Path) -
     # The copy of the first attempt is somebody's only copy for all that is known.
     with pytest.raises(StoreError, match='format-1" exists'):
         upgrade_store(path)
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Part of one would be taken for the store of before."""
+    path = tmp_path / "walproof.sqlite"
+    ids = _old_store(path)
+    seen: list[int] = []
+
+    def on_a_full_disk(place: StorePlace) -> sa.Engine:
+        engine = open_engine(place)
+
+        @sa.event.listens_for(engine, "after_cursor_execute")
+        def fail(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+            if statement.startswith("VACUUM INTO"):
+                seen.extend(file.stat().st_size for file in tmp_path.iterdir() if file != path)
+                raise sa.exc.OperationalError(statement, None, sqlite3.OperationalError("disk is full"))
+
+        return engine
+
+    with monkeypatch.context() as patch:
+        patch.setattr("walproof.facts.upgrade.open_engine", on_a_full_disk)
+        with pytest.raises(StoreError, match="cannot be upgraded") as refused:
+            upgrade_store(path)
+    assert refused.value.detail == "disk is full"
+    assert max(seen) > 0
+    assert list(tmp_path.iterdir()) == [path]
+    assert upgrade_store(path).runs == len(ids)
 
 
 @pytest.mark.parametrize(("stored", "says"), [(0, "has format 0"), (99, "has format 99, expected 1 or 2")])

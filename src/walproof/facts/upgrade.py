@@ -7,6 +7,8 @@ conditions of all kinds.
 from __future__ import annotations
 
 import json
+import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +26,7 @@ from walproof.facts.tables import (
     STORE_FORMAT,
     in_one_transaction,
 )
-from walproof.files import make_private
+from walproof.files import make_private, sync_folder
 
 _KEPT_TABLE = "walproof_run_format_1"
 _OF_STANDBYS = ("distance_s", "bandwidth_bytes_per_s")
@@ -150,20 +152,37 @@ def _format_of(engine: sa.Engine, where: str) -> int:
 
 
 def _copy(engine: sa.Engine, path: Path | None) -> str | None:
-    """The file that an SQLite store is copied to; None where the database keeps the old plans."""
+    """The file that an SQLite store is copied to, whole; None where the database keeps the old plans."""
     if path is None:
         return None
     kept = path.with_name(f"{path.name}.format-{STORE_FORMAT - 1}")
+    _refuse_another(kept)
+    unfinished = path.with_name(f".{kept.name}.{secrets.token_hex(4)}.new")
+    try:
+        # SQLite accepts a file that is there and empty.
+        make_private(unfinished)
+        with engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT").execute(
+                sa.text("VACUUM INTO :kept"), {"kept": str(unfinished)}
+            )
+        # SQLite leaves that to the system (manual, "VACUUM INTO"); the change that follows is on the disk at
+        # once.
+        with unfinished.open("rb") as copy:
+            os.fsync(copy.fileno())
+        _refuse_another(kept)
+        unfinished.rename(kept)
+        sync_folder(kept.parent)
+    except OSError as error:
+        raise StoreError(f'the store could not be copied to "{kept}": {error.strerror}') from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return str(kept)
+
+
+def _refuse_another(kept: Path) -> None:
     if kept.exists():
         raise StoreError(
             f'file "{kept}" exists',
             detail="The store is copied there before it is changed.",
             hint="Move it away; it is the copy of an earlier or interrupted upgrade.",
         )
-    # SQLite accepts a file that is there and empty.
-    make_private(kept)
-    with engine.connect() as connection:
-        connection.execution_options(isolation_level="AUTOCOMMIT").execute(
-            sa.text("VACUUM INTO :kept"), {"kept": str(kept)}
-        )
-    return str(kept)
