@@ -177,6 +177,36 @@ def test_a_clock_that_jumps_breaks_nothing(tmp_path: Path) -> None:
         assert [record.at - BEGAN for _, record in history.records()][-1] == 0.0
 
 
+def _count(path: Path) -> int:
+    with open_history(path) as history:
+        return sum(server.records for server in history.servers())
+
+
+def test_a_clock_that_is_set_ahead_for_a_while_removes_nothing(tmp_path: Path) -> None:
+    time, steady, path = Time(), Time(), tmp_path / "h"
+    with HistoryRecorder(path, HistoryLimits(), 2.0, "1.0", clock=time, monotonic=steady) as written:
+        for minute, jump in enumerate((0.0, 365 * DAY, 365 * DAY, 0.0)):
+            steady.now = BEGAN + 61 * minute
+            time.now = steady.now + jump
+            written.add([("db1", record(61 * minute + jump + second)) for second in range(50)])
+            written.flush()
+            assert _count(path) == 50 * (minute + 1)
+
+
+def test_a_clock_that_is_ahead_at_the_beginning_has_an_hour_to_be_corrected(tmp_path: Path) -> None:
+    time, steady, path = Time(), Time(), tmp_path / "h"
+    with recorder(path) as written:
+        written.add([("db1", record(second)) for second in range(50)])
+    time.now += 365 * DAY
+    with HistoryRecorder(path, HistoryLimits(), 2.0, "1.0", clock=time, monotonic=steady) as written:
+        written.flush()
+        assert _count(path) == 50
+        for one in (time, steady):
+            one.now += 3660
+        written.flush()
+        assert _count(path) == 0
+
+
 def test_it_is_read_where_nothing_can_be_written(tmp_path: Path) -> None:
     with recorder(tmp_path / "h") as written:
         written.add([("db1", record(0))])

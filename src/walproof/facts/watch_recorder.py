@@ -43,6 +43,10 @@ _FLUSH_S = 5.0
 """Seconds between two transactions: what a kill -9 loses."""
 _RETRY_S = 30.0
 _THIN_S = 60.0
+_AHEAD_S = 60.0
+"""By how much the clock may run ahead of one that does not jump, for the age of records."""
+_DOUBT_S = 3600.0
+"""How long nothing goes by its age where, by the clock, all that is there would: the clock may be wrong."""
 _WAITING_MOST = 5000
 _FULL_SHARE = 0.9
 """Share of the allowed size from which on the oldest records are dropped."""
@@ -79,6 +83,8 @@ class HistoryRecorder:
         self._servers: dict[str, int] = {}
         self._flush_due_s = self._monotonic() + _FLUSH_S
         self._thin_due_s = 0.0
+        self._began_at, self._began_s = self._clock(), self._monotonic()
+        self._doubt_s = 0.0
         self.problem: str | None = None
         """Why nothing is written at present, in SQLite's words."""
         try:
@@ -139,9 +145,12 @@ class HistoryRecorder:
                 METADATA.create_all(connection)
                 connection.execute(FORMAT.insert().values(format=HISTORY_FORMAT))
             check_format(connection, self._path)
+            newest = connection.scalar(sa.select(sa.func.max(RECORD.c.at)))
+            if newest is not None and newest < self._began_at - self._limits.keep_s:
+                self._doubt_s = _DOUBT_S
             made = connection.execute(
                 SESSION.insert().values(
-                    began_at=self._clock(), every_s=every_s, walproof_version=walproof_version
+                    began_at=self._began_at, every_s=every_s, walproof_version=walproof_version
                 )
             )
             assert made.inserted_primary_key is not None
@@ -170,11 +179,10 @@ class HistoryRecorder:
         return self._servers[name]
 
     def _thin(self) -> None:
-        now = self._clock()
-        with self._engine.begin() as connection:
-            connection.execute(RECORD.delete().where(RECORD.c.at < now - self._limits.keep_s))
-            for tier, (age_s, length_s) in enumerate(TIERS, start=1):
-                _thin(connection, tier, (now - age_s) // length_s * length_s, length_s)
+        passed_s = self._monotonic() - self._began_s
+        if passed_s >= self._doubt_s:
+            # A clock that was set ahead makes nothing older, and what is removed for it never comes back.
+            self._thin_by_age(min(self._clock(), self._began_at + passed_s + _AHEAD_S))
         while self._used_bytes() > _FULL_SHARE * self._limits.bytes_most:
             with self._engine.begin() as connection:
                 if not _drop_oldest(connection):
@@ -185,6 +193,12 @@ class HistoryRecorder:
                 done = connection.exec_driver_sql(f"PRAGMA {pragma}")
                 if done.returns_rows:
                     done.fetchall()
+
+    def _thin_by_age(self, now: float) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(RECORD.delete().where(RECORD.c.at < now - self._limits.keep_s))
+            for tier, (age_s, length_s) in enumerate(TIERS, start=1):
+                _thin(connection, tier, (now - age_s) // length_s * length_s, length_s)
 
     def _used_bytes(self) -> int:
         with self._engine.connect() as connection:
