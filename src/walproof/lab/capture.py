@@ -101,8 +101,8 @@ Tell = Callable[[Beginning], None]
 def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell: Tell) -> Recording:
     """Record until the time or the disk's room is over, ``is_over`` says so, or the server keeps too much.
 
-    What was received stays in the folder, whatever happens, and what is known of it is written there at the
-    beginning, now and then, and at the end. Raises ProbeError; DiskError for the folder.
+    What was received stays in the folder, whatever happens, and what is known about it is written there
+    at the beginning, now and then, and at the end. Raises ProbeError; DiskError for the folder.
     """
     _make_folder(order.folder, order.least_free_bytes)
     relations = read_relations(order.conninfo)
@@ -158,7 +158,7 @@ class _Notes:
     settings: Mapping[str, str]
 
     def write(self, positions: Sequence[Position], received: Lsn, why: str) -> Recording:
-        """Write what is known of the WAL up to ``received``, and return it. Raises WalError."""
+        """Write what is known about the WAL up to ``received``, and return it. Raises WalError."""
         first, last = positions[0], positions[-1]
         recording = Recording(
             system_identifier=self.system_identifier,
