@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 
 from tests.cli.command import walproof
 from tests.facts.plans import ENVIRONMENT, plan, trial
@@ -178,7 +179,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         def fail(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
             if statement.startswith("VACUUM INTO"):
                 seen.extend(file.stat().st_size for file in tmp_path.iterdir() if file != path)
-                raise sa.exc.OperationalError(statement, None, sqlite3.OperationalError("disk is full"))
+                raise OperationalError(statement, None, sqlite3.OperationalError("disk is full"))
 
         return engine
 

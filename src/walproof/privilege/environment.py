@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 KEEP = "WALPROOF_KEEP_ENV"
 """Names of further variables that every program gets, separated by commas."""
@@ -69,5 +70,5 @@ def _kept(*lists: re.Pattern[str]) -> dict[str, str]:
     if _PYTHON_PATH in kept:
         # Our own helpers are started in another folder. An empty name would be that one.
         folders = filter(None, kept[_PYTHON_PATH].split(os.pathsep))
-        kept[_PYTHON_PATH] = os.pathsep.join(map(os.path.abspath, folders))
+        kept[_PYTHON_PATH] = os.pathsep.join(str(Path(folder).absolute()) for folder in folders)
     return kept
