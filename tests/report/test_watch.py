@@ -14,7 +14,20 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from tests.schemas import assert_valid
-from tests.watching import BEGAN, MB, SEGMENT, Server, assessed, assessor, clock, concerns, gone, slot, view
+from tests.watching import (
+    BEGAN,
+    MB,
+    SEGMENT,
+    Server,
+    assessed,
+    assessor,
+    clock,
+    concerns,
+    gone,
+    slot,
+    standby,
+    view,
+)
 from walproof.advise.watch.concern import Thresholds
 from walproof.facts.watch import (
     Span,
@@ -324,6 +337,20 @@ def test_an_idle_server_needs_no_checkpoint(written: int, age_s: int, words: str
     assert panel(shown, "next checkpoint").startswith(words)
     needless = watch_data(shown)["checkpoint"]["is_needless"]
     assert needless is words.startswith("none needed")
+
+
+def test_a_standby_that_was_behind_before_anybody_looked_is_not_said_to_keep_up() -> None:
+    paused = Server(standby=lambda lsn, _second: standby(lsn, lsn, lsn - 10240 * MB))
+    for seconds in (0, 2, 11):
+        assert panel(view(paused, seconds=seconds), "standby a") == (
+            "10.0 GB behind (replay); for how long is not known yet"
+        )
+    assert panel(view(paused, seconds=13), "standby a") == (
+        "at least 13 s behind (replay); not catching up; 10.0 GB"
+    )
+    # As far behind as a message is old: the position was passed while somebody looked.
+    busy = Server(standby=lambda lsn, _second: standby(lsn, lsn, lsn - MB))
+    assert panel(view(busy, seconds=2), "standby a") == "keeps up; 1.00 MB on the way"
 
 
 def test_a_rate_of_the_wal_is_printed_once() -> None:
