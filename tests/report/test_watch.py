@@ -252,6 +252,17 @@ def test_a_metric_names_each_concern_once() -> None:
     assert len(told) == len({concern.key for concern in TROUBLED.concerns})
 
 
+def test_a_lag_whose_age_is_not_known_has_bytes_and_no_age() -> None:
+    """An age of 0 s ended the alert on a standby that was late whenever walproof was started again."""
+    paused = Server(standby=lambda lsn, _second: standby(lsn, lsn, lsn - 10240 * MB))
+    for seconds, age in ((0, None), (2, None), (14, "14.0")):
+        shown = view(paused, seconds=seconds)
+        text = generate_latest(registry(partial(list, (shown,)))).decode()
+        ages = re.findall(r'standby_lag_seconds\{server="db1",standby="a"\} (.+)', text)
+        assert ages == ([] if age is None else [age])
+        assert 'walproof_standby_lag_bytes{server="db1",stage="replay",standby="a"} 1.07' in text
+
+
 def test_a_server_that_does_not_answer_has_no_figures_of_its_last_look() -> None:
     found = assessor()
     found.see([Server(slots=[slot()]).look(second) for second in range(31)])
