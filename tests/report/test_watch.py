@@ -129,6 +129,16 @@ def test_a_check_has_the_status_of_the_worst_server() -> None:
         assert re.fullmatch(r"'[^'=]+'=([\d.]+(s|B)?|U)(;[\d.:]*){0,4}", figure), figure
 
 
+def test_a_threshold_of_weeks_is_written_in_digits() -> None:
+    """1.2096e+06 is a number that Nagios does not read."""
+    weeks = Thresholds(recovery_s=2e6, full_warning_s=14 * 86400, full_critical_s=1.5, lag_critical_s=3e6)
+    _, _, figures = check([replace(TROUBLED, target_s=2e6)], weeks).text.partition(" | ")
+    assert "s;1209600:;1.5:;0" in figures
+    assert "s;;2000000;0" in figures
+    assert ";15;3000000;0" in figures
+    assert "e+" not in figures
+
+
 def test_a_warning_is_a_warning() -> None:
     seen = assessed(Server(slots=[slot("etl")]))
     assert check([ServerView(seen, concerns(seen))], Thresholds()).status is Nagios.WARNING
