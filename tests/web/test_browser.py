@@ -134,6 +134,33 @@ def test_a_watched_server_changes_without_a_reload_and_can_be_paused(
     assert tab.ask("window.stays") is True
 
 
+def test_the_keyboard_stays_where_it_is_when_a_page_changes(tab: Tab, site: Reader, board: Board) -> None:
+    """The focus was on the whole page again before Enter, and a table that was scrolled jumped back."""
+    troubled = watched()[1]
+    tab.open(shown(site, "/live"))
+    tab.wait_for("document.getElementById('connection').textContent === 'live'")
+    tab.ask("document.querySelectorAll('.card a')[0].focus()")
+    board.tell([named(view(Server(), crash=clock(66.0)), "db1:5432"), troubled], AT + 206)
+    tab.wait_for("document.querySelector('.card').textContent.includes('1 min 06 s')")
+    focused = "document.activeElement.getAttribute('href')"
+    assert tab.ask(focused) == "/live/server?name=db1%3A5432"
+    # One that is gone takes no other's place.
+    tab.ask("document.querySelectorAll('.card a')[0].textContent = 'another'")
+    board.tell([named(view(Server(), crash=clock(77.0)), "db1:5432"), troubled], AT + 208)
+    tab.wait_for("document.querySelector('.card').textContent.includes('1 min 17 s')")
+    assert tab.ask("document.activeElement === document.body") is True
+
+    tab.open(shown(site, LIVE))
+    tab.wait_for("document.getElementById('connection').textContent === 'live'")
+    tab.ask("document.querySelector('#part-head a').focus()")
+    tab.ask("window.table = document.querySelector('#part-panels .table'); true")
+    board.tell([named(view(Server(), crash=clock(88.0)), "db1:5432"), troubled], AT + 210)
+    tab.wait_for("document.getElementById('part-panels').textContent.includes('1 min 28 s')")
+    assert tab.ask("document.activeElement.textContent") == "Freeze this moment"
+    assert f"at={AT + 210}" in tab.ask(focused)
+    assert tab.ask("window.table === document.querySelector('#part-panels .table')") is True
+
+
 def test_a_plot_that_can_be_drawn_only_later_is_drawn(tab: Tab, site: Reader, board: Board) -> None:
     """The clock is known when the stream has caught up; the page may be open before."""
     late = named(view(Server()), "late")
