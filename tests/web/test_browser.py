@@ -13,7 +13,7 @@ from tests.web.conftest import AT, named, watched
 from tests.web.devtools import Tab
 from tests.web.kept import NAME
 from tests.web.reading import Reader
-from walproof.cli.web_serve import Site
+from walproof.cli.web_serve import Site, shelf_of
 from walproof.web.live.board import Board
 
 LIVE = "/live/server?" + urlencode({"name": "db1:5432", "minutes": 10})
@@ -187,3 +187,25 @@ def test_a_page_that_is_gone_is_said_and_comes_back(tab: Tab, monkeypatch: pytes
         tab.wait_for("document.getElementById('part-panels').textContent.includes('55 s')")
         assert tab.ask("document.getElementById('connection').textContent") == "live"
         tab.open("about:blank?")
+
+
+def test_a_progress_page_without_an_answer_says_when_the_last_one_came(
+    tab: Tab, stored: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next morning it still said that a process carries the run out."""
+    monkeypatch.setenv("WALPROOF_WEB_TOKEN", "the-same-token-again")
+    out, run = stored[0], stored[1][-1]
+    said = "document.getElementById('heard').textContent"
+    shelf = shelf_of(out, None, must_exist=True)
+    try:
+        with Site("127.0.0.1:0", [], shelf, None) as served:
+            reader = Reader(served.url)
+            assert 'id="heard"' in reader.get("/runs").text
+            tab.open(shown(reader, f"/runs/{run}/progress"))
+            assert tab.ask(said) == ""
+        tab.wait_for(f"{said}.startsWith('no answer now; the last one came at ')")
+        with Site(f"127.0.0.1:{reader.port}", [], shelf, None):
+            tab.wait_for(f"{said} === ''")
+            tab.open("about:blank?")
+    finally:
+        shelf.close()

@@ -66,10 +66,16 @@
   // A run in progress: fetched again while the page is visible.
   const progress = document.querySelector("[data-progress]");
   if (progress) {
-    let seen = "";
+    const status = document.getElementById("heard");
+    let seen = "", heard = new Date();
+    const ask = () => fetch(progress.dataset.progress, { signal: AbortSignal.timeout(30000) })
+      .then((response) => response.ok ? response.json() : null).catch(() => null);
     const follow = async () => {
       if (!document.hidden) {
-        const answer = await fetch(progress.dataset.progress).then((response) => response.json()).catch(() => null);
+        const answer = await ask();
+        if (answer) heard = new Date();
+        const from = heard.toLocaleString();
+        say(status, answer ? "" : `no answer now; the last one came at ${from}, and what is shown is from then`);
         if (answer) {
           if (seen !== answer.html) renew(progress, seen = answer.html);
           if (answer.finished) { document.getElementById("asking")?.remove(); return; }
