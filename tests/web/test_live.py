@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from http.client import HTTPConnection
@@ -22,7 +24,7 @@ from walproof.report.watch.panels import Panel
 from walproof.units import format_bytes, format_duration
 from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, ServerMoments
 from walproof.web.live.moment import IMAGES, Moment, merged, moment_of
-from walproof.web.live.plot import Plot, PlotLine, ceiling
+from walproof.web.live.plot import Plot, PlotLine, ceiling, zone
 from walproof.web.live.plots import plots
 from walproof.web.live.sizes import SizePicture
 from walproof.web.pages import templates
@@ -198,6 +200,39 @@ def test_a_moment_is_frozen_as_a_link_and_a_file(site: Reader) -> None:
     assert "plot-clock" in file.text
     for wrong in ("0", "nan", "inf", "x", str(AT + 1e6)):
         assert site.get(address("/live/server", name=TROUBLED, at=wrong)).status == 404, wrong
+
+
+@pytest.fixture
+def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """AT is 10:15 there."""
+    monkeypatch.setenv("TZ", "EST5EDT,M3.2.0,M11.1.0")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("new_york")
+def test_a_saved_moment_has_one_time_zone_and_names_it(site: Reader) -> None:
+    """In a ticket nobody knows where walproof ran, nor on which day."""
+    file = site.get(address("/live/file", name=TROUBLED, minutes=10, at=AT + 20)).text
+    assert "Frozen at 2026-09-21 10:15 UTC-04:00, with the 10 minutes before it." in file
+    assert "where walproof runs, UTC-04:00." in file
+    assert not re.search(r" UTC(?![+-])", file)
+    assert "Since 2026-09-21 10:1" in file
+    assert "where walproof runs, UTC-04:00." in site.get(address("/live/server", name=TROUBLED)).text
+    assert zone(AT, AT + 90 * 86400) == "UTC-04:00, then UTC-05:00"
+
+
+@pytest.mark.usefixtures("new_york")
+def test_an_axis_that_crosses_midnight_has_dates_at_its_ends() -> None:
+    """Both ends of 24 hours had the same words."""
+
+    def labels(seconds: float) -> tuple[str, ...]:
+        return Plot("p", "P", "", AT, AT + seconds, (), frozenset(), (), str).x_labels
+
+    assert labels(3600) == ("10:15:00", "10:30:00", "10:45:00", "11:00:00", "11:15:00")
+    assert labels(86400) == ("2026-09-21 10:15", "16:15:00", "22:15:00", "04:15:00", "2026-09-22 10:15")
 
 
 def moment(at: float, **changes: object) -> Moment:

@@ -133,9 +133,13 @@ class Plot:
 
     @property
     def x_labels(self) -> tuple[str, ...]:
-        """Five evenly spaced times."""
-        shown = clock if self.until - self.since <= _DAY_S else day
-        return tuple(shown(self.since + (self.until - self.since) * part / 4) for part in range(5))
+        """Five evenly spaced times; both ends have their dates where these differ."""
+        times = [self.since + (self.until - self.since) * part / 4 for part in range(5)]
+        if self.until - self.since > _DAY_S:
+            return tuple(map(day, times))
+        first, *between, last = times
+        ends = clock if time.localtime(first)[:3] == time.localtime(last)[:3] else day
+        return (ends(first), *map(clock, between), ends(last))
 
     @property
     def legend(self) -> tuple[tuple[str, int, str, bool], ...]:
@@ -223,3 +227,24 @@ def clock(at: float) -> str:
 def day(at: float) -> str:
     """Date and minute, where walproof runs."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def dated(at: float) -> str:
+    """Date and second, where walproof runs: for what is read on another day."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def zoned(at: float) -> str:
+    """Date, minute and time zone, where walproof runs: ``2026-11-24 03:05 UTC-05:00``."""
+    return f"{day(at)} {_offset(at)}"
+
+
+def zone(since: float, until: float) -> str:
+    """The time zone between two times; a stretch may have summer time at one end alone."""
+    begin, end = _offset(since), _offset(until)
+    return end if begin == end else f"{begin}, then {end}"
+
+
+def _offset(at: float) -> str:
+    east = time.strftime("%z", time.localtime(at))
+    return f"UTC{east[:3]}:{east[3:]}"

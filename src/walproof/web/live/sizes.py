@@ -10,9 +10,8 @@ from markupsafe import Markup, escape
 from walproof.facts.watch_sizes import SizeCurve, SizePoint
 from walproof.report.figures.wal_curve import size_label
 from walproof.report.numbers import UNKNOWN
-from walproof.report.watch.panels import clock_time
 from walproof.units import format_bytes, format_duration
-from walproof.web.live.plot import HEIGHT, WIDTH, ceiling, path_of
+from walproof.web.live.plot import HEIGHT, WIDTH, ceiling, day, path_of
 
 _NOW, _ADVISED = "now", "advised"
 _NEAR = 2.0
@@ -84,7 +83,7 @@ class SizePicture:
         cut = " It continues above the plot." if self._most > self._top else ""
         return (
             f"Simulated from {format_bytes(curve.wal_bytes)} of WAL{gaps}, "
-            f"{clock_time(curve.since)} to {clock_time(curve.until)}; {followed}. Band: {band}.{cut} "
+            f"{day(curve.since)} to {day(curve.until)}; {followed}. Band: {band}.{cut} "
             "Time away: from the crash clock; beyond what it has seen, in proportion to the WAL."
         )
 
