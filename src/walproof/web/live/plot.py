@@ -206,16 +206,21 @@ def path_of(points: Sequence[tuple[float, float]]) -> str:
 
 
 def ceiling(most: float, *, is_seconds: bool = False, is_bytes: bool = False) -> float:
-    """A round number that is at least ``most``."""
-    if most <= 0:
-        return 1.0
+    """A round number that is at least ``most``, and so is half of it, which stands in the middle of the axis.
+    Bytes and counts are whole: these axes end at 2 at least."""
     if is_seconds:
+        if most <= 0:
+            return 1.0
         known = next((float(seconds) for seconds in _SECONDS if seconds >= most), None)
         if known is not None and most > 0.5:
             return known
-    scale = 1024.0 ** math.floor(math.log(most, 1024)) if is_bytes and most >= 1 else 1.0
+    else:
+        most = max(2.0, most)
+    scale = 1024.0 ** math.floor(math.log(most, 1024)) if is_bytes else 1.0
+    if is_bytes and most > 1000 * scale:
+        scale *= 1024  # after 1000 MB comes 1 GB
     decade = 10.0 ** math.floor(math.log10(most / scale))
-    steps = (1, 2, 4, 6, 10) if is_bytes else (1, 2, 5, 10)
+    steps = (1, 2, 4, 6, 10) if is_bytes else (1, 2, 5, 10) if is_seconds else (1, 2, 4, 10)
     return next(scale * decade * step for step in steps if scale * decade * step >= most * (1 - 1e-9))
 
 
