@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tests.report.test_watch import CALM, GONE, TROUBLED
+from tests.report.test_watch import CALM, GONE, TROUBLED, page
 from walproof.cli.watch_show import shower
 from walproof.report.watch.page import fitting_page
 from walproof.report.watch.view import ServerView
@@ -55,6 +55,15 @@ def test_a_server_that_does_not_answer_has_its_reason_in_one_line() -> None:
     told = lines([GONE, CALM, CALM], 7, width=100)
     assert "does not answer since" in " ".join(told)
     assert "connection refused" in " ".join(told)
+
+
+def test_figures_about_which_there_is_a_concern_have_a_mark_beside_the_colour() -> None:
+    """In a terminal without colours nothing else tells them from the others."""
+    begins = [line.split()[:2] for line in page([TROUBLED], 100).splitlines()]
+    assert ["▲", "archive"] in begins
+    assert ["▲", "pg_wal"] in begins
+    assert ["▲", "next"] not in begins
+    assert "▲" not in page([CALM], 100)
 
 
 def test_what_stays_on_a_low_terminal_at_the_end_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:

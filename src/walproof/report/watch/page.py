@@ -189,7 +189,10 @@ def _figures(lines: Sequence[Panel], width: int) -> RenderableType:
         table.add_column(ratio=1)
     for line in lines:
         # As Text: in what is plain, rich looks for markup, and names of a server may have brackets.
-        label = Text(one_line(line.label))
+        label = Text()
+        if line.is_bad:
+            label.append(f"{_MARKS[int(Severity.WARNING)]} ", "yellow")
+        label.append(one_line(line.label))
         figure = Text(one_line(line.figure), "bold yellow" if line.is_bad else "bold")
         if is_narrow:
             if line.remark:
