@@ -52,3 +52,12 @@ def test_only_a_case_that_is_run_again_asks_for_the_same_version() -> None:
     for command in ("tune", "advise"):
         assert "PostgreSQL to run: a folder" in of_pg(command)
     assert "Default: the load's" in of_pg("tune")
+
+
+def test_a_value_in_a_help_of_watch_is_a_default_or_an_example() -> None:
+    """The most of a stream "to read per second: 20MB" was read as a limit that there is."""
+    watch = get_command(app).get_command(None, "watch")  # type: ignore[attr-defined]
+    helps = {parameter.name: parameter.help for parameter in watch.params if getattr(parameter, "help", None)}
+    assert "such as 20MB. Default: no limit." in helps["max_rate"]
+    for name, said in helps.items():
+        assert re.search(r"(?<!Default): [\d.:]+\w*\.$", said) is None, name

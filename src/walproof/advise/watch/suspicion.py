@@ -95,4 +95,4 @@ def _may_rage(causes: WalCauses) -> bool:
 
 def _may_be_late(split: LagSplit, late_s: float) -> bool:
     """How old the lag is nobody knows: it was there before the first look."""
-    return split.is_least and split.lag_bytes >= UNFLUSHED_TAIL_BYTES and split.lag_s < late_s <= _REACHED_S
+    return split.began_unseen and split.lag_s < late_s <= _REACHED_S
