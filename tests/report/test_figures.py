@@ -23,7 +23,9 @@ from walproof.report.figures.fit import fit_texts
 from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.ratios import RatioData, RatioPanel, RatioRow
 from walproof.report.figures.scale import log_range, log_ticks, tick_label
-from walproof.report.figures.style import series_style
+from walproof.report.figures.style import FAINT, GRID, INK, REST, label_on, series_style
+from walproof.report.kinds.power_cuts import outcomes
+from walproof.report.kinds.throughput import waits
 from walproof.report.kinds.throughput.course import CourseData
 from walproof.report.kinds.throughput.latency import LatencyData
 from walproof.report.kinds.throughput.measured import MeasuredData, MeasuredPanel, MeasuredRow
@@ -197,6 +199,27 @@ def test_log_range_survives_odd_values() -> None:
 def test_more_variants_than_colours_still_differ() -> None:
     colours, shapes = series_style(20)
     assert len(set(zip(colours, shapes, strict=True))) == 20
+
+
+def _contrast(colour: str, other: str) -> float:
+    """Contrast ratio of two colours (Web Content Accessibility Guidelines 2.2)."""
+
+    def luminance(text: str) -> float:
+        parts = [int(text[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    light, dark = sorted((luminance(colour), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize(
+    "colour", [*outcomes._COLOURS.values(), *waits._COLOURS, waits._CPU_COLOUR, REST]
+)  # fmt: skip
+def test_numbers_in_bars_can_be_read(colour: str) -> None:
+    """On a dark screen the bar of images that do not start was light, with a white number."""
+    assert _contrast(label_on(colour), colour) >= 4.5
+    assert colour.lower() not in {INK, FAINT, GRID}, "the style sheet changes it on a dark screen"
 
 
 def test_factors_are_found_where_every_name_has_them() -> None:
