@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -164,7 +165,7 @@ def test_a_report_of_servers_that_take_turns() -> None:
     plan = replace(PLAN, variants=variants, toggling=None, slicing=PLAN.toggling, place=Placing.STEADY)
     waiting = {
         "waiting_cpu_share": 0.03, "waiting_cpu_share_max": 0.2, "waiting_wal_bytes": 0.0,
-        "waiting_written_bytes": 2048.0,
+        "waiting_written_bytes": 1e9,
     }  # fmt: skip
     draws = {name: rng.gauss(0, 0.1) for name in ("default", "same", "off")}
     trials = [
@@ -190,6 +191,7 @@ def test_a_report_of_servers_that_take_turns() -> None:
     assert "more from start to start" in sure
     assert "more starts help most" in sure
     assert "took 3.0 % of a CPU together, more than the 2.0 % that are allowed (!)" in sure
+    assert re.search(r"and wrote 0 B of WAL and [\d.]{3,4} [kM]B to disk in each second of slices\.", sure)
 
 
 def test_a_report_of_builds_that_take_turns() -> None:

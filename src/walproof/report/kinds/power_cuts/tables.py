@@ -345,7 +345,7 @@ _MODEL_NOTE = (
 
 
 def _conditions(cut: CutConditions) -> tuple[str, ...]:
-    unit = "512 B and 4 KiB" if cut.unit_bytes is None else format_bytes(cut.unit_bytes)
+    unit = "512 B and 4 kB" if cut.unit_bytes is None else format_bytes(cut.unit_bytes)
     other = [
         text
         for is_set, text in (

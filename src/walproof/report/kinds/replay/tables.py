@@ -45,7 +45,8 @@ _COLUMNS = (
 CORE_WAIT_NOTE = "No core: time ready to run but without a core, relative to time running."
 _NOTE = (
     "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. "
-    f"Most rows/s: the load at which replay fills one core. {CORE_WAIT_NOTE}"
+    "Most rows/s: the load at which replay fills one core. MB are of 10^6 bytes, as published. "
+    f"{CORE_WAIT_NOTE}"
 )
 _CALLS = ("syscalls", "lseek", "pread64", "pwrite64", "fadvise64")
 
