@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
@@ -22,8 +23,10 @@ from walproof.report.figures.figure import Figure
 from walproof.report.figures.fit import fit_texts
 from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.ratios import RatioData, RatioPanel, RatioRow
+from walproof.report.figures.run_trend import TrendData, TrendPoint
 from walproof.report.figures.scale import log_range, log_ticks, tick_label
 from walproof.report.figures.style import FAINT, GRID, INK, REST, label_on, series_style
+from walproof.report.figures.wal_rate import WalMinute, WalRateData
 from walproof.report.kinds.power_cuts import outcomes
 from walproof.report.kinds.throughput import waits
 from walproof.report.kinds.throughput.course import CourseData
@@ -220,6 +223,32 @@ def test_numbers_in_bars_can_be_read(colour: str) -> None:
     """On a dark screen the bar of images that do not start was light, with a white number."""
     assert _contrast(label_on(colour), colour) >= 4.5
     assert colour.lower() not in {INK, FAINT, GRID}, "the style sheet changes it on a dark screen"
+
+
+def test_bars_of_wal_have_the_minutes_that_they_are_divided_by() -> None:
+    """An even load of 361 minutes had a last bar of half the height, which stood beyond the axis."""
+    for count, of_a_bar in ((360, 1), (361, 2), (721, 3)):
+        data = WalRateData(tuple(WalMinute(60.0 * at, 100 << 20, 0) for at in range(count)), (30.0,))
+        assert data.bar_min == of_a_bar
+        bars = data.draw()["layer"][0]["data"]["values"]
+        assert {bar["y2"] for bar in bars} == {100.0}
+        assert max(bar["x2"] for bar in bars) == count
+        assert data.describe().endswith("100 MB to 100 MB a minute; 1 checkpoint.")
+
+
+@pytest.mark.parametrize(
+    ("apart_s", "label"),
+    [(7200, r"11-20 \d\d:\d\d"), (86_400, r"11-2\d \d\d:\d\d"), (40 * 86_400, r"\d{4}-\d\d-\d\d")],
+)
+def test_ticks_of_a_trend_differ(apart_s: float, label: str) -> None:
+    """Runs of one day had its date under each tick."""
+    first = 1_795_165_200.0
+    points = tuple(
+        TrendPoint(first + apart_s * n, f"r{n}", "18, box", 1.5, 1.4, 1.6, "1.50x") for n in range(5)
+    )
+    svg = to_svg(Figure("trend", "", "", "", "", TrendData("throughput (x)", points)))
+    shown = re.findall(rf">({label})</text>", svg)
+    assert len(shown) == len(set(shown)) >= 3
 
 
 def test_factors_are_found_where_every_name_has_them() -> None:
