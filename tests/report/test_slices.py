@@ -17,6 +17,7 @@ from walproof.analysis.carry_over import CarryOver
 from walproof.analysis.interval import Interval
 from walproof.facts import Design, Placing, Plan, Run, Slice, Trial, TrialState
 from walproof.report.blocks import Table
+from walproof.report.figures.figure import Figure
 from walproof.report.figures.ratios import RatioData
 from walproof.report.html import to_html
 from walproof.report.json import to_json
@@ -93,11 +94,25 @@ def test_the_caption_of_trials_in_order_is_of_what_is_drawn() -> None:
     tps = CoursePanel("w", "transactions/s", (point,))
     assert CourseData("", (), (tps,)).note == ""
     relative = CoursePanel("all", "relative (x)", (point,))
-    assert CourseData("", (), (tps, relative)).note == " The last panel puts all trials on one scale."
+    assert CourseData("", (), (tps, relative)).note == " The last panel puts all points on one scale."
     trend = replace(relative, line=((0.0, 1.0), (1.0, 1.0)))
     assert CourseData("", (), (tps, trend)).note.endswith("; dashed: the trend.")
     view = _view(PLAN, [start(PLAN, 1, random.Random(1))])
     assert "The last panel" not in to_markdown(view)
+
+
+def test_points_of_starts_are_not_called_trials() -> None:
+    """Two starts of three variants are six points: the caption has n = 2 trials."""
+    view = _view(PLAN, [start(PLAN, number, random.Random(number)) for number in (1, 2)])
+    (chart,) = [
+        block
+        for section in view.sections
+        for block in section.blocks
+        if isinstance(block, Figure) and isinstance(block.data, CourseData)
+    ]
+    assert chart.note.startswith("A point stands for the slices of one variant in one start.")
+    assert "w: 6 points, transactions/s " in chart.alt
+    assert chart.caption.startswith("n = 2 trials")
 
 
 def test_a_start_that_failed_is_counted_once_and_is_what_to_mend() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
-from tests.report.kinds import every_report
+from tests.golden.unpack import unpack
+from tests.report.kinds import every_figure, every_report
 from tests.report.test_streaming import streaming_facts
 from walproof.report.blocks import Table
 from walproof.report.cells import Cells
 from walproof.report.markdown import to_markdown
 from walproof.report.pair import network_tables
+from walproof.wal import stats
 
 
 def test_units_are_spelled_in_one_way() -> None:
@@ -28,3 +31,9 @@ def test_a_network_has_the_unit_of_the_bandwidth_that_was_set() -> None:
     assert isinstance(table, Table)
     titles = [column.title for column in table.columns]
     assert {row[titles.index("throughput")].text for row in table.rows} == {"100 MB/s"}
+
+
+def test_what_is_read_aloud_has_no_exponents(tmp_path: Path) -> None:
+    unpack(18, tmp_path)
+    said = {figure.id: figure.alt for figure in every_figure(stats(tmp_path))}
+    assert {name: alt for name, alt in said.items() if re.search(r"\de[+-]\d", alt)} == {}
