@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from tests.analysis.facts import DEFAULT, INSTALL, OLDER, fail, make_plan
 from tests.analysis.slices import start, taking_turns, toggled_plan
@@ -26,6 +28,7 @@ from walproof.report.kinds.throughput.course import CourseData, CoursePanel, Cou
 from walproof.report.layout import ReportView
 from walproof.report.markdown import to_markdown
 from walproof.report.slices import carry_over_sentences, lasting_sentences
+from walproof.report.terminal import print_terminal
 
 PLAN = toggled_plan("default", "same", "off")
 
@@ -76,6 +79,10 @@ def test_charts_say_what_the_ratio_of_a_toggled_variant_is_the_mean_of() -> None
     (chart,) = [figure for figure in view.overview if isinstance(figure.data, RatioData)]
     assert "geometric mean over groups of passes" in chart.note
     assert "circle: the ratio of one start" in chart.note
+    shown = io.StringIO()
+    print_terminal(view, Console(width=100, file=shown))
+    for text in (shown.getvalue(), to_markdown(view)):
+        assert "· a start  × geometric mean  ─ interval  │ 1x\n" in text
     assert isinstance(chart.data, RatioData)
     assert [row.text.rpartition(", ")[2] for row in chart.data.panels[0].rows] == ["n = 16 groups"] * 2
     assert "geometric mean over groups of passes" in (_table(view, "w").note or "")
