@@ -42,8 +42,8 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
                 sentences.append(_say_lost(summary))
         failing = [summary for summary in of_group if summary.failed]
         sentences += [
-            f"{summary.variant}: {summary.failed} of {summary.images} images of power cuts failed"
-            f" ({_say_states(summary)}), in {summary.failed_cuts} of {summary.cuts} cuts."
+            f"{summary.variant}: {summary.failed} of {say_count(summary.images, 'image')} of power cuts "
+            f"failed ({_say_states(summary)}), in {summary.failed_cuts} of {say_count(summary.cuts, 'cut')}."
             for summary in failing
         ]
         if not of_group:
