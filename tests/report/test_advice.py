@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -42,6 +43,15 @@ def test_a_healthy_server_is_told_to_change_nothing() -> None:
     view = advice_view(advise(read(HEALTHY)["idle"], ("minors",)), platform("conf"))
     assert view.summary.startswith("Change nothing: ")
     assert view.all_lines is None
+
+
+def test_every_heading_has_words_and_something_below_it() -> None:
+    view = advice_view(advise(read(HEALTHY)["idle"], ("minors",)), platform("conf"))
+    assert view.fine
+    for shown in (view, replace(view, fine=())):
+        assert re.findall(r"(?m)^#+ *$", to_markdown(shown)) == []
+        assert "<caption></caption>" not in to_html(shown)
+        assert ("## What is fine" in to_markdown(shown)) == bool(shown.fine)
 
 
 def test_the_lines_are_for_the_standbys_that_were_seen_as_well() -> None:

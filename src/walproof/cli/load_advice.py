@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options, study_options
-from walproof.cli.declaration import command_line, declared, options_of, overrides
+from walproof.cli.declaration import Override, command_line, declared, options_of, overrides
 from walproof.cli.server_user import say_server_user
 from walproof.errors import StudyError
 from walproof.sentences import say_list
@@ -85,8 +85,25 @@ class LoadAdviceOptions:
             help="Run the DDL and the loads as superuser of a throw-away server, not as a plain role.",
         ),
     ] = False
-    rounds: study_options.Rounds = None
-    within: study_options.Within = None
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            "--rounds",
+            min=1,
+            help="Rounds to run (at most). Default: 12; with --within or --budget as many as it takes.",
+        ),
+        Override("rounds"),
+    ] = None
+    within: Annotated[
+        str | None,
+        typer.Option(
+            "--within",
+            metavar="SHARE",
+            help="After a pilot, run as many rounds as it takes to know every ratio within this share. "
+            "Default: 10%; none with --rounds or --budget.",
+        ),
+        Override("within", study_options.parse_share),
+    ] = None
     budget: study_options.Budget = None
     pg: study_options.Pg = None
     seed: study_options.Seed = None

@@ -421,7 +421,8 @@ def _rate_figure(wal: WalStats) -> tuple[Figure, ...]:
         Figure(
             "rate",
             "How fast was WAL written, and did checkpoints bring full-page images?",
-            "A bar is a minute, by commit times; dashed lines: checkpoints began.",
+            f"A bar is {'a minute' if data.bar_min == 1 else f'{data.bar_min} minutes'}, by commit times; "
+            "dashed lines: checkpoints began.",
             _caption(wal),
             data.describe(),
             data,

@@ -14,6 +14,7 @@ from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.watch import CrashClock, Span, StreamPhase
 from walproof.report.watch.view import ServerView, calm_s, known_lag_s
+from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration, format_number
 
 _FAR_S = 30 * 86400.0
@@ -269,7 +270,7 @@ def _logical(view: ServerView) -> Iterator[Panel]:
             if subscription.message_age_s is None
             else f"heard {format_duration(subscription.message_age_s)} ago"
         )
-        errors = f"{subscription.errors:,} errors" if subscription.errors else ""
+        errors = say_count(subscription.errors, "error") if subscription.errors else ""
         yield Panel(
             f"subscription {subscription.name}",
             figure,

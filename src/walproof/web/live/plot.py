@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from walproof.sentences import say_count
+
 WIDTH, HEIGHT = 1000.0, 100.0
 """Size of the drawing in its units; it has no fixed size on the page."""
 _NEAR = 4.0
@@ -90,8 +92,8 @@ class Plot:
             said.append(f"{line.name} {now}, {self.shown(min(known))} to {self.shown(max(known))}")
             if line.low and line.high and (low := line.low[-1]) is not None and line.high[-1] is not None:
                 said[-1] += f", range at the end {self.shown(low)} to {self.shown(line.high[-1])}"
-        gaps = f"; {len(self.breaks)} gaps" if self.breaks else ""
-        marks = f"; {len(self.marks)} marks" if self.marks else ""
+        gaps = f"; {say_count(len(self.breaks), 'gap')}" if self.breaks else ""
+        marks = f"; {say_count(len(self.marks), 'mark')}" if self.marks else ""
         since, *_, until = self.x_labels
         return f"{self.title}, {since} to {until}: {'; '.join(said)}{gaps}{marks}."
 
