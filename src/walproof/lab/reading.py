@@ -46,10 +46,22 @@ def read_study_file(path: Path, pg: Sequence[str] | None = None) -> StudyFile:
             f'could not read study file "{path}"', detail=getattr(error, "strerror", None) or str(error)
         ) from error
     try:
-        data = tomllib.loads(text)
+        data = _with_workload(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f'study file "{path}" is not valid TOML', detail=str(error)) from error
     return check_study(data, str(path), text, mistakes_in(data, path.parent, pg))
+
+
+def _with_workload(data: dict[str, Any]) -> dict[str, Any]:
+    """The study with a workload of its kind's name, where it has none and its kind would take but a name."""
+    if "workload" in data:
+        return data
+    nouns = [
+        half.kind.noun
+        for half in KINDS
+        if not half.takes_workload and any(name in data for name in half.tables)
+    ]
+    return {**data, "workload": [{"name": nouns[0]}]} if nouns else data
 
 
 def check_study(
