@@ -84,7 +84,7 @@ def watch(
     has_cause = any(not cause.is_intended for diagnosis in diagnoses for cause in diagnosis.causes)
     concerns = [f"{view.name}: {concern.sentence}" for view in views for concern in view.concerns]
     if check and (has_cause or concerns):
-        if json and not has_cause:
-            # The lines are of windows alone: the status needs a reason.
+        if json:
+            # The lines are of windows alone, which hold causes.
             sys.stderr.write("".join(f"{concern}\n" for concern in concerns))
         raise typer.Exit(ExitStatus.CHECK_FAILED)
