@@ -29,15 +29,8 @@ from tests.watching import (
     view,
 )
 from walproof.advise.watch.concern import Thresholds
-from walproof.facts.watch import (
-    Span,
-    StreamPhase,
-    StreamState,
-    SyncForecast,
-    WalCause,
-    WalCauses,
-    WatchedCheckpoint,
-)
+from walproof.facts.wal_causes import WalCause, WalCauses
+from walproof.facts.watch import Span, StreamPhase, StreamState, SyncForecast, WatchedCheckpoint
 from walproof.report.watch.check import Checked, Nagios, check, failed
 from walproof.report.watch.json import watch_data, watch_line
 from walproof.report.watch.page import watch_page

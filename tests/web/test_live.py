@@ -19,7 +19,8 @@ from tests.web.conftest import AT, unanswering, watched
 from tests.web.reading import Reader
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.cli.web_serve import WatchedSite
-from walproof.facts.watch import RmgrWal, Span, SyncForecast, WalCauses
+from walproof.facts.wal_causes import RmgrWal, WalCauses
+from walproof.facts.watch import Span, SyncForecast
 from walproof.report.watch.panels import Panel
 from walproof.units import format_bytes, format_duration, parse_bytes
 from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, ServerMoments

@@ -21,7 +21,7 @@ from walproof.analysis.watch.logical import LogicalState
 from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.replication import ReplicationWindow
 from walproof.facts.transactions import STALLED_S
-from walproof.facts.watch import WalCauses
+from walproof.facts.wal_causes import WalCauses
 
 LONGEST_S = 30.0
 """The longest time that a look is taken for."""

@@ -13,7 +13,8 @@ from walproof.analysis.replication import KEEPING_UP_S, LagSplit
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.standbys import STALE_S, unpaired
 from walproof.facts.replication import ReplicationWindow
-from walproof.facts.watch import CrashClock, StreamPhase, StreamState, WalCauses
+from walproof.facts.wal_causes import WalCauses
+from walproof.facts.watch import CrashClock, StreamPhase, StreamState
 from walproof.facts.watch_sizes import SizeCurve
 
 

@@ -8,7 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from walproof.advise.watch.concern import Concern, Severity
-from walproof.facts.watch import RmgrWal, StreamPhase
+from walproof.facts.wal_causes import RmgrWal
+from walproof.facts.watch import StreamPhase
 from walproof.facts.watch_sizes import SizeCurve
 from walproof.report.watch.panels import Panel, panels
 from walproof.report.watch.plain import notes
