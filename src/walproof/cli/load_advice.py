@@ -27,7 +27,7 @@ _WITHIN, _ROUNDS_MOST = 0.10, 12
 """Without --rounds, --within and --budget: short loads, which vary most, are repeated."""
 _ROWS = "200k"
 _MAY_LOSE = "nothing"
-_OF_FINISHED = frozenset({"run", "may_lose", "pg", "on", "out", "store", "json"})
+_OF_FINISHED = frozenset({"run", "may_lose", "ddl_as_superuser", "pg", "on", "out", "store", "json"})
 """Options that have a meaning where nothing is measured."""
 
 
@@ -276,6 +276,12 @@ def _show_again(name: str, given: LoadAdviceOptions) -> None:
         if run.finished_at is None:
             raise StudyError(f"run {run.id} is not finished", hint=f"To finish it: {shlex.join(run.command)}")
         may_lose = may_lose_again(run.command, given.may_lose)
+        if load.ddl_as_superuser and not given.ddl_as_superuser:
+            # Whoever writes to the store would start programs here.
+            raise StudyError(
+                f"the DDL of run {run.id} was run as superuser, who may start programs",
+                hint="If it is yours, or of somebody whom you trust, --ddl-as-superuser runs it so again.",
+            )
         # Not the folder that the store names: whoever writes there would choose what is started here.
         install = installs.resolve(run.plan.installs[0], given.pg[0] if given.pg else None)
         say_server_user()
@@ -283,7 +289,7 @@ def _show_again(name: str, given: LoadAdviceOptions) -> None:
         with Workspace(options.work_folder(given.on), user) as workspace:
             known = table_of(
                 load.ddl, load.table, reachable_install(install, user), workspace,
-                as_superuser=load.ddl_as_superuser, say=_say,
+                as_superuser=given.ddl_as_superuser and load.ddl_as_superuser, say=_say,
             )  # fmt: skip
         _show(run, opened, known, may_lose, json=given.json)
     finally:
