@@ -113,3 +113,22 @@ def test_without_a_browser_the_page_is_served_all_the_same(
             assert answer.status == 200
     said = capsys.readouterr().err
     assert "warning: no browser could be opened: open the link by hand" in said
+
+
+def test_the_browsers_command_line_has_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other users of the machine may read it; the file that it names they may not."""
+    opened: list[str] = []
+
+    def open_(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_)
+    with Site("127.0.0.1:0", [], None, None) as site:
+        site.announce(open_=True)
+        (address,) = opened
+        assert site._access.token not in address
+        page = Path(urllib.parse.urlsplit(address).path)
+        assert (page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert f'content="0;url={site.url}"' in page.read_text()
+    assert not page.parent.exists()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import html
 import os
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ from walproof.cli.watch_listen import parse_address
 from walproof.errors import SettingError, StoreMissingError
 from walproof.facts.place import find_place
 from walproof.facts.store import Store
+from walproof.files import write_whole
 from walproof.web.access import make_access
 from walproof.web.live.board import Board
 from walproof.web.live.past import Past
@@ -54,6 +57,7 @@ class Site:
         self._linked = socket.gethostname() if self._host in ("0.0.0.0", "::") else self._host
         self._access = make_access(os.environ.get(TOKEN), [*names, self._linked])
         self._board = board
+        self._leading: tempfile.TemporaryDirectory[str] | None = None
         self._app = make_site(
             self._access, shelf, board, recordings, tunings, None if history is None else Past(history)
         )
@@ -86,6 +90,8 @@ class Site:
         self._server.should_exit = True
         self._thread.join(timeout=_END_S)
         self._socket.close()
+        if self._leading is not None:
+            self._leading.cleanup()
 
     @property
     def url(self) -> str:
@@ -100,9 +106,21 @@ class Site:
         if open_:
             import webbrowser
 
-            if not webbrowser.open(self.url):
+            if not webbrowser.open(self._leading_page()):
                 sys.stderr.write("warning: no browser could be opened: open the link by hand\n")
                 sys.stderr.flush()
+
+    def _leading_page(self) -> str:
+        """Address of a file that only we may read, and that leads to the link: everybody may read the command
+        line of the browser, for as long as it runs."""
+        self._leading = tempfile.TemporaryDirectory(prefix="walproof-web-")
+        page, url = Path(self._leading.name) / "walproof.html", html.escape(self.url)
+        write_whole(
+            page,
+            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={url}">'
+            f'<title>walproof</title><a href="{url}">walproof</a>\n',
+        )
+        return page.as_uri()
 
 
 class WatchedSite(Site):
