@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 import socket
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import start, walproof
+from walproof.cli import bounded_http
 from walproof.cli.web_serve import Site
 from walproof.errors import SettingError
 
@@ -64,6 +66,19 @@ def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
     assert 'folder "nowhere" holds no results' in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    """Else strangers use up the files that this process may open."""
+    monkeypatch.setattr(bounded_http, "PATIENCE_S", 0.3)
+    with (
+        Site("127.0.0.1:0", [], None, None) as site,
+        socket.create_connection(("127.0.0.1", site.port), timeout=30) as idle,
+    ):
+        idle.sendall(said)
+        with contextlib.suppress(ConnectionResetError):
+            assert idle.recv(1) == b""
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "127.0.0.1:0", "localhost:0"])
