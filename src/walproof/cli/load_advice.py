@@ -14,6 +14,7 @@ import typer
 from walproof.cli import options, study_options
 from walproof.cli.declaration import command_line, declared, options_of, overrides
 from walproof.cli.server_user import say_server_user
+from walproof.cli.streams import say
 from walproof.errors import StudyError
 from walproof.sentences import say_list
 
@@ -170,11 +171,11 @@ def load_advice(given: LoadAdviceOptions) -> None:
     with Workspace(folder, user) as workspace:
         known = table_of(
             wanted.ddl, wanted.table, reachable_install(found, user), workspace,
-            as_superuser=given.ddl_as_superuser, say=_say,
+            as_superuser=given.ddl_as_superuser, say=say,
         )  # fmt: skip
     parents = _parents(known)
     if given.file is not None and parents:
-        _say(
+        say(
             f"not checked: whether every key that the file names is in {say_list(parents)}, "
             "as no row of a server is read"
         )
@@ -218,12 +219,8 @@ def _say_major(found: Install, name: str, source: _Source) -> tuple[str, ...]:
     note = other_major(f"the server of {name}", major, [found])
     if note is None:
         return ()
-    _say(note)
+    say(note)
     return (note,)
-
-
-def _say(note: str) -> None:
-    sys.stderr.write(f"{note}\n")
 
 
 def _refuse_beside_run(given: LoadAdviceOptions) -> None:
@@ -289,7 +286,7 @@ def _show_again(name: str, given: LoadAdviceOptions) -> None:
         with Workspace(options.work_folder(given.on), user) as workspace:
             known = table_of(
                 load.ddl, load.table, reachable_install(install, user), workspace,
-                as_superuser=given.ddl_as_superuser and load.ddl_as_superuser, say=_say,
+                as_superuser=given.ddl_as_superuser and load.ddl_as_superuser, say=say,
             )  # fmt: skip
         _show(run, opened, known, may_lose, json=given.json)
     finally:
@@ -387,7 +384,7 @@ def _read_server(dsn: str, pg: list[str] | None) -> tuple[str, int]:
     with connect_foreign(dsn) as session:
         server = session.info.server_version
     program = find_client("pg_dump", server, [*map(find, pg or []), *discover()])
-    _say(f"definitions are read by pg_dump {program.version} ({program.path})")
+    say(f"definitions are read by pg_dump {program.version} ({program.path})")
     return dump_schema(dsn, program.path), server
 
 
