@@ -47,3 +47,10 @@ def test_a_log_has_lines_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPa
     assert told(monkeypatch, io.StringIO(), "xterm") == "The WAL is not recorded.\n"
     lines = told(monkeypatch, io.StringIO(), "xterm", in_logs=True)
     assert lines == "10 s\n20 s\nThe WAL is not recorded.\n"
+
+
+def test_a_servers_reason_is_said_without_what_a_terminal_obeys(monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    StatusLine(in_logs=False).say("the WAL is not recorded: no\n\x1b]0;title\x07")
+    assert stderr.getvalue() == "the WAL is not recorded: no ?]0;title?\n"

@@ -25,7 +25,7 @@ from walproof.cli.advising import (
     recorded_window,
     with_standbys,
 )
-from walproof.cli.streams import reader_may_leave
+from walproof.cli.streams import reader_may_leave, say
 from walproof.errors import SettingError
 from walproof.units import parse_bytes, parse_duration_s
 
@@ -279,13 +279,8 @@ def _demo(pg: str | None) -> Iterator[str]:
     from walproof.postgres.install import discover, find
 
     install = find(pg) if pg is not None else discover()[0]
-    with demo_server(install, options.work_folder(None), _say) as conninfo:
+    with demo_server(install, options.work_folder(None), say) as conninfo:
         yield conninfo
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
 
 
 def _temporary(stack: ExitStack) -> Path:

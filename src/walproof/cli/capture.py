@@ -13,7 +13,7 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
-from walproof.cli.streams import reader_may_leave
+from walproof.cli.streams import reader_may_leave, say
 from walproof.units import format_bytes, format_duration, parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def capture(
         sys.stdout.write(f"{said}\n")
     if recording.ended_because not in ("time", "interrupted"):
         reason = "the disk is nearly full" if recording.ended_because == DISK else recording.ended_because
-        sys.stderr.write(f"ended early: {reason}; what was received is kept\n")
+        say(f"ended early: {reason}; what was received is kept")
         raise typer.Exit(ExitStatus.CHECK_FAILED)
 
 

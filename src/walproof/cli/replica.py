@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 from typing import Annotated
 
 import typer
 
 from walproof.cli import Interrupted, options
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import say
 
 app = typer.Typer(help="Watch a running standby.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -86,5 +86,6 @@ def watch(
     if check and (has_cause or concerns):
         if json:
             # The lines are of windows alone, which hold causes.
-            sys.stderr.write("".join(f"{concern}\n" for concern in concerns))
+            for concern in concerns:
+                say(concern)
         raise typer.Exit(ExitStatus.CHECK_FAILED)

@@ -8,6 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from walproof.cli import streams
+
 _EVERY_S = 10.0
 """Seconds between two lines where none is written over."""
 _DUMB = ("dumb", "unknown")
@@ -43,5 +45,4 @@ class StatusLine:
     def say(self, sentence: str) -> None:
         """Write a sentence that stays."""
         self.clear()
-        sys.stderr.write(f"{sentence}\n")
-        sys.stderr.flush()
+        streams.say(sentence)

@@ -50,3 +50,12 @@ def test_what_a_failed_build_has_left_is_named_so() -> None:
     assert "not valid: a CREATE INDEX CONCURRENTLY failed, or still runs" in told.evidence[0]
     # To drop one that is being made waits until it is made.
     assert all(step.startswith("--") for step in told.steps)
+
+
+def test_a_name_does_not_leave_the_comment() -> None:
+    """Its owner needs no right to drop the table that the next line would."""
+    left = replace(OLD, name='public."i\nDROP TABLE public.orders; --"', age=1, is_valid=False)
+    told = found("unused indexes", replace(healthy(), indexes=(left,)))
+    assert isinstance(told, Advice)
+    assert [line[:2] for line in "\n".join(told.steps).splitlines()] == ["--"] * len(told.steps)
+    assert "DROP TABLE public.orders" in told.steps[1]

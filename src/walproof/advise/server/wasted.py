@@ -7,6 +7,7 @@ from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_percent
 from walproof.facts.server import OTHER_INDEXES, ServerIndex, ServerTable
 from walproof.sentences import say_count, say_list
+from walproof.sqltext import visible
 from walproof.units import format_bytes, format_duration
 
 LEAST_STATISTICS_S = 7 * 86400
@@ -85,8 +86,8 @@ def _drop(index: ServerIndex) -> tuple[str, ...]:
     drop = f"DROP INDEX CONCURRENTLY {index.name};"
     if index.is_valid:
         return (drop,)
-    # It would wait until the index is made, and drop it.
-    return ("-- only where pg_stat_progress_create_index shows that nobody builds it:", f"-- {drop}")
+    # It would wait until the index is made, and drop it. A name may hold line breaks, which end a comment.
+    return ("-- only where pg_stat_progress_create_index shows that nobody builds it:", visible(f"-- {drop}"))
 
 
 def _is_young(case: ServerCase, index: ServerIndex) -> bool:
