@@ -25,6 +25,7 @@ from walproof.files import (
     make_private,
     private_folder,
     reason,
+    regular_text,
     write_whole,
     written_whole,
 )
@@ -132,6 +133,18 @@ def test_links_and_pipes_stay_what_they_are(tmp_path: Path) -> None:
     assert os.read(reader, 10) == b"told"
     os.close(reader)
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_text_of_others_is_a_file_with_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walproof.files.TEXT_MOST", 4)
+    (tmp_path / "text").write_text("\u00e4bc")
+    assert regular_text(tmp_path / "text") == "\u00e4bc"
+    (tmp_path / "text").write_text("12345")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    for name, said in (("text", "larger than"), ("pipe", "not a regular file"), ("endless", "not a regular")):
+        with pytest.raises(OSError, match=said):
+            regular_text(tmp_path / name)
 
 
 def test_where_a_folder_will_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from walproof.sentences import say_count, say_list
+
+SOURCE = Path(__file__).parent.parent / "src" / "walproof"
+NOUNS = ("clients", "threads", "files", "errors", "marks")
+"""What there is often one of. Numbers with names in capitals are no counts: they are larger than one."""
 
 
 def test_list() -> None:
@@ -14,3 +21,17 @@ def test_counts_have_their_noun() -> None:
     assert [say_count(count, "slot") for count in (0, 1, 2, 1200.0)] == [
         "0 slots", "1 slot", "2 slots", "1,200 slots",
     ]  # fmt: skip
+
+
+def test_a_noun_that_may_be_one_is_said_by_that_function() -> None:
+    """Where one of them is usual, "1 threads" was said."""
+    by_hand = re.compile(rf"\{{(?![A-Z_]+\}})[^{{}}]*\}} ({'|'.join(NOUNS)})\b")
+    found = [
+        f"{path.relative_to(SOURCE)}:{number}: {match[0]}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (match := by_hand.search(line)) is not None
+    ]
+    assert found == []
+    assert by_hand.search('f"{count} threads"') is not None
+    assert by_hand.search('f"{_FILES_MOST} files"') is None

@@ -9,13 +9,13 @@ from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import Concern, Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessment, Assessor, Limits
+from walproof.facts.wal_causes import WalCauses
 from walproof.facts.watch import (
     CrashClock,
     NoAnswer,
     Span,
     StreamPhase,
     StreamState,
-    WalCauses,
     WatchedArchiver,
     WatchedCheckpoint,
     WatchedSlot,

@@ -91,7 +91,10 @@ _DERIVED: Mapping[str, Mapping[str, Any]] = {
 def schema(name: str) -> dict[str, Any]:
     """The schema of an output, by its name in OUTPUTS, or of ``study``: the file, as it is typed."""
     if name == "study":
-        return _finished(study_model().model_json_schema(mode="validation"), "A study file (TOML)")
+        typed = study_model().model_json_schema(mode="validation")
+        # Studies of some kinds get one as they are read (LabKind.takes_workload).
+        typed["required"].remove("workload")
+        return _finished(typed, "A study file (TOML)")
     kind, command = OUTPUTS[name]
     found = TypeAdapter(kind).json_schema(mode="serialization")
     for key, value in _ADDED.get(name, {}).items():

@@ -20,6 +20,8 @@ from typing import BinaryIO
 from walproof.errors import DiskError
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+TEXT_MOST = 64 << 20
+"""Bytes of a text of others: what is larger is none that walproof has written."""
 
 
 def write_whole(path: Path, data: str | bytes, mode: int = PRIVATE_FILE) -> None:
@@ -70,6 +72,16 @@ def open_regular(path: Path) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return os.fdopen(descriptor, "rb")
+
+
+def regular_text(path: Path) -> str:
+    """What stands in a file that others may have made. Raises OSError, also for what is not a regular file
+    and for more than TEXT_MOST, and UnicodeDecodeError."""
+    with open_regular(path) as stream:
+        content = stream.read(TEXT_MOST + 1)
+    if len(content) > TEXT_MOST:
+        raise OSError(errno.EFBIG, f"it is larger than {TEXT_MOST >> 20} MB", str(path))
+    return content.decode()
 
 
 @contextmanager

@@ -6,7 +6,15 @@ import math
 
 import pytest
 
-from walproof.advise.wording import say_percent, say_ratio, say_ratio_in_brackets
+from walproof.advise.wording import (
+    reach_both,
+    reach_down,
+    reach_up,
+    say_none,
+    say_percent,
+    say_ratio,
+    say_ratio_in_brackets,
+)
 from walproof.analysis.interval import Interval
 
 
@@ -55,3 +63,38 @@ def test_ratio_without_interval() -> None:
 def test_ratio_in_brackets() -> None:
     assert say_ratio_in_brackets(0.99, Interval(0.97, 1.02, 0.95, "t")) == "0.99x, 0.97 to 1.02"
     assert say_ratio_in_brackets(1.0, Interval(0.0, math.inf, 0.95, "t")) == "not known yet"
+
+
+def _interval(low: float, high: float) -> Interval:
+    return Interval(low, high, 0.95, "t")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([], ""),
+        ([("a", None), ("b", None)], "whether one is better is not known from one round"),
+        ([("a", _interval(0.9, 1.1)), ("b", _interval(0.97, 1.02))], "none is better"),
+        (
+            [("a", _interval(0.9, 1.1)), ("b", _interval(0.4, 2.5))],
+            "whether one is better is not known yet: 0.40x to 2.50x fits what was measured (b)",
+        ),
+        ([("a", _interval(0.0, math.inf))], "whether one is better is not known yet"),
+        (
+            [("a", _interval(0.9, 1.1)), ("b", None), ("c", None)],
+            "whether one is better is not known: one round only of b and c",
+        ),
+    ],
+)
+def test_none_is_an_answer_only_where_no_interval_reaches_far(
+    found: list[tuple[str, Interval | None]], said: str
+) -> None:
+    assert say_none("none is better", "whether one is better", found, reach_both) == said
+
+
+def test_an_interval_counts_in_the_direction_that_is_asked_for() -> None:
+    lower, higher = [("a", _interval(0.5, 1.1))], [("a", _interval(0.95, 2.0))]
+    assert say_none("none", "whether", lower, reach_up) == "none"
+    assert say_none("none", "whether", lower, reach_down).startswith("whether is not known yet")
+    assert say_none("none", "whether", higher, reach_down) == "none"
+    assert say_none("none", "whether", higher, reach_up).startswith("whether is not known yet")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.cli.command import walproof
+from walproof.cli import print_error
+from walproof.cli.wal_names import ask_for_names
+from walproof.errors import WalproofError
 from walproof.facts import Install
 
 BAD_STUDY = """\
@@ -185,3 +189,18 @@ def test_an_install_under_two_names_compares_nothing(tmp_path: Path, embedded: I
     assert done.returncode == 2
     assert "an install is named twice" in done.stderr
     assert embedded.bindir in done.stderr
+
+
+def test_a_servers_words_do_not_reach_the_terminal_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A database's name may hold what changes a title, a clipboard or what was printed before."""
+    name = "x\x1b]52;c;eA==\x07\x9b31m"
+    print_error(WalproofError(f"no {name}", detail=f"a\n{name}", hint=name))
+    names = SimpleNamespace(left_out=(f"{name}: permission denied",))
+    monkeypatch.setattr("walproof.probe.relations.read_relations", lambda _dsn: names)
+    ask_for_names("dbname=x")
+    said = capsys.readouterr().err
+    assert not set("\x1b\x07\x9b") & set(said)
+    assert said.startswith("walproof: error: no x?]52;c;eA==??31m\ndetail: a\n        x?]52")
+    assert said.endswith("left out: database x?]52;c;eA==??31m: permission denied\n")

@@ -10,6 +10,10 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from walproof.cli.app import app
+from walproof.cli.load_advice import _ROUNDS_MOST, _WITHIN
+from walproof.facts import Design
+from walproof.lab.designs import _PASSES, DEFAULT_SLICED_STARTS, DEFAULT_STARTS
+from walproof.lab.study import _DEFAULT_ROUNDS
 
 _COLUMNS = 80
 _BETWEEN = 6
@@ -52,3 +56,36 @@ def test_only_a_case_that_is_run_again_asks_for_the_same_version() -> None:
     for command in ("tune", "advise"):
         assert "PostgreSQL to run: a folder" in of_pg(command)
     assert "Default: the load's" in of_pg("tune")
+
+
+def test_a_value_in_a_help_of_watch_is_a_default_or_an_example() -> None:
+    """The most of a stream "to read per second: 20MB" was read as a limit that there is."""
+    watch = get_command(app).get_command(None, "watch")  # type: ignore[attr-defined]
+    helps = {parameter.name: parameter.help for parameter in watch.params if getattr(parameter, "help", None)}
+    assert "such as 20MB. Default: no limit." in helps["max_rate"]
+    for name, said in helps.items():
+        assert re.search(r"(?<!Default): [\d.:]+\w*\.$", said) is None, name
+
+
+def test_options_of_a_study_say_what_holds_without_them() -> None:
+    """An example where others have the default read like one."""
+    asked = {"--rounds", "--passes", "--settle", "--within", "--warmup", "--seed"}
+    group: Any = get_command(app)
+    told: dict[str, dict[str, str]] = {
+        name: {
+            option.opts[0]: option.help
+            for option in group.get_command(None, name).params
+            if option.opts[0].startswith("--")
+        }
+        for name in ("run", "compare", "load-advice")
+    }
+    for name, helps in told.items():
+        assert {"--rounds", "--within", "--seed"} <= set(helps)
+        assert [option for option in asked & set(helps) if "Default: " not in helps[option]] == [], name
+        assert "within this time, such as 30min." in helps["--budget"]
+    run, loading = told["run"], told["load-advice"]
+    assert f"or {_DEFAULT_ROUNDS}; more with" in run["--rounds"]
+    assert f"in slices {DEFAULT_STARTS}, or {DEFAULT_SLICED_STARTS} where" in run["--rounds"]
+    assert f"or {_PASSES[Design.TOGGLED]} toggled and {_PASSES[Design.SLICED]} sliced." in run["--passes"]
+    assert f"Default: {_ROUNDS_MOST};" in loading["--rounds"]
+    assert f"Default: {_WITHIN:.0%};" in loading["--within"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from tests.analysis.test_recovery_costs import calibration
+from tests.cli.command import walproof
 from tests.golden.unpack import unpack
 from tests.hostile import check
 from walproof.facts.calibration import write_calibration
+from walproof.facts.server import SERVER_FILE
 from walproof.units import Lsn
 from walproof.wal import stats
 from walproof.wal.images import IMAGES_FILE
@@ -101,3 +104,17 @@ def test_a_calibration(recording: Path) -> None:
 
     predict = (*PREDICT, "--calibration", path.name, "--other-machine")
     check(path, few, (predict, (*predict, "--json")), recording.parent, COUNT, text_of)
+
+
+def test_what_is_no_file_is_not_waited_for(recording: Path) -> None:
+    """A FIFO that nobody writes to, and a device without an end, under the names of files."""
+    (recording / SERVER_FILE).symlink_to("/dev/zero")
+    os.mkfifo(recording.parent / "calibration.json")
+    for words in (("advise", "recording"), (*PREDICT, "--calibration", "calibration.json")):
+        done = walproof(*words, cwd=recording.parent, timeout_s=60)
+        assert done.returncode == 2, done.stderr
+        assert "it is not a regular file" in done.stderr
+    (recording / SERVER_FILE).unlink()
+    os.mkfifo(recording / SERVER_FILE)
+    done = walproof("advise", "recording", cwd=recording.parent, timeout_s=60)
+    assert "it is not a regular file" in done.stderr

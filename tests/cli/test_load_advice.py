@@ -15,7 +15,7 @@ from tests.cli.command import walproof
 from tests.schemas import assert_valid
 from tests.workload.loading.shop import REPLAY, SHOP
 from walproof.advise.loading import LoadAdvice
-from walproof.cli.load_advice import may_lose_again
+from walproof.cli.load_advice import LoadAdviceOptions, _refuse_beside_run, may_lose_again
 from walproof.errors import ClusterError, SettingError, StudyError
 from walproof.facts import Environment, Install, LoadStep, Trial, TrialState, Variant
 from walproof.facts.store import Store
@@ -255,6 +255,30 @@ def test_the_recipe_of_a_finished_run_is_printed_again(folder: Path, embedded: I
     assert late["conclusion"] == "higher"
     assert late["interval"][0] < late["ratio"] < late["interval"][1]
     assert (told["table"], told["durability_class"]) == ("t", "none")
+
+
+def test_a_store_makes_nobody_run_its_ddl_as_superuser(folder: Path, embedded: Install) -> None:
+    """A superuser may start programs, and others may write to a store."""
+    table = LoadedTable(
+        "t", (LoadedColumn("id", "bigint", "int8", "b", -1, True),), (("id",),), (), (), (), (), False, False
+    )
+    ddl = f"CREATE TABLE t (id bigint PRIMARY KEY); COPY t FROM PROGRAM 'touch {folder}/started'"
+    wanted = Wanted("t", ddl, 500, None, None, DurabilityClass.NONE, ddl_as_superuser=True)
+    plan = resolve(
+        advice_study(wanted, table, embedded), Overrides(rounds=3), folder=folder, given=(embedded,)
+    )
+    store = Store(folder / "theirs" / "walproof.sqlite")
+    try:
+        run = store.add_run(plan, ("walproof", "load-advice", "--table", "t.sql"), Environment({}, {}), "1")
+        store.finish_run(run.id)
+    finally:
+        store.close()
+    done = walproof("load-advice", "--run", "last", "--out", "theirs", cwd=folder)
+    assert done.returncode == 2
+    assert f"the DDL of run {run.id} was run as superuser" in done.stderr
+    assert "--ddl-as-superuser runs it so again" in done.stderr
+    assert not (folder / "started").exists()
+    _refuse_beside_run(LoadAdviceOptions(run="last", ddl_as_superuser=True))
 
 
 def test_a_recipe_loses_what_was_measured_or_less() -> None:

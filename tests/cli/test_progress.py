@@ -27,6 +27,14 @@ def said(capsys: pytest.CaptureFixture[str], half_width: float | None, rounds: i
     return capsys.readouterr().err.splitlines()
 
 
+def test_a_run_that_goes_on_says_how_many_trials_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    stored = make_trials(PLAN, 1, lambda cell: 100.0)
+    for count, words in ((1, "1 stored trial"), (2, "2 stored trials")):
+        with TerminalProgress(PLAN) as progress:
+            progress.run_started(make_run(PLAN), stored[:count], PLAN.trials_most)
+        assert f": {words} of at most {PLAN.trials_most}\n" in capsys.readouterr().err
+
+
 def test_the_widest_interval_is_said_from_the_pilot_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, 0.02, 2) == []
     (line,) = said(capsys, 0.02, 3)

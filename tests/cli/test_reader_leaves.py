@@ -71,7 +71,7 @@ def test_another_verdict_is_the_status_though_nobody_reads_it(
     found = power_cut._Again("18.4", {}, cut, then, now)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(power_cut, "say_server_user", lambda: None)
-    monkeypatch.setattr(power_cut, "_cut_again", lambda *given: found)
+    monkeypatch.setattr(power_cut, "_cut_again", lambda *given, **words: found)
     monkeypatch.setattr(power_cut, "_passed_text", lambda found: "text")
     pipe = os.open(tmp_path / "pipe", os.O_RDWR | os.O_CREAT)
     try:

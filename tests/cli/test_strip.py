@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
+from walproof.sentences import say_count
 from walproof.units import Lsn
 from walproof.wal.images import IMAGES_FILE
 from walproof.wal.recording import RECORDING_FILE, RELATIONS_FILE, Position, Recording, write_recording
@@ -79,7 +80,7 @@ def test_parts_are_read_together(wal: Path, tmp_path: Path) -> None:
     for name, files in (("one", [first]), ("two", others)):
         done = walproof("wal", "strip", *map(str, files), "--to", str(tmp_path / name), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert "segments, " in done.stdout
+        assert f"{say_count(len(files), 'segment')}, " in done.stdout
     apart = whatif(tmp_path / "one", str(tmp_path / "two"))
     done = walproof("wal", "strip", str(wal), "--to", str(tmp_path / "all"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr

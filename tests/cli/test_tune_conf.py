@@ -72,6 +72,25 @@ def test_a_time_away_that_no_trial_can_show_is_warned_of(tmp_path: Path) -> None
     assert "throughput comes from windows" not in done.stdout
 
 
+def test_at_an_offered_rate_latency_is_the_objective(tmp_path: Path) -> None:
+    options = ("tune", "--load", str(shop(tmp_path)), "--dry-run")
+    done = walproof(*options, "--rate", "50", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "objective\n  latency_ms_p99, less is better\n" in done.stdout
+    assert "the objective is latency_ms_p99, since throughput is what the offered rate says" in done.stderr
+    # So it is where the load itself has the rate.
+    rated = shop(tmp_path, f"{SHOP}rate = 50.0\n")
+    planned = json.loads(walproof(*options, "--json", cwd=tmp_path).stdout)
+    assert planned["objective"]["metric"] == "latency_ms_p99"
+    typed = walproof("tune", "--load", str(rated), "--objective", "tps", "--dry-run", cwd=tmp_path)
+    assert typed.returncode == 2
+    assert "tps cannot be improved at an offered rate" in typed.stderr
+    shop(tmp_path)
+    plain = walproof(*options, cwd=tmp_path)
+    assert "objective\n  tps, more is better\n" in plain.stdout
+    assert "the objective is" not in plain.stderr
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

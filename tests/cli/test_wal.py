@@ -78,6 +78,30 @@ def test_rows_add_up(wal: Path, tmp_path: Path, by: str) -> None:
     assert [int(row["combined_bytes"]) for row in rows] == [row["combined_bytes"] for row in data["rows"]]
 
 
+def test_a_minute_that_is_shown_is_one_to_ask_for(wal: Path, tmp_path: Path) -> None:
+    def ask(*more: str) -> str:
+        # A new Python, which reads the zone at its start.
+        done = walproof(
+            "wal", "stats", str(wal), "--by", "minute", *more,
+            cwd=tmp_path, TZ="IST-5:30", PYTHONHASHSEED="0",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    whole = json.loads(ask("--json"))
+    told = whole["rows"][0]["minute"]
+    assert next(csv.DictReader(io.StringIO(ask("--csv"))))["minute"] == told
+    at = datetime.fromisoformat(told)
+    assert (at.utcoffset(), at.second) == (timedelta(0), 0)
+    local = timezone(timedelta(hours=5, minutes=30))
+    shown = at.astimezone(local).isoformat(" ", "minutes")
+    text = " ".join(ask().split())
+    assert f" {shown} " in text
+    first = datetime.fromtimestamp(whole["first_commit_at"], local).isoformat(" ", "seconds")
+    assert f"between {first} and " in text, "other times of the page, too"
+    assert json.loads(ask("--json", "--since", shown))["commits"] == whole["commits"]
+
+
 def test_indexes_are_found_without_names(wal: Path, tmp_path: Path) -> None:
     data = json.loads(walproof("wal", "stats", str(wal), "--by", "index", "--json", cwd=tmp_path).stdout)
     methods = {row["method"] for row in data["rows"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 import socket
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import start, walproof
+from walproof.cli import bounded_http
 from walproof.cli.web_serve import Site
 from walproof.errors import SettingError
 
@@ -66,6 +68,19 @@ def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    """Else strangers use up the files that this process may open."""
+    monkeypatch.setattr(bounded_http, "PATIENCE_S", 0.3)
+    with (
+        Site("127.0.0.1:0", [], None, None) as site,
+        socket.create_connection(("127.0.0.1", site.port), timeout=30) as idle,
+    ):
+        idle.sendall(said)
+        with contextlib.suppress(ConnectionResetError):
+            assert idle.recv(1) == b""
+
+
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "127.0.0.1:0", "localhost:0"])
 def test_the_page_answers_under_the_link_that_is_printed(
     monkeypatch: pytest.MonkeyPatch, address: str
@@ -113,3 +128,22 @@ def test_without_a_browser_the_page_is_served_all_the_same(
             assert answer.status == 200
     said = capsys.readouterr().err
     assert "warning: no browser could be opened: open the link by hand" in said
+
+
+def test_the_browsers_command_line_has_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other users of the machine may read it; the file that it names they may not."""
+    opened: list[str] = []
+
+    def open_(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_)
+    with Site("127.0.0.1:0", [], None, None) as site:
+        site.announce(open_=True)
+        (address,) = opened
+        assert site._access.token not in address
+        page = Path(urllib.parse.urlsplit(address).path)
+        assert (page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert f'content="0;url={site.url}"' in page.read_text()
+    assert not page.parent.exists()

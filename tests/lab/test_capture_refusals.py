@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,8 +66,11 @@ def test_each_refusal_has_its_hint(cluster: Cluster, tmp_path: Path) -> None:
     with cluster.connect() as connection:
         connection.execute("CREATE ROLE plain LOGIN PASSWORD 'secret'")
         connection.execute("GRANT pg_monitor TO plain")
+    _restart(cluster, log_connections="on")
     refused = _refusal(conninfo_of(cluster, "plain"), tmp_path / "a")
     assert "REPLICATION" in (refused.hint or ""), refused.detail
+    inside = re.findall(r"connection authorized: user=plain database=(\S+)", cluster.log_text())
+    assert set(inside) == {"postgres"}, "no catalogs of others are read in vain"
     _restart(cluster, max_wal_senders="0")
     refused = _refusal(conninfo_of(cluster), tmp_path / "b")
     assert "raise max_wal_senders" in (refused.hint or ""), refused.detail

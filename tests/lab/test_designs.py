@@ -71,7 +71,7 @@ def test_a_dry_run_says_which_design_and_why(embedded: Install) -> None:
     assert "design fresh: max_wal_size acts at checkpoints" in text
     assert "toggled on one server: 2 starts of 25 passes of 2 slices of 500 ms, about 30.2 s a start" in text
     whole = plan_text(_compare((embedded,), OFF), ["walproof", "compare"])
-    assert "4 clients, 1 threads, simple protocol, without a pause" in whole
+    assert "4 clients, 1 thread, simple protocol, without a pause" in whole
     assert "probes: none (slices have throughput, latency, WAL bytes and CPU)" in whole
 
 

@@ -133,6 +133,17 @@ def test_what_cannot_be_added_is_refused(embedded: Install, name: str, table: di
         _plan(embedded, {**table, "power_cut": {}})
 
 
+def test_a_study_without_a_workload_has_the_load_of_its_kind(embedded: Install, tmp_path: Path) -> None:
+    """As docs/studies.md has it."""
+    path = tmp_path / "checksums.toml"
+    typed = 'name = "checksums"\ntitle = "?"\n[replay]\n[factors]\ndata_checksums = ["off", "on"]\n'
+    path.write_text(typed)
+    plan = _built_in(embedded, str(path))
+    assert [workload.name for workload in plan.workloads] == ["replay"]
+    path.write_text(f'{typed}[[workload]]\nname = "replay"\n')
+    assert _built_in(embedded, str(path)) == plan
+
+
 def test_what_can_be_added(embedded: Install) -> None:
     assert isinstance(_plan(embedded, {"power_cut": {}}).kind, Throughput)
     assert isinstance(_plan(embedded, {"crash": {}}).kind, Throughput)

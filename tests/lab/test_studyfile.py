@@ -125,6 +125,21 @@ def test_a_missing_key_is_named(tmp_path: Path) -> None:
     assert "title: this key is missing" in _read(tmp_path, GOOD.replace('title = "Does it matter?"', ""))
 
 
+def test_a_study_whose_load_is_fixed_needs_no_workload(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    for table, name in (
+        ("[replay]", "replay"),
+        ("[failover]", "failover"),
+        ('[load]\ntable = "t"\nddl = "CREATE TABLE t (x int)"', "loading"),
+    ):
+        path.write_text(f'name = "mine"\ntitle = "?"\n{table}\n[[variant]]\nname = "a"\n')
+        assert [workload.name for workload in read_study_file(path).workload] == [name]
+        path.write_text(f'{path.read_text()}[[workload]]\nname = "rows"\n')
+        assert [workload.name for workload in read_study_file(path).workload] == ["rows"]
+    for table in ("[streaming]", "[backup]", "[crash]", ""):
+        assert "workload: this key is missing" in _read(tmp_path, f'name = "mine"\ntitle = "?"\n{table}\n')
+
+
 @pytest.mark.parametrize(
     ("text", "place"),
     [("name = ", "at end of document"), ("a = 1\n[[workload]\n", "line 2"), ("a = 1\na = 2\n", "line 2")],

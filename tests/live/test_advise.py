@@ -141,7 +141,7 @@ _NEXT_XID = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
 def test_a_look_assigns_no_transaction_id_and_changes_no_object(cluster: Cluster, tmp_path: Path) -> None:
     logged = {
         **BAD, "autovacuum": "off", "log_line_prefix": "%u|", "log_statement": "all",
-        "log_replication_commands": "on",
+        "log_replication_commands": "on", "log_connections": "on",
     }  # fmt: skip
     cluster.reload(logged)
 
@@ -169,6 +169,9 @@ def test_a_look_assigns_no_transaction_id_and_changes_no_object(cluster: Cluster
     assert any(statement.startswith("CREATE_REPLICATION_SLOT") for statement in told), told
     assert sum(statement.startswith("SELECT") for statement in told) > 15
     assert [statement for statement in told if not _READS.match(statement)] == []
+    # In a production server's log, sessions in databases that nobody named are alarming.
+    inside = re.findall(r"connection authorized: user=looker database=(\S+)", cluster.log_text())
+    assert set(inside) == {"postgres"}
     # It looks at every file of every database, which may take minutes.
     assert "pg_database_size" not in cluster.log_text()
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import walproof
+from tests.postgres.installs import put_install
 from tests.schemas import assert_valid
 from walproof.disk.checksums import DamagedPage
 from walproof.errors import ClusterError, SettingError, StudyError, WorkloadError
@@ -366,12 +367,8 @@ def test_what_every_study_refuses_and_an_emulated_disk(embedded: Install, tmp_pa
 
 def test_conditions_are_facts(embedded: Install, tmp_path: Path) -> None:
     options = {
-        "mode": "incremental",
-        "checkpoint": "spread",
-        "compress": "gzip",
-        "rate": "32 MB/s",
-        "load": False,
-    }
+        "mode": "incremental", "checkpoint": "spread", "compress": "gzip", "rate": "32 MB/s", "load": False,
+    }  # fmt: skip
     plan = _plan(embedded, tmp_path, {"name": "v", "backup": options})
     expected = BackupConditions("incremental", "spread", "gzip", 32 * MIB, is_loaded=False)
     assert plan.variants[0].conditions == expected
@@ -379,14 +376,15 @@ def test_conditions_are_facts(embedded: Install, tmp_path: Path) -> None:
 
 
 def test_installs_without_the_programs_are_named(
-    embedded: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    embedded: Install, open_place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare = dataclasses.replace(embedded, bindir=str(tmp_path), label="18.9")
+    folder = put_install(open_place, "18.9")
+    bare = dataclasses.replace(embedded, bindir=str(folder), label="18.9")
     full, incremental = BackupConditions(), BackupConditions("incremental")
     assert programs.lack(full, bare) == "PostgreSQL 18.9 has no pg_basebackup"
     for name, body in (("pg_basebackup", "exit 0"), ("pg_verifybackup", "kill -SEGV $$")):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / name).chmod(0o755)
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / name).chmod(0o755)
     programs._ended.cache_clear()
     assert programs.lack(incremental, bare) == "PostgreSQL 18.9 has no pg_combinebackup"
     said = programs.lack_of_program(bare, "pg_verifybackup")
@@ -395,7 +393,7 @@ def test_installs_without_the_programs_are_named(
     assert programs.lack(full, old) is None
     assert "14.2 has no incremental backups, which exist from 17" in str(programs.lack(incremental, old))
     assert "does not compress" in str(programs.lack(BackupConditions(compress="server gzip"), old))
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PATH", str(folder))
     assert "this machine has no tar" in str(programs.lack(BackupConditions(compress="gzip"), embedded))
     assert programs.lack(full, embedded) is None
 

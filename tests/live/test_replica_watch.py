@@ -77,13 +77,20 @@ def test_check_makes_a_concern_the_exit_status(pair: Pair, tmp_path: Path) -> No
     try:
         done = walproof(*arguments, cwd=tmp_path)
         lines = walproof(*arguments, "--json", cwd=tmp_path)
+        query(pair.standby, "SELECT pg_wal_replay_pause()")
+        both = walproof(*arguments, "--json", cwd=tmp_path)
     finally:
+        query(pair.standby, "SELECT pg_wal_replay_resume()")
         run(pair.primary, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
     assert done.returncode == 1
     assert "Commits hang" in done.stdout
     assert lines.returncode == 1
     assert "primary: Commits hang" in lines.stderr
     assert len(lines.stdout.splitlines()) == 1
+    # A cause of the pair's own does not hide it.
+    assert both.returncode == 1
+    assert json.loads(both.stdout)["causes"] != []
+    assert "primary: Commits hang" in both.stderr
 
 
 def test_a_role_that_may_not_list_pg_wal_sees_the_rest(pair: Pair, tmp_path: Path) -> None:

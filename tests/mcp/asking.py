@@ -30,10 +30,15 @@ def asked(client_of: Callable[[], Client], ask: Callable[[Client], Awaitable[_T]
     return anyio.run(run)
 
 
-def in_process(*tools: Tool, longest_s: float = 60.0, defects: list[BaseException] | None = None) -> Client:
+def in_process(
+    *tools: Tool,
+    longest_s: float = 60.0,
+    defects: list[BaseException] | None = None,
+    conceal: Callable[[str], str] = str,
+) -> Client:
     """A client of a server of these tools in this process."""
     report = [] if defects is None else defects
-    return Client(AssistantServer(tools, "", longest_s, lambda text: text, report.append).sdk)
+    return Client(AssistantServer(tools, "", longest_s, conceal, report.append).sdk)
 
 
 def process(cwd: Path, errors: TextIO, *arguments: str, **changes: str) -> Client:

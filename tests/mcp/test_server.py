@@ -151,3 +151,23 @@ def test_progress_is_told() -> None:
     asked(lambda: in_process(tool("passes", passes)), ask)
     assert [progress for progress, _ in heard] == [1.0, 1.5]
     assert heard[0][1] == "read 2 B of 2 B"
+
+
+def test_progress_has_neither_secrets_nor_unseen_characters() -> None:
+    """It may hold a server's own words."""
+
+    def says(_asked: Nothing, call: Call) -> ToolAnswer:
+        time.sleep(1.05)
+        call.say(1.0, None, "a\u200bb hunter2")
+        return ToolAnswer("done")
+
+    heard: list[str | None] = []
+
+    async def on_progress(_progress: float, _total: float | None, message: str | None) -> None:
+        heard.append(message)
+
+    async def ask(client: Client) -> None:
+        await client.call_tool("says", {}, progress_callback=on_progress)
+
+    asked(lambda: in_process(tool("says", says), conceal=lambda text: text.replace("hunter2", "***")), ask)
+    assert heard == ["a\\u200bb ***"]

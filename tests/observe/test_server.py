@@ -11,7 +11,8 @@ from tests.postgres.replication import running_primary
 from walproof.errors import ProbeError
 from walproof.facts import Install
 from walproof.facts.codec import from_json, to_json
-from walproof.facts.server import ServerOverride, ServerWindow
+from walproof.facts.server import OTHER_INDEXES, OTHER_TABLES, ServerOverride, ServerWindow
+from walproof.observe import objects
 from walproof.observe.scans import standby_scans
 from walproof.observe.server import ServerObserver
 from walproof.postgres.cluster import Cluster
@@ -113,6 +114,27 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     assert window.settings["fsync"].value == "on"
     assert window.base("max_wal_size") == 1024
     assert from_json(ServerWindow, to_json(window)) == window
+
+
+@pytest.mark.pg(ends=True)
+def test_what_is_left_out_is_named(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    _execute(
+        cluster,
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "INSERT INTO t SELECT generate_series(1, 10000)",
+        "CREATE TABLE small (id int PRIMARY KEY)",
+    )
+    with ServerObserver(cluster.conninfo) as observer:
+        monkeypatch.setattr(objects, "INDEXES_MOST", 2)
+        monkeypatch.setattr(objects, "TABLES_MOST", 2)
+        assert observer.window().lacks == (), "these are all"
+        monkeypatch.setattr(objects, "INDEXES_MOST", 1)
+        window = observer.window()
+        assert [index.name for index in window.indexes] == ["public.t_pkey"]
+        assert window.lacks == (f"{OTHER_INDEXES}: only the 1 largest are read",)
+        monkeypatch.setattr(objects, "TABLES_MOST", 1)
+        assert window.lacks_of(OTHER_TABLES) is None
+        assert "the 1 with the most changes" in (observer.window().lacks_of(OTHER_TABLES) or "")
 
 
 def test_a_look_writes_nothing_and_takes_no_transaction_id(cluster: Cluster) -> None:

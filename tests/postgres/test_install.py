@@ -161,7 +161,7 @@ def test_not_found_says_what_is_there(bare: Path) -> None:
     assert f"{bare}/cache/installs" in detail
     assert "18." in detail
     assert "12.3 is too old" in detail
-    assert f"{broken} (could not read the version" in detail
+    assert f"{broken} (could not r" in detail
 
 
 def test_a_folder_that_cannot_be_used(bare: Path) -> None:

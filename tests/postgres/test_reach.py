@@ -16,8 +16,9 @@ import pytest
 from tests.postgres.installs import put_install
 from walproof.errors import DiskError, InstallError
 from walproof.facts.plan import Install
+from walproof.postgres.build import rejection, share_folder
 from walproof.postgres.cache import ROOT_CACHE, cache_folder, cache_path
-from walproof.postgres.install import find
+from walproof.postgres.install import examine, find
 from walproof.postgres.reach import copy_install, open_to_all, reachable, reachable_install
 from walproof.privilege.user import ServerUser, running_as, server_user
 
@@ -175,6 +176,28 @@ def test_a_private_cache_does_not_help(open_place: Path, monkeypatch: pytest.Mon
     with pytest.raises(InstallError, match=f'user "{user.name}" cannot run') as caught:
         reachable_install(private, user)
     assert "WALPROOF_CACHE" in (caught.value.hint or "")
+
+
+def test_an_installs_programs_have_the_rights_of_its_server(
+    open_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its version is looked for, and where nobody but root gets to them."""
+    monkeypatch.setenv("WALPROOF_CACHE", str(open_place / "cache"))
+    ran = open_place / "ran"
+    ran.touch()
+    ran.chmod(0o666)
+    user = server_user()
+    for folder in (open_place / "open", open_place / "private"):
+        bindir = put_install(folder / "pg", "18.4", "pg_config")
+        folder.chmod(0o755 if folder.name == "open" else 0o700)
+        for program in ("postgres", "pg_config"):
+            said = f"{program} (PostgreSQL) 18.4"
+            (bindir / program).write_text(f"#!/bin/sh\nid -u >> {ran}\necho '{said}'\n")
+        found = examine(bindir, "given")
+        assert (found.version, found.version_num) == ("18.4", 180004)
+        assert rejection(found, {"fsync": "off"}) is None
+        share_folder(found)  # which pg_config is asked for
+    assert set(ran.read_text().split()) == {str(os.geteuid() if user is None else user.uid)}
 
 
 @pytest.mark.parametrize("umask", [0o077, 0o022, 0o002, 0o000])

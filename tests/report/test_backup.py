@@ -102,20 +102,43 @@ def test_two_shares_are_both_named() -> None:
     assert f" % ({low} and {high}) of its throughput" in cost
 
 
-def test_what_is_not_measurable_is_not_claimed() -> None:
+def _differing(change: Callable[[int], float]) -> list[str]:
+    """The two sentences where figures differ by chance alone: by the ``change`` of 0, 1 and 2 in turn."""
     run, trials, series = backup_facts()
     alike = [
         replace(
             trial,
-            metrics={**trial.metrics, "back_s": 5 + place % 3, "backup_bytes": 1e6 + place % 3 * 1e5}
-            | ({"backup_tps_share": 0.7 + place % 3 / 10} if "backup_tps" in trial.metrics else {}),
+            metrics={
+                **trial.metrics,
+                "back_s": 5 * change(place % 3),
+                "backup_bytes": 1e6 * change(place % 3),
+            }
+            | ({"backup_tps_share": 0.7 * change(place % 3)} if "backup_tps" in trial.metrics else {}),
         )
         for place, trial in enumerate(trials)
     ]
-    cost, back = _said(build_view(run, alike, series))
-    assert "with no variant measurably more" in cost
-    assert "with no variant measurably sooner" in back
-    assert "smallest" not in back
+    return _said(build_view(run, alike, series))
+
+
+def test_what_is_not_measurable_is_not_claimed() -> None:
+    cost, back = _differing(lambda place: 1 + place / 1000)
+    assert cost.endswith("; with no variant measurably more.")
+    assert back.endswith("; with no variant measurably sooner.")
+
+
+def test_what_is_not_known_is_not_denied() -> None:
+    """Where 0.4x to 2.5x fits, "no variant is measurably sooner" would sound like an answer."""
+    cost, back = _differing(lambda place: 4.0**place)
+    for said, whether in ((cost, "whether a variant keeps more"), (back, "whether a variant is sooner")):
+        assert f"; {whether} is not known yet: 0." in said
+        assert " fits what was measured (" in said
+        assert "measurably" not in said
+
+
+def test_one_round_denies_nothing() -> None:
+    cost, back = _said(build_view(*backup_facts(rounds=1)))
+    assert cost.endswith("; whether a variant keeps more is not known from one round.")
+    assert back.endswith("; whether a variant is sooner is not known from one round.")
 
 
 def test_a_baseline_without_a_load_has_no_share_of_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
@@ -22,8 +23,12 @@ from walproof.report.figures.figure import Figure
 from walproof.report.figures.fit import fit_texts
 from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.ratios import RatioData, RatioPanel, RatioRow
+from walproof.report.figures.run_trend import TrendData, TrendPoint
 from walproof.report.figures.scale import log_range, log_ticks, tick_label
-from walproof.report.figures.style import series_style
+from walproof.report.figures.style import FAINT, GRID, INK, REST, label_on, series_style
+from walproof.report.figures.wal_rate import WalMinute, WalRateData
+from walproof.report.kinds.power_cuts import outcomes
+from walproof.report.kinds.throughput import waits
 from walproof.report.kinds.throughput.course import CourseData
 from walproof.report.kinds.throughput.latency import LatencyData
 from walproof.report.kinds.throughput.measured import MeasuredData, MeasuredPanel, MeasuredRow
@@ -197,6 +202,53 @@ def test_log_range_survives_odd_values() -> None:
 def test_more_variants_than_colours_still_differ() -> None:
     colours, shapes = series_style(20)
     assert len(set(zip(colours, shapes, strict=True))) == 20
+
+
+def _contrast(colour: str, other: str) -> float:
+    """Contrast ratio of two colours (Web Content Accessibility Guidelines 2.2)."""
+
+    def luminance(text: str) -> float:
+        parts = [int(text[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    light, dark = sorted((luminance(colour), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize(
+    "colour", [*outcomes._COLOURS.values(), *waits._COLOURS, waits._CPU_COLOUR, REST]
+)  # fmt: skip
+def test_numbers_in_bars_can_be_read(colour: str) -> None:
+    """On a dark screen the bar of images that do not start was light, with a white number."""
+    assert _contrast(label_on(colour), colour) >= 4.5
+    assert colour.lower() not in {INK, FAINT, GRID}, "the style sheet changes it on a dark screen"
+
+
+def test_bars_of_wal_have_the_minutes_that_they_are_divided_by() -> None:
+    """An even load of 361 minutes had a last bar of half the height, which stood beyond the axis."""
+    for count, of_a_bar in ((360, 1), (361, 2), (721, 3)):
+        data = WalRateData(tuple(WalMinute(60.0 * at, 100 << 20, 0) for at in range(count)), (30.0,))
+        assert data.bar_min == of_a_bar
+        bars = data.draw()["layer"][0]["data"]["values"]
+        assert {bar["y2"] for bar in bars} == {100.0}
+        assert max(bar["x2"] for bar in bars) == count
+        assert data.describe().endswith("100 MB to 100 MB a minute; 1 checkpoint.")
+
+
+@pytest.mark.parametrize(
+    ("apart_s", "label"),
+    [(7200, r"11-20 \d\d:\d\d"), (86_400, r"11-2\d \d\d:\d\d"), (40 * 86_400, r"\d{4}-\d\d-\d\d")],
+)
+def test_ticks_of_a_trend_differ(apart_s: float, label: str) -> None:
+    """Runs of one day had its date under each tick."""
+    first = 1_795_165_200.0
+    points = tuple(
+        TrendPoint(first + apart_s * n, f"r{n}", "18, box", 1.5, 1.4, 1.6, "1.50x") for n in range(5)
+    )
+    svg = to_svg(Figure("trend", "", "", "", "", TrendData("throughput (x)", points)))
+    shown = re.findall(rf">({label})</text>", svg)
+    assert len(shown) == len(set(shown)) >= 3
 
 
 def test_factors_are_found_where_every_name_has_them() -> None:

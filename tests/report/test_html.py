@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -102,6 +103,25 @@ def test_charts_are_named_for_those_who_cannot_see_them() -> None:
         assert chart["role"] == "img"
         assert set((chart["aria-labelledby"] or "").split()) <= ids
     assert "durability class may corrupt" in text
+
+
+def test_tables_can_be_followed_by_ear() -> None:
+    """A reader of rows hears the variant, and the workload of its own group alone."""
+    text, _ = page_of(durability())
+    bodies = re.findall(r"<tbody>(.*?)</tbody>", text, re.DOTALL)
+    assert sum('scope="rowgroup"' in body for body in bodies) >= 6
+    for body in bodies:
+        assert body.count('scope="rowgroup"') <= 1
+        rows = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)
+        assert all(row.count('<th scope="row"') == 1 for row in rows)
+    assert re.search(r'<th scope="row" class="row">fsync=<wbr>off</th>', text)
+
+
+def test_what_the_keyboard_comes_to_has_a_name() -> None:
+    _, page = page_of(durability(), study_text="# a study")
+    stops = [attrs for _, attrs in page.tags if attrs.get("tabindex") == "0"]
+    assert len(stops) > 10
+    assert all(stop["role"] == "group" and stop["aria-label"] for stop in stops)
 
 
 def test_badges_have_words() -> None:

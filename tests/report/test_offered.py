@@ -9,11 +9,13 @@ from dataclasses import replace
 import pytest
 
 from tests.report.facts import Facts, durability
+from tests.report.test_html import Page
 from tests.report.test_view import view_of
 from walproof.analysis.drift import Steadiness
 from walproof.errors import StudyError
 from walproof.lab.tune.conduct import _require_rate
 from walproof.report.blocks import Table
+from walproof.report.html import to_html
 
 LATENCY = {"default": 3.0, "synchronous_commit=off": 2.0, "pgtune": 3.0}
 """Mean latency in ms; of all others 9 ms."""
@@ -84,6 +86,17 @@ def test_charts_verdicts_and_intervals_are_of_latency() -> None:
     titles = {column.title for table in tables for column in table.columns}
     assert "ratio of mean latency" in titles
     assert "ratio to baseline" not in titles
+
+
+def test_the_page_has_the_verdicts_of_the_other_forms() -> None:
+    view = view_of(at_rate(300.0, {}))
+    text = to_html(view)
+    assert '<a href="#verdicts">' in text
+    assert '<section id="verdicts">' in text
+    page = Page(text)
+    said = [verdict.sentences[0] for group in view.verdicts for verdict in group.verdicts]
+    assert len(said) > len(view.run.plan.variants)
+    assert [sentence for sentence in said if sentence not in page.text] == []
 
 
 def test_a_machine_whose_latencies_grow_became_slower() -> None:

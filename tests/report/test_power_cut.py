@@ -52,6 +52,15 @@ def test_each_form_says_what_survives() -> None:
     assert max(map(len, shown.getvalue().splitlines())) <= 100
 
 
+def test_more_cuts_not_more_images_make_it_surer() -> None:
+    """Images of one cut share its moment: the bound is 3 over the cuts, in every part of the report."""
+    (said,) = build_view(*cut_run()).what_would_help
+    assert said == (
+        "More rounds: where none of n cuts failed, less than 3/n of all cuts do, with 95 % confidence; "
+        "more images of one cut prove no more."
+    )
+
+
 def test_machines_get_counts_and_bounds() -> None:
     run, trials = cut_run()
     document = json.loads(to_json(build_view(run, trials)))

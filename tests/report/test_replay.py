@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -88,6 +89,32 @@ def test_one_round_says_nothing_of_factors() -> None:
     said = " ".join(sentence for answer in view.answers for sentence in answer.sentences)
     assert "Not known yet what each factor does: too few trials to judge the spread by." in said
     assert "measurable difference" not in said
+
+
+def test_what_is_not_known_of_replay_is_not_denied() -> None:
+    """A ratio of 0.4x to 2.5x is "not known yet" in the table: the sentence above it says no other."""
+    facts = factorial_facts()
+    plan = replace(facts.run.plan, kind=Replay(1000, 1000, 500), workloads=facts.run.plan.workloads[:1])
+    every = _replay_trials({variant.name: 2.0 for variant in plan.variants}, plan.cells)
+
+    def said(trials: Sequence[Trial], factor: float) -> str:
+        """What is said of trials that differ by powers of the factor, in each round otherwise."""
+        differing = [
+            replace(trial, metrics={**trial.metrics, REPLAY_METRIC: factor ** (trial.number % 3)})
+            for trial in trials
+        ]
+        view = build_view(replace(facts.run, plan=plan), differing)
+        return " ".join(sentence for answer in view.answers for sentence in answer.sentences)
+
+    little = said(every, 1.001)
+    assert "No variant differs measurably from the baseline." in little
+    assert "No factor makes a measurable difference." in little
+    much = said(every, 3.0)
+    assert "measurabl" not in much
+    assert "Whether a variant differs from the baseline is not known yet: 0." in much
+    assert "Whether any factor makes a difference is not known yet: 0." in much
+    first = said([trial for trial in every if trial.round == 1], 3.0)
+    assert "Whether a variant differs from the baseline is not known from one round." in first
 
 
 def test_what_the_kernels_audit_built_is_told() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
+import re
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from tests.analysis.facts import DEFAULT, INSTALL, OLDER, fail, make_plan
 from tests.analysis.slices import start, taking_turns, toggled_plan
@@ -16,6 +19,7 @@ from walproof.analysis.carry_over import CarryOver
 from walproof.analysis.interval import Interval
 from walproof.facts import Design, Placing, Plan, Run, Slice, Trial, TrialState
 from walproof.report.blocks import Table
+from walproof.report.figures.figure import Figure
 from walproof.report.figures.ratios import RatioData
 from walproof.report.html import to_html
 from walproof.report.json import to_json
@@ -24,6 +28,7 @@ from walproof.report.kinds.throughput.course import CourseData, CoursePanel, Cou
 from walproof.report.layout import ReportView
 from walproof.report.markdown import to_markdown
 from walproof.report.slices import carry_over_sentences, lasting_sentences
+from walproof.report.terminal import print_terminal
 
 PLAN = toggled_plan("default", "same", "off")
 
@@ -74,6 +79,10 @@ def test_charts_say_what_the_ratio_of_a_toggled_variant_is_the_mean_of() -> None
     (chart,) = [figure for figure in view.overview if isinstance(figure.data, RatioData)]
     assert "geometric mean over groups of passes" in chart.note
     assert "circle: the ratio of one start" in chart.note
+    shown = io.StringIO()
+    print_terminal(view, Console(width=100, file=shown))
+    for text in (shown.getvalue(), to_markdown(view)):
+        assert "· a start  × geometric mean  ─ interval  │ 1x\n" in text
     assert isinstance(chart.data, RatioData)
     assert [row.text.rpartition(", ")[2] for row in chart.data.panels[0].rows] == ["n = 16 groups"] * 2
     assert "geometric mean over groups of passes" in (_table(view, "w").note or "")
@@ -92,11 +101,25 @@ def test_the_caption_of_trials_in_order_is_of_what_is_drawn() -> None:
     tps = CoursePanel("w", "transactions/s", (point,))
     assert CourseData("", (), (tps,)).note == ""
     relative = CoursePanel("all", "relative (x)", (point,))
-    assert CourseData("", (), (tps, relative)).note == " The last panel puts all trials on one scale."
+    assert CourseData("", (), (tps, relative)).note == " The last panel puts all points on one scale."
     trend = replace(relative, line=((0.0, 1.0), (1.0, 1.0)))
     assert CourseData("", (), (tps, trend)).note.endswith("; dashed: the trend.")
     view = _view(PLAN, [start(PLAN, 1, random.Random(1))])
     assert "The last panel" not in to_markdown(view)
+
+
+def test_points_of_starts_are_not_called_trials() -> None:
+    """Two starts of three variants are six points: the caption has n = 2 trials."""
+    view = _view(PLAN, [start(PLAN, number, random.Random(number)) for number in (1, 2)])
+    (chart,) = [
+        block
+        for section in view.sections
+        for block in section.blocks
+        if isinstance(block, Figure) and isinstance(block.data, CourseData)
+    ]
+    assert chart.note.startswith("A point stands for the slices of one variant in one start.")
+    assert "w: 6 points, transactions/s " in chart.alt
+    assert chart.caption.startswith("n = 2 trials")
 
 
 def test_a_start_that_failed_is_counted_once_and_is_what_to_mend() -> None:
@@ -164,7 +187,7 @@ def test_a_report_of_servers_that_take_turns() -> None:
     plan = replace(PLAN, variants=variants, toggling=None, slicing=PLAN.toggling, place=Placing.STEADY)
     waiting = {
         "waiting_cpu_share": 0.03, "waiting_cpu_share_max": 0.2, "waiting_wal_bytes": 0.0,
-        "waiting_written_bytes": 2048.0,
+        "waiting_written_bytes": 1e9,
     }  # fmt: skip
     draws = {name: rng.gauss(0, 0.1) for name in ("default", "same", "off")}
     trials = [
@@ -190,6 +213,7 @@ def test_a_report_of_servers_that_take_turns() -> None:
     assert "more from start to start" in sure
     assert "more starts help most" in sure
     assert "took 3.0 % of a CPU together, more than the 2.0 % that are allowed (!)" in sure
+    assert re.search(r"and wrote 0 B of WAL and [\d.]{3,4} [kM]B to disk in each second of slices\.", sure)
 
 
 def test_a_report_of_builds_that_take_turns() -> None:

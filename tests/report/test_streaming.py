@@ -118,11 +118,11 @@ def test_who_never_catches_up_is_told_with_rates_and_place() -> None:
         ]
         view = build_view(run, changed, series)
         said = _said(view)
-        assert "MB/s were replayed of 20.0 that were made: it" in said
+        assert "B/s were replayed of 19.1 MB/s that were made: it" in said
         assert ("never catches up at these rates" in said) == never
         assert "50.0 MB, 80 % of that not sent; it had caught up 11.5 s later" in said
         rows = {row[0].text: [cell.text for cell in row] for row in _table(view, "lag").rows}
-        assert rows["compressed"][6] == ("15.0" if never else "0.500")
+        assert rows["compressed"][6] == ("14.3 MB/s" if never else "488 kB/s")
 
 
 def test_a_standby_that_is_held_back_is_not_called_relieved() -> None:

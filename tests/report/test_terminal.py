@@ -13,6 +13,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -30,7 +31,8 @@ from walproof.analysis.interval import Interval
 from walproof.cli.options import result_console
 from walproof.report.blocks import Column, Section, Table, text_cells
 from walproof.report.dotplot import dot_plot
-from walproof.report.figures.ratios import RatioData, RatioPanel, RatioRow
+from walproof.report.figures.ratios import RatioData, RatioPanel, RatioPoint, RatioRow
+from walproof.report.figures.style import SYMBOLS
 from walproof.report.plaintext import shortened
 from walproof.report.terminal import print_sections, print_terminal
 from walproof.report.variants import VARIANT
@@ -69,8 +71,9 @@ def _ratios(label: str, text: str) -> RatioData:
 @pytest.mark.parametrize("text", ["1.08x", "0.0123x (0.0110 to 0.0145), n = 100", "no finished pair"])
 def test_the_plot_shrinks_before_labels_and_figures_never_do(label: str, text: str, width: int) -> None:
     data = _ratios(label, text)
-    lines = dot_plot(data, width).splitlines()
-    assert all(cell_len(line) <= width for line in lines)
+    plot_of, _, key = dot_plot(data, width).partition("\n\n")
+    lines = plot_of.splitlines()
+    assert all(cell_len(line) <= width for line in (*lines, *key.splitlines()))
     row = next(line for line in lines if line.endswith(text))
     plot, figures = cell_len(lines[-2].strip()), max(6, len(text))  # a tick's label has six characters
     if row.strip() == text:  # Label, plot and figures have lines of their own.
@@ -81,6 +84,22 @@ def test_the_plot_shrinks_before_labels_and_figures_never_do(label: str, text: s
     else:
         assert label in row
         assert plot == min(40, width - 4 - figures - cell_len(label))
+
+
+def test_marks_of_a_plot_are_explained_and_none_is_that_of_a_class() -> None:
+    """A diamond in each row was the mean, and in the line above them "may corrupt"."""
+    points = (RatioPoint(1, 2, 1.4, outlier=False), RatioPoint(2, 4, 1.9, outlier=True))
+    bare = _ratios("fsync=off", "1.50x")
+    assert dot_plot(bare).endswith("\n\n× estimate  ─ interval  │ 1x")
+    (row,) = bare.panels[0].rows
+    drawn = replace(bare, panels=(RatioPanel("a panel", (replace(row, points=points),)),), single="start")
+    plot, _, key = dot_plot(drawn).partition("\n\n")
+    assert key == "· a start  ○ a start that stands apart  × geometric mean  ─ interval  │ 1x"
+    (line,) = (line for line in plot.splitlines() if "fsync=off" in line)
+    assert {"·", "○", "×", "─", "│"} <= set(line)
+    assert not set(line) & set(SYMBOLS.values())
+    narrow = dot_plot(drawn, 40).partition("\n\n")[2].splitlines()
+    assert narrow == ["· a start  ○ a start that stands apart", "× geometric mean  ─ interval  │ 1x"]
 
 
 def test_a_long_label_loses_its_middle() -> None:

@@ -12,6 +12,7 @@ from tests.report.facts import durability
 from walproof.analysis.crashes import predicted_crashes
 from walproof.facts import Crash, Reference, Throughput
 from walproof.report.blocks import Table
+from walproof.report.figures.figure import Figure
 from walproof.report.kinds.throughput.measured import MeasuredData, MeasuredPanel, MeasuredRow
 from walproof.report.layout import ReportView
 from walproof.report.markdown import to_markdown
@@ -136,6 +137,9 @@ def test_predictions_stand_beside_what_was_measured() -> None:
     table = next(b for b in section.blocks if isinstance(b, Table) and b.title.startswith("Predicted from"))
     row = next(row for row in table.rows if row[0].text == other)
     assert [cell.text for cell in row[1:]] == ["191 MB", "210 MB", "+10.0 %", "100", "90.0", "-10.0 %"]
+    (chart,) = (block for block in section.blocks if isinstance(block, Figure) and block.id == "written")
+    assert f"{other} (" in chart.alt
+    assert "measured median 191 MB of 5, predicted 210 MB" in chart.alt, "as the table has it"
 
 
 def crash_view() -> ReportView:
@@ -232,7 +236,7 @@ def test_medians_and_the_most() -> None:
     # Rounds 1 to 5.
     assert cell(table, baseline, "WAL replayed") == "286 MB"
     assert cell(table, baseline, "redo s") == "3.00"
-    assert cell(table, baseline, "MB per CPU s") == "200"
+    assert cell(table, baseline, "MB per CPU s") == "191"
     assert cell(table, baseline, "away s") == "3.50"
     assert not any("cold" in column.title for column in table.columns)
 

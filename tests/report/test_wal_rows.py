@@ -83,7 +83,7 @@ def test_wal_without_a_name_is_told(wal: WalStats) -> None:
 def test_the_largest_minutes_are_chosen_and_stay_in_order(wal: WalStats) -> None:
     """The peak of a night is not among its first minutes."""
     night: list[Row] = [
-        {"minute": f"2026-11-28 0{at}:00", "combined_bytes": size}
+        {"minute": f"2026-11-28T0{at}:00+00:00", "combined_bytes": size}
         for at, size in enumerate((5, 900, 7, 800, 0))
     ]
     assert [row["combined_bytes"] for row in largest(night, 2)] == [900, 800]

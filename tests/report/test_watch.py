@@ -14,17 +14,23 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
 from tests.schemas import assert_valid
-from tests.watching import BEGAN, MB, SEGMENT, Server, assessed, assessor, clock, concerns, gone, slot, view
-from walproof.advise.watch.concern import Thresholds
-from walproof.facts.watch import (
-    Span,
-    StreamPhase,
-    StreamState,
-    SyncForecast,
-    WalCause,
-    WalCauses,
-    WatchedCheckpoint,
+from tests.watching import (
+    BEGAN,
+    MB,
+    SEGMENT,
+    Server,
+    assessed,
+    assessor,
+    clock,
+    concerns,
+    gone,
+    slot,
+    standby,
+    view,
 )
+from walproof.advise.watch.concern import Thresholds
+from walproof.facts.wal_causes import WalCause, WalCauses
+from walproof.facts.watch import Span, StreamPhase, StreamState, SyncForecast, WatchedCheckpoint
 from walproof.report.watch.check import Checked, Nagios, check, failed
 from walproof.report.watch.json import watch_data, watch_line
 from walproof.report.watch.page import watch_page
@@ -114,6 +120,16 @@ def test_a_check_has_the_status_of_the_worst_server() -> None:
     # The form that Nagios reads: 'label'=value[unit];[warning];[critical];[min];[max]
     for figure in re.findall(r"'[^']+'=\S+", figures):
         assert re.fullmatch(r"'[^'=]+'=([\d.]+(s|B)?|U)(;[\d.:]*){0,4}", figure), figure
+
+
+def test_a_threshold_of_weeks_is_written_in_digits() -> None:
+    """1.2096e+06 is a number that Nagios does not read."""
+    weeks = Thresholds(recovery_s=2e6, full_warning_s=14 * 86400, full_critical_s=1.5, lag_critical_s=3e6)
+    _, _, figures = check([replace(TROUBLED, target_s=2e6)], weeks).text.partition(" | ")
+    assert "s;1209600:;1.5:;0" in figures
+    assert "s;;2000000;0" in figures
+    assert ";15;3000000;0" in figures
+    assert "e+" not in figures
 
 
 def test_a_warning_is_a_warning() -> None:
@@ -239,6 +255,17 @@ def test_a_metric_names_each_concern_once() -> None:
     assert len(told) == len({concern.key for concern in TROUBLED.concerns})
 
 
+def test_a_lag_whose_age_is_not_known_has_bytes_and_no_age() -> None:
+    """An age of 0 s ended the alert on a standby that was late whenever walproof was started again."""
+    paused = Server(standby=lambda lsn, _second: standby(lsn, lsn, lsn - 10240 * MB))
+    for seconds, age in ((0, None), (2, None), (14, "14.0")):
+        shown = view(paused, seconds=seconds)
+        text = generate_latest(registry(partial(list, (shown,)))).decode()
+        ages = re.findall(r'standby_lag_seconds\{server="db1",standby="a"\} (.+)', text)
+        assert ages == ([] if age is None else [age])
+        assert 'walproof_standby_lag_bytes{server="db1",stage="replay",standby="a"} 1.07' in text
+
+
 def test_a_server_that_does_not_answer_has_no_figures_of_its_last_look() -> None:
     found = assessor()
     found.see([Server(slots=[slot()]).look(second) for second in range(31)])
@@ -324,6 +351,20 @@ def test_an_idle_server_needs_no_checkpoint(written: int, age_s: int, words: str
     assert panel(shown, "next checkpoint").startswith(words)
     needless = watch_data(shown)["checkpoint"]["is_needless"]
     assert needless is words.startswith("none needed")
+
+
+def test_a_standby_that_was_behind_before_anybody_looked_is_not_said_to_keep_up() -> None:
+    paused = Server(standby=lambda lsn, _second: standby(lsn, lsn, lsn - 10240 * MB))
+    for seconds in (0, 2, 11):
+        assert panel(view(paused, seconds=seconds), "standby a") == (
+            "10.0 GB behind (replay); for how long is not known yet"
+        )
+    assert panel(view(paused, seconds=13), "standby a") == (
+        "at least 13 s behind (replay); not catching up; 10.0 GB"
+    )
+    # As far behind as a message is old: the position was passed while somebody looked.
+    busy = Server(standby=lambda lsn, _second: standby(lsn, lsn, lsn - MB))
+    assert panel(view(busy, seconds=2), "standby a") == "keeps up; 1.00 MB on the way"
 
 
 def test_a_rate_of_the_wal_is_printed_once() -> None:

@@ -194,3 +194,23 @@ def test_words_as_show_prints_them() -> None:
         "wal_level": "replica", "wal_compression": "pglz", "recovery_prefetch": "on",
         "DateStyle": "ISO", "max_wal_size": "1024", "io_method": "unheard of", "a.b": "no", "unknown": "no",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "names_nothing"),
+    [
+        ("fsync", "off", True),
+        ("max_wal_size", "4GB", True),
+        ("wal_sync_method", "open_datasync", True),
+        ("datestyle", "iso, mdy", True),
+        ("datestyle", "iso\narchive_command = 'x'", False),
+        ("archive_command", "cp %p /tmp/%f", False),
+        ("shared_preload_libraries", "", False),
+        ("max_wal_size", "1GB\narchive_command = 'x'", False),
+        ("unix_socket_permissions", "0777", False),
+        ("plpgsql.extra_warnings", "all", False),
+        ("absent", "1", False),
+    ],
+)
+def test_which_settings_name_no_program(name: str, value: str, names_nothing: bool) -> None:
+    assert catalogue(18).names_nothing(name, value) is names_nothing

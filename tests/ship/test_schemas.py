@@ -47,6 +47,13 @@ def test_built_in_studies_are_what_the_schema_says(name: str) -> None:
     assert_valid("study", tomllib.loads(text))
 
 
+def test_a_study_whose_load_is_fixed_may_be_without_a_workload() -> None:
+    _, text, _ = read_study("replay")
+    typed = tomllib.loads(text)
+    del typed["workload"]
+    assert_valid("study", typed)
+
+
 def test_a_wrong_key_or_type_of_a_study_is_found() -> None:
     validator = Draft202012Validator(closed(schema("study")))
     _, text, _ = read_study("durability")

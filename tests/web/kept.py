@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tests.facts.test_watch_history import Time, recorder
 from tests.watching import BEGAN, MB, START, Server, clock, gone
-from walproof.facts.watch import RmgrWal, SaidConcern, StreamPhase, StreamState, WalCauses, WatchRecord
+from walproof.facts.wal_causes import RmgrWal, WalCauses
+from walproof.facts.watch import SaidConcern, StreamPhase, StreamState, WatchRecord
 from walproof.facts.watch_recorder import HistoryLimits
 
 NAME = 'db1 "<i>"'

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
+from contextlib import ExitStack
 
 import pytest
 
 from tests.web.reading import Reader
+from walproof.cli import bounded_http
 from walproof.errors import SettingError
 from walproof.web.access import HEADERS, make_access
 
@@ -107,6 +110,20 @@ def test_every_answer_has_the_headers(site: Reader) -> None:
     policy = HEADERS["Content-Security-Policy"]
     assert "script-src 'self';" in policy
     assert "unsafe-eval" not in policy
+
+
+def test_strangers_who_keep_connections_keep_nobody_out(
+    site: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they say nothing, half a request, or one that is refused and has no end."""
+    monkeypatch.setattr(bounded_http, "MOST", 20)
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    with ExitStack() as open_:
+        for number in range(60):
+            made = open_.enter_context(socket.create_connection((site.host, site.port), timeout=30))
+            made.sendall((b"", head, head + b"\r\n12")[number % 3])
+        assert site.get("/").status == 200
+        assert site.get("/", knows=False).status == 401
 
 
 def test_only_listed_files_are_served(site: Reader) -> None:

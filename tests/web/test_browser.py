@@ -13,7 +13,7 @@ from tests.web.conftest import AT, named, watched
 from tests.web.devtools import Tab
 from tests.web.kept import NAME
 from tests.web.reading import Reader
-from walproof.cli.web_serve import Site
+from walproof.cli.web_serve import Site, shelf_of
 from walproof.web.live.board import Board
 
 LIVE = "/live/server?" + urlencode({"name": "db1:5432", "minutes": 10})
@@ -134,6 +134,33 @@ def test_a_watched_server_changes_without_a_reload_and_can_be_paused(
     assert tab.ask("window.stays") is True
 
 
+def test_the_keyboard_stays_where_it_is_when_a_page_changes(tab: Tab, site: Reader, board: Board) -> None:
+    """The focus was on the whole page again before Enter, and a table that was scrolled jumped back."""
+    troubled = watched()[1]
+    tab.open(shown(site, "/live"))
+    tab.wait_for("document.getElementById('connection').textContent === 'live'")
+    tab.ask("document.querySelectorAll('.card a')[0].focus()")
+    board.tell([named(view(Server(), crash=clock(66.0)), "db1:5432"), troubled], AT + 206)
+    tab.wait_for("document.querySelector('.card').textContent.includes('1 min 06 s')")
+    focused = "document.activeElement.getAttribute('href')"
+    assert tab.ask(focused) == "/live/server?name=db1%3A5432"
+    # One that is gone takes no other's place.
+    tab.ask("document.querySelectorAll('.card a')[0].textContent = 'another'")
+    board.tell([named(view(Server(), crash=clock(77.0)), "db1:5432"), troubled], AT + 208)
+    tab.wait_for("document.querySelector('.card').textContent.includes('1 min 17 s')")
+    assert tab.ask("document.activeElement === document.body") is True
+
+    tab.open(shown(site, LIVE))
+    tab.wait_for("document.getElementById('connection').textContent === 'live'")
+    tab.ask("document.querySelector('#part-head a').focus()")
+    tab.ask("window.table = document.querySelector('#part-panels .table'); true")
+    board.tell([named(view(Server(), crash=clock(88.0)), "db1:5432"), troubled], AT + 210)
+    tab.wait_for("document.getElementById('part-panels').textContent.includes('1 min 28 s')")
+    assert tab.ask("document.activeElement.textContent") == "Freeze this moment"
+    assert f"at={AT + 210}" in tab.ask(focused)
+    assert tab.ask("window.table === document.querySelector('#part-panels .table')") is True
+
+
 def test_a_plot_that_can_be_drawn_only_later_is_drawn(tab: Tab, site: Reader, board: Board) -> None:
     """The clock is known when the stream has caught up; the page may be open before."""
     late = named(view(Server()), "late")
@@ -160,3 +187,25 @@ def test_a_page_that_is_gone_is_said_and_comes_back(tab: Tab, monkeypatch: pytes
         tab.wait_for("document.getElementById('part-panels').textContent.includes('55 s')")
         assert tab.ask("document.getElementById('connection').textContent") == "live"
         tab.open("about:blank?")
+
+
+def test_a_progress_page_without_an_answer_says_when_the_last_one_came(
+    tab: Tab, stored: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next morning it still said that a process carries the run out."""
+    monkeypatch.setenv("WALPROOF_WEB_TOKEN", "the-same-token-again")
+    out, run = stored[0], stored[1][-1]
+    said = "document.getElementById('heard').textContent"
+    shelf = shelf_of(out, None, must_exist=True)
+    try:
+        with Site("127.0.0.1:0", [], shelf, None) as served:
+            reader = Reader(served.url)
+            assert 'id="heard"' in reader.get("/runs").text
+            tab.open(shown(reader, f"/runs/{run}/progress"))
+            assert tab.ask(said) == ""
+        tab.wait_for(f"{said}.startsWith('no answer now; the last one came at ')")
+        with Site(f"127.0.0.1:{reader.port}", [], shelf, None):
+            tab.wait_for(f"{said} === ''")
+            tab.open("about:blank?")
+    finally:
+        shelf.close()

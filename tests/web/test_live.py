@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from http.client import HTTPConnection
@@ -17,12 +19,13 @@ from tests.web.conftest import AT, unanswering, watched
 from tests.web.reading import Reader
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.cli.web_serve import WatchedSite
-from walproof.facts.watch import RmgrWal, Span, SyncForecast, WalCauses
+from walproof.facts.wal_causes import RmgrWal, WalCauses
+from walproof.facts.watch import Span, SyncForecast
 from walproof.report.watch.panels import Panel
-from walproof.units import format_bytes, format_duration
+from walproof.units import format_bytes, format_duration, parse_bytes
 from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, ServerMoments
 from walproof.web.live.moment import IMAGES, Moment, merged, moment_of
-from walproof.web.live.plot import Plot, PlotLine, ceiling
+from walproof.web.live.plot import Plot, PlotLine, ceiling, zone
 from walproof.web.live.plots import plots
 from walproof.web.live.sizes import SizePicture
 from walproof.web.pages import templates
@@ -70,7 +73,7 @@ def test_the_what_if_curve_has_todays_point_and_the_advised_one(site: Reader) ->
         said = unescape(site.get(address(path, **asked)).text)
         assert "Now, with 1 GB: 33.0 GB/h, simulated for steady operation. Advised: " in said
         assert "Advised: max_wal_size = 4GB: 12.0 GB/h" in said
-        assert "(11.2 GB to 13.0 GB), and a crash recovery at most 1 min 04 s; how sure: high" in said
+        assert "(11.2 GB/h to 13.0 GB/h), and a crash recovery at most 1 min 04 s; how sure: high" in said
         assert "132 GB of WAL with a gap" in said
         assert (
             "27,950 of about 310,000 pages that it touched were followed, a standard error of 0.8 %" in said
@@ -80,6 +83,13 @@ def test_the_what_if_curve_has_todays_point_and_the_advised_one(site: Reader) ->
     (told, _) = site.get("/api/live").data
     assert told["sizes"]["present_mb"] == 1024
     assert told["sizes"]["advised"]["max_wal_size_mb"] == 4096
+
+
+def test_every_rate_of_the_curve_is_of_an_hour() -> None:
+    picture = SizePicture(size_curve())
+    assert picture.y_labels == ("100 GB/h", "50.0 GB/h", "0")
+    (first, *_) = picture.rows
+    assert (first.wal, first.span) == ("81.0 GB/h", "75.3 GB/h to 87.5 GB/h")
 
 
 def test_what_was_written_stands_beside_what_is_simulated() -> None:
@@ -200,6 +210,39 @@ def test_a_moment_is_frozen_as_a_link_and_a_file(site: Reader) -> None:
         assert site.get(address("/live/server", name=TROUBLED, at=wrong)).status == 404, wrong
 
 
+@pytest.fixture
+def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """AT is 10:15 there."""
+    monkeypatch.setenv("TZ", "EST5EDT,M3.2.0,M11.1.0")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("new_york")
+def test_a_saved_moment_has_one_time_zone_and_names_it(site: Reader) -> None:
+    """In a ticket nobody knows where walproof ran, nor on which day."""
+    file = site.get(address("/live/file", name=TROUBLED, minutes=10, at=AT + 20)).text
+    assert "Frozen at 2026-09-21 10:15 UTC-04:00, with the 10 minutes before it." in file
+    assert "where walproof runs, UTC-04:00." in file
+    assert not re.search(r" UTC(?![+-])", file)
+    assert "Since 2026-09-21 10:1" in file
+    assert "where walproof runs, UTC-04:00." in site.get(address("/live/server", name=TROUBLED)).text
+    assert zone(AT, AT + 90 * 86400) == "UTC-04:00, then UTC-05:00"
+
+
+@pytest.mark.usefixtures("new_york")
+def test_an_axis_that_crosses_midnight_has_dates_at_its_ends() -> None:
+    """Both ends of 24 hours had the same words."""
+
+    def labels(seconds: float) -> tuple[str, ...]:
+        return Plot("p", "P", "", AT, AT + seconds, (), frozenset(), (), str).x_labels
+
+    assert labels(3600) == ("10:15:00", "10:30:00", "10:45:00", "11:00:00", "11:15:00")
+    assert labels(86400) == ("2026-09-21 10:15", "16:15:00", "22:15:00", "04:15:00", "2026-09-22 10:15")
+
+
 def moment(at: float, **changes: object) -> Moment:
     made = Moment(at, 2.0, True, "PostgreSQL 18.4, primary", 0, warm=10.0, wal_bytes_per_s=1e6)
     return replace(made, **changes)  # type: ignore[arg-type]
@@ -310,8 +353,25 @@ def test_a_limit_far_away_does_not_flatten_the_plot() -> None:
 def test_an_axis_ends_at_a_round_number_above_all(most: float) -> None:
     for is_seconds, is_bytes in ((False, False), (True, False), (False, True)):
         top = ceiling(most, is_seconds=is_seconds, is_bytes=is_bytes)
-        assert most <= top <= max(1.0, 3 * most)
+        assert most <= top <= max(2.0, 3 * most)
     assert "." not in format_bytes(round(ceiling(3e9, is_bytes=True))).rstrip(" GB").replace(".00", "")
+
+
+@pytest.mark.parametrize("most", [0.0, 0.3, 1.0, 3.0, 5.0, 60.0, 999.0, 1001.0, 1025.0, 3e6, 1.06e9, 7e14])
+def test_the_middle_of_an_axis_is_half_of_its_top(most: float) -> None:
+    """The middle of an idle server's axis was 0 B/s, that of five segments 2."""
+    top = ceiling(most, is_bytes=True)
+    assert parse_bytes(format_bytes(top)) == 2 * parse_bytes(format_bytes(top / 2)) == top
+    count = ceiling(most)
+    assert count % 2 == 0
+
+
+def test_the_axes_of_an_idle_server_have_a_middle() -> None:
+    seen = [moment(at, waiting=5, wal_bytes_per_s=0.0, pg_wal_bytes=0) for at in (0.0, 2.0)]
+    labels = {plot.id: plot.y_labels for plot in plots(seen, 0.0, 2.0)}
+    assert labels["archive"] == ("10", "5", "0")
+    assert labels["wal"] == ("2 B/s", "1 B/s", "0")
+    assert labels["pg_wal"] == ("2 B", "1 B", "0")
 
 
 def test_what_is_kept_of_a_look_says_what_the_terminal_says() -> None:

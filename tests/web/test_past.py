@@ -124,6 +124,9 @@ def test_a_stretch_is_saved_as_a_file_that_needs_nothing(site: Reader) -> None:
     assert "<script" not in answer.text
     assert not re.search(r'(?:src|href)="(?!data:|#)', answer.text)
     assert "Crash recovery, if it crashed then" in answer.text
+    at = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC[+-]\d\d:\d\d"
+    assert re.search(f"{at} to {at}, from a kept history", answer.text)
+    assert re.search(r"where walproof runs, UTC[+-]\d\d:\d\d", answer.text)
 
 
 def test_a_history_that_grows_is_seen_and_one_that_is_gone_is_said(tmp_path: Path) -> None:

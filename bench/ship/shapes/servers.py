@@ -18,7 +18,8 @@ from walproof.analysis.watch.checkpoint import CheckpointState
 from walproof.analysis.watch.disk import DiskState
 from walproof.analysis.watch.logical import LogicalState
 from walproof.facts.replication import Receiver, Sender
-from walproof.facts.watch import CrashClock, WalCauses, WatchedSlot, WatchedSubscription
+from walproof.facts.wal_causes import WalCauses
+from walproof.facts.watch import CrashClock, WatchedSlot, WatchedSubscription
 from walproof.facts.watch_sizes import SizeCurve
 from walproof.settings.change import Change
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.interval import Interval
+from walproof.sentences import say_list
 
 VAGUE = 2.0
 """An interval whose ends differ by more than this factor has no centre that is worth a figure."""
+OPEN = 1.25
+"""Where intervals reach so far from 1, "no variant is measurably better" would sound like an answer."""
 
 _SMALL = 0.1
 """Ratios below this would be 0.00 with two decimals."""
@@ -38,6 +42,45 @@ def is_unknown(interval: Interval) -> bool:
     if interval.low <= 0 or math.isinf(interval.high):
         return True
     return interval.contains(1.0) and interval.high / interval.low >= _NOTHING
+
+
+def reach_up(interval: Interval) -> float:
+    """How far above 1 the interval reaches, as a factor."""
+    return interval.high
+
+
+def reach_down(interval: Interval) -> float:
+    """How far below 1 it reaches, as a factor."""
+    return 1 / interval.low if interval.low > 0 else math.inf
+
+
+def reach_both(interval: Interval) -> float:
+    """How far from 1 it reaches, as a factor."""
+    return max(reach_up(interval), reach_down(interval))
+
+
+def say_none(
+    none: str,
+    whether: str,
+    found: Sequence[tuple[str, Interval | None]],
+    reach: Callable[[Interval], float],
+) -> str:
+    """``none`` where that is an answer, and otherwise why ``whether`` is not known; nothing where nothing is
+    compared. ``found``: names with the intervals of their ratios, None after one round."""
+    if not found:
+        return ""
+    known = [(name, interval) for name, interval in found if interval is not None]
+    if not known:
+        return f"{whether} is not known from one round"
+    widest, interval = max(known, key=lambda pair: reach(pair[1]))
+    if reach(interval) >= OPEN:
+        said = f"{whether} is {NOT_KNOWN}"
+        if is_unknown(interval):
+            return said
+        ends = f"{say_ratio(interval.low, None)} to {say_ratio(interval.high, None)}"
+        return f"{said}: {ends} fits what was measured ({widest})"
+    single = [name for name, interval in found if interval is None]
+    return f"{whether} is not known: one round only of {say_list(single)}" if single else none
 
 
 def say_percent(share: float) -> str:

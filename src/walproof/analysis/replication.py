@@ -107,6 +107,12 @@ class LagSplit:
     """Seconds until all is replayed, at the rates of the window; None unless it catches up."""
     startup: StartupLoad | None
 
+    @property
+    def began_unseen(self) -> bool:
+        """Whether it was behind before anybody looked, so that only the least age is known, which may be
+        short."""
+        return _began_unseen(self.lag_bytes, is_least=self.is_least)
+
     def stage(self, stage: Stage) -> StageLag:
         """The lag of one stage."""
         return next(lag for lag in self.stages if lag.stage is stage)
@@ -133,7 +139,7 @@ def split_lag(window: ReplicationWindow) -> LagSplit:
     behind = after[0] - after[-1]
     lag_s, is_least = max(0.0, ages[-1][0] - ages[0][0]) if behind else 0.0, bool(behind) and ages[-1][1]
     # Of what is late since before anybody looked only the least age is known, which may be short.
-    keeps_up = lag_s < KEEPING_UP_S and not (is_least and behind >= UNFLUSHED_TAIL_BYTES)
+    keeps_up = lag_s < KEEPING_UP_S and not _began_unseen(behind, is_least=is_least)
     pace, catch_up_s = _pace(behind, rates[-1] - rates[0], keeps_up=keeps_up)
     return LagSplit(
         stages=stages,
@@ -204,6 +210,10 @@ def _age(position: int, window: ReplicationWindow) -> tuple[float, bool]:
         if then <= position < later:
             return now - (then_s + (later_s - then_s) * (position - then) / (later - then)), False
     return now - trail[-1][0], False
+
+
+def _began_unseen(lag_bytes: int, *, is_least: bool) -> bool:
+    return is_least and lag_bytes >= UNFLUSHED_TAIL_BYTES
 
 
 def _commit_age(window: ReplicationWindow) -> float | None:

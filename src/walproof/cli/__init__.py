@@ -67,11 +67,13 @@ def _leave(status: int) -> NoReturn:
 
 
 def print_error(error: WalproofError) -> None:
-    """Message, detail and hint on stderr, in PostgreSQL's order."""
-    sys.stderr.write(f"walproof: error: {error.message}\n")
+    """Message, detail and hint on stderr, in PostgreSQL's order. A server's own words may be among them."""
+    from walproof.report.plaintext import printable
+
+    sys.stderr.write(f"walproof: error: {printable(error.message)}\n")
     for label, text in (("detail", error.detail), ("hint", error.hint)):
         if text:
-            indented = text.rstrip().replace("\n", "\n        ")
+            indented = printable(text).rstrip().replace("\n", "\n        ")
             sys.stderr.write(f"{label}: {indented}\n")
 
 

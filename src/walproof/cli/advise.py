@@ -25,7 +25,7 @@ from walproof.cli.advising import (
     recorded_window,
     with_standbys,
 )
-from walproof.cli.streams import reader_may_leave
+from walproof.cli.streams import reader_may_leave, say
 from walproof.errors import SettingError
 from walproof.units import parse_bytes, parse_duration_s
 
@@ -184,6 +184,7 @@ def _one(
 ) -> AdviceView:  # fmt: skip
     """Advice on one server, or on the demo's for no place."""
     from walproof.cli.files import check_new_folder
+    from walproof.cli.status_line import StatusLine
 
     if save is not None and (place is None or not is_folder(place)):
         check_new_folder("--save", save)
@@ -194,13 +195,14 @@ def _one(
             folder, window = Path(place), recorded_window(Path(place))
         else:
             folder = save if save is not None else _temporary(stack)
+            line = StatusLine(in_logs=False)
 
             def passed(passed_s: float, so_far: int) -> None:
-                _progress(look_sentence(passed_s, seconds, so_far))
+                line.show(look_sentence(passed_s, seconds, so_far))
 
             look = LookOrder(place, seconds, most, folder, calibration=order.calibration, standbys=standbys)
-            window = observe_server(look, Telling(passed, _tell))
-            _progress("")
+            window = observe_server(look, Telling(passed, line.say))
+            line.clear()
             window = with_standbys(window, standbys)
             if save is not None:
                 keep_window(window, folder)
@@ -219,12 +221,14 @@ def _several(
     """Advice on several servers."""
     from walproof.cli.advise_many import advise_many, look_at_many
     from walproof.cli.advised import FleetLook
+    from walproof.cli.status_line import StatusLine
 
+    line = StatusLine(in_logs=False)
     with ExitStack() as stack:
         folder = save if save is not None else _temporary(stack)
         look = FleetLook(servers, seconds, most, folder)
-        looked = look_at_many(look, seconds, _progress, _tell, keeps=save is not None)
-        return advise_many(looked, order, earlier, _progress)
+        looked = look_at_many(look, seconds, line, keeps=save is not None)
+        return advise_many(looked, order, earlier, line)
 
 
 def _check_pages(html: Path | None, markdown: Path | None) -> None:
@@ -258,11 +262,6 @@ def _show(view: AdviceView | FleetView, html: Path | None, markdown: Path | None
             write_file(markdown, to_markdown(view), "--markdown")
 
 
-def _tell(text: str) -> None:
-    _progress("")
-    _say(text)
-
-
 def _seconds(for_: str | None, *, demo: bool) -> float:
     """How long to look. Raises SettingError, UnitError."""
     if for_ is None:
@@ -280,13 +279,8 @@ def _demo(pg: str | None) -> Iterator[str]:
     from walproof.postgres.install import discover, find
 
     install = find(pg) if pg is not None else discover()[0]
-    with demo_server(install, options.work_folder(None), _say) as conninfo:
+    with demo_server(install, options.work_folder(None), say) as conninfo:
         yield conninfo
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
 
 
 def _temporary(stack: ExitStack) -> Path:
@@ -296,9 +290,3 @@ def _temporary(stack: ExitStack) -> Path:
     parent = Path(tempfile.mkdtemp(prefix="walproof-advise-", dir=large_scratch()))
     stack.callback(shutil.rmtree, parent, ignore_errors=True)
     return parent / "recording"
-
-
-def _progress(text: str) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from walproof.cli.advised import Asked, FleetLook, Looked, keep, with_own_standbys
 from walproof.cli.advising import AdviceOrder, advice_from
+from walproof.cli.status_line import StatusLine
 from walproof.errors import ProbeError, WalproofError
 from walproof.report.advice.fleet import FleetView, Member
 from walproof.report.advice.since import Earlier, with_since
@@ -14,14 +15,7 @@ from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration
 
 
-def look_at_many(
-    look: FleetLook,
-    seconds: float,
-    progress: Callable[[str], None],
-    say: Callable[[str], None],
-    *,
-    keeps: bool,
-) -> list[Looked]:
+def look_at_many(look: FleetLook, seconds: float, line: StatusLine, *, keeps: bool) -> list[Looked]:
     """Look at all of them at once, and keep what was seen if that is wanted. Raises SettingError for a folder
     that has files, StoreError for one that cannot be written."""
 
@@ -29,16 +23,16 @@ def look_at_many(
         look.check_folders()
 
     def show(passed_s: float, running: int, wal_bytes: int) -> None:
-        progress(
+        line.show(
             f"looked for {format_duration(passed_s)} of {format_duration(seconds)}: "
             f"{say_count(running, 'server')}, {format_bytes(wal_bytes)} of WAL"
         )
 
-    looked = look.look(show, say)
-    progress("")
+    looked = look.look(show, line.say)
+    line.clear()
     if keeps:
         # As each was seen: what is kept may be put together again.
-        keep(looked, say)
+        keep(looked, line.say)
     return with_own_standbys(looked)
 
 
@@ -46,14 +40,14 @@ def advise_many(
     looked: Sequence[Looked],
     order: AdviceOrder,
     earlier: Mapping[str, Earlier] | None,
-    progress: Callable[[str], None],
+    line: StatusLine,
 ) -> FleetView:
     """What each should set, by its own limits. A recording that cannot be read is an error of its server."""
     members = []
     for each in looked:
-        progress(f"reading what {each.asked.name} recorded")
+        line.show(f"reading what {each.asked.name} recorded")
         members.append(_member(each, order, earlier))
-    progress("")
+    line.clear()
     return FleetView(tuple(members))
 
 

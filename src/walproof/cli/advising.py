@@ -269,14 +269,15 @@ def recorded_window(folder: Path) -> ServerWindow:
     from walproof.advise.server.recorded import window_of
     from walproof.facts.codec import from_json
     from walproof.facts.server import SERVER_FILE, ServerWindow
+    from walproof.files import reason, regular_text
     from walproof.wal.recording import read_recording
 
     kept = folder / SERVER_FILE
     if kept.exists():
         try:
-            return from_json(ServerWindow, kept.read_text(encoding="utf-8"))
+            return from_json(ServerWindow, regular_text(kept))
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingError(f'could not read "{kept}": {error}') from error
+            raise SettingError(f'could not read "{kept}": {reason(error)}') from error
     return window_of(read_recording(folder))
 
 

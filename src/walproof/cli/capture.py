@@ -13,14 +13,11 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
-from walproof.cli.streams import reader_may_leave
+from walproof.cli.streams import reader_may_leave, say
 from walproof.units import format_bytes, format_duration, parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
     from walproof.lab.capture import Beginning
-
-_SHOWN_S = 10.0
-"""Seconds between two lines of progress without a terminal."""
 
 
 def capture(
@@ -45,6 +42,7 @@ def capture(
     Reads only. The user needs REPLICATION and pg_monitor. Ctrl-C ends the recording early and keeps it; it
     also ends before the disk is full. No replication slot outlives it.
     """
+    from walproof.cli.status_line import StatusLine
     from walproof.lab.capture import CaptureOrder
     from walproof.lab.capture import capture as take
     from walproof.lab.receiver import DISK
@@ -52,8 +50,7 @@ def capture(
     seconds, most = parse_duration_s(for_), parse_bytes(max_retained)
     asked = threading.Event()
     _end_on_signals(asked)
-    is_terminal = sys.stderr.isatty()
-    shown_s = 0.0
+    line = StatusLine(in_logs=True)
 
     def tell(beginning: Beginning) -> None:
         limit = beginning.max_slot_wal_keep_size
@@ -67,22 +64,15 @@ def capture(
         sys.stderr.flush()
 
     def watch(passed_s: float, received: int, free: int) -> None:
-        nonlocal shown_s
-        if not is_terminal and passed_s - shown_s < _SHOWN_S:
-            return
-        shown_s = passed_s
-        text = (
+        line.show(
             f"{format_duration(passed_s)} of {format_duration(seconds)}: {format_bytes(received)}, "
             f"{format_bytes(received / max(passed_s, 1e-3) * 3600)} an hour, "
             f"{format_bytes(free)} of disk left"
         )
-        sys.stderr.write(f"\r\x1b[K{text}" if is_terminal else f"{text}\n")
-        sys.stderr.flush()
 
     order = CaptureOrder(dsn, seconds, to, max_retained_bytes=most, is_stripped=strip)
     recording = take(order, watch, asked.is_set, tell)
-    if is_terminal:
-        sys.stderr.write("\r\x1b[K")
+    line.clear()
     length_s = recording.ended.at - recording.began.at
     if json:
         result = {
@@ -99,7 +89,7 @@ def capture(
         sys.stdout.write(f"{said}\n")
     if recording.ended_because not in ("time", "interrupted"):
         reason = "the disk is nearly full" if recording.ended_because == DISK else recording.ended_because
-        sys.stderr.write(f"ended early: {reason}; what was received is kept\n")
+        say(f"ended early: {reason}; what was received is kept")
         raise typer.Exit(ExitStatus.CHECK_FAILED)
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options, study_options
-from walproof.cli.declaration import command_line, declared, options_of, overrides
+from walproof.cli.declaration import Override, command_line, declared, options_of, overrides
 from walproof.cli.server_user import say_server_user
+from walproof.cli.streams import say
 from walproof.errors import StudyError
 from walproof.sentences import say_list
 
@@ -27,7 +28,7 @@ _WITHIN, _ROUNDS_MOST = 0.10, 12
 """Without --rounds, --within and --budget: short loads, which vary most, are repeated."""
 _ROWS = "200k"
 _MAY_LOSE = "nothing"
-_OF_FINISHED = frozenset({"run", "may_lose", "pg", "on", "out", "store", "json"})
+_OF_FINISHED = frozenset({"run", "may_lose", "ddl_as_superuser", "pg", "on", "out", "store", "json"})
 """Options that have a meaning where nothing is measured."""
 
 
@@ -85,8 +86,25 @@ class LoadAdviceOptions:
             help="Run the DDL and the loads as superuser of a throw-away server, not as a plain role.",
         ),
     ] = False
-    rounds: study_options.Rounds = None
-    within: study_options.Within = None
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            "--rounds",
+            min=1,
+            help="Rounds to run (at most). Default: 12; with --within or --budget as many as it takes.",
+        ),
+        Override("rounds"),
+    ] = None
+    within: Annotated[
+        str | None,
+        typer.Option(
+            "--within",
+            metavar="SHARE",
+            help="After a pilot, run as many rounds as it takes to know every ratio within this share. "
+            "Default: 10%; none with --rounds or --budget.",
+        ),
+        Override("within", study_options.parse_share),
+    ] = None
     budget: study_options.Budget = None
     pg: study_options.Pg = None
     seed: study_options.Seed = None
@@ -170,11 +188,11 @@ def load_advice(given: LoadAdviceOptions) -> None:
     with Workspace(folder, user) as workspace:
         known = table_of(
             wanted.ddl, wanted.table, reachable_install(found, user), workspace,
-            as_superuser=given.ddl_as_superuser, say=_say,
+            as_superuser=given.ddl_as_superuser, say=say,
         )  # fmt: skip
     parents = _parents(known)
     if given.file is not None and parents:
-        _say(
+        say(
             f"not checked: whether every key that the file names is in {say_list(parents)}, "
             "as no row of a server is read"
         )
@@ -218,12 +236,8 @@ def _say_major(found: Install, name: str, source: _Source) -> tuple[str, ...]:
     note = other_major(f"the server of {name}", major, [found])
     if note is None:
         return ()
-    _say(note)
+    say(note)
     return (note,)
-
-
-def _say(note: str) -> None:
-    sys.stderr.write(f"{note}\n")
 
 
 def _refuse_beside_run(given: LoadAdviceOptions) -> None:
@@ -276,6 +290,12 @@ def _show_again(name: str, given: LoadAdviceOptions) -> None:
         if run.finished_at is None:
             raise StudyError(f"run {run.id} is not finished", hint=f"To finish it: {shlex.join(run.command)}")
         may_lose = may_lose_again(run.command, given.may_lose)
+        if load.ddl_as_superuser and not given.ddl_as_superuser:
+            # Whoever writes to the store would start programs here.
+            raise StudyError(
+                f"the DDL of run {run.id} was run as superuser, who may start programs",
+                hint="If it is yours, or of somebody whom you trust, --ddl-as-superuser runs it so again.",
+            )
         # Not the folder that the store names: whoever writes there would choose what is started here.
         install = installs.resolve(run.plan.installs[0], given.pg[0] if given.pg else None)
         say_server_user()
@@ -283,7 +303,7 @@ def _show_again(name: str, given: LoadAdviceOptions) -> None:
         with Workspace(options.work_folder(given.on), user) as workspace:
             known = table_of(
                 load.ddl, load.table, reachable_install(install, user), workspace,
-                as_superuser=load.ddl_as_superuser, say=_say,
+                as_superuser=given.ddl_as_superuser and load.ddl_as_superuser, say=say,
             )  # fmt: skip
         _show(run, opened, known, may_lose, json=given.json)
     finally:
@@ -381,7 +401,7 @@ def _read_server(dsn: str, pg: list[str] | None) -> tuple[str, int]:
     with connect_foreign(dsn) as session:
         server = session.info.server_version
     program = find_client("pg_dump", server, [*map(find, pg or []), *discover()])
-    _say(f"definitions are read by pg_dump {program.version} ({program.path})")
+    say(f"definitions are read by pg_dump {program.version} ({program.path})")
     return dump_schema(dsn, program.path), server
 
 

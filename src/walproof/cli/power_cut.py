@@ -80,6 +80,12 @@ def replay(
             help="PostgreSQL to run, of the same version as then. Default: one found on this machine.",
         ),
     ] = None,
+    as_stored: Annotated[
+        bool,
+        typer.Option(
+            "--as-stored", help="Cut again with stored settings and SQL that could start programs, too."
+        ),
+    ] = False,
     on: options.On = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
@@ -104,7 +110,7 @@ def replay(
                 detail="Expected a folder of a kept image, or the numbers of a trial and an image: 12/3.",
                 hint='The report lists failing images under "Cases".',
             )
-        folder = _cut_again(case, run, work, out, store, pg)
+        folder = _cut_again(case, run, work, out, store, pg, as_stored=as_stored)
     if isinstance(folder, _Again):
         with reader_may_leave():
             sys.stdout.write(folder.to_json() if json else _passed_text(folder))
@@ -180,10 +186,11 @@ def _look_around(replayed: ReopenedImage) -> None:
 
 
 def _cut_again(
-    case: str, run_name: str, work: Path, out: Path, store: str | None, pg: str | None
+    case: str, run_name: str, work: Path, out: Path, store: str | None, pg: str | None, *, as_stored: bool
 ) -> Path | _Again:
     """Folder in which the image was kept; what was found, when it did not fail this time."""
-    from walproof.lab.power_cut.again import cut_again, find_image
+    from walproof.errors import StoreError
+    from walproof.lab.power_cut.again import cut_again, find_image, what_may_start
 
     opened = options.open_existing_store(out, store)
     try:
@@ -191,8 +198,15 @@ def _cut_again(
         trial, image = find_image(opened.trials(run.id), case)
     finally:
         opened.close()
-    if image.kept is not None and Path(image.kept).is_dir():
+    # Whole paths are kept: any other would lead to what somebody has laid into the present folder.
+    if image.kept is not None and Path(image.kept).is_absolute() and Path(image.kept).is_dir():
         return Path(image.kept)
+    if not as_stored and (found := what_may_start(run.plan, trial)):
+        raise StoreError(
+            f"what the store says of case {case} could start programs when it is cut again",
+            detail="\n".join(found),
+            hint="If it is a study of yours, or of somebody whom you trust, add --as-stored.",
+        )
     sys.stderr.write(f"case {case} of run {run.id} was not kept: cutting again\n")
     again = cut_again(run.plan, trial, image, out / "kept", work, pg)
     if again.kept is not None:

@@ -67,9 +67,11 @@ class TerminalProgress:
     def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
         """Trials begin."""
         if stored:
-            self._say(f"resuming run {run.id}: {len(stored)} of at most {trials_most} trials are stored")
+            had = say_count(len(stored), "stored trial")
+            self._say(f"resuming run {run.id}: {had} of at most {trials_most}")
         else:
-            most = "" if self._plan.gate is not None else f": {self._pilot()}at most {trials_most} trials"
+            all_of_them = say_count(trials_most, "trial")
+            most = "" if self._plan.gate is not None else f": {self._pilot()}at most {all_of_them}"
             if self._budget_s is not None:
                 most += f", as many as fit into {format_duration(self._budget_s)}"
             self._say(f"run {run.id}{most}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 from typing import Annotated
 
 import typer
 
 from walproof.cli import Interrupted, options
 from walproof.cli.status import ExitStatus
+from walproof.cli.streams import say
 
 app = typer.Typer(help="Watch a running standby.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -84,7 +84,8 @@ def watch(
     has_cause = any(not cause.is_intended for diagnosis in diagnoses for cause in diagnosis.causes)
     concerns = [f"{view.name}: {concern.sentence}" for view in views for concern in view.concerns]
     if check and (has_cause or concerns):
-        if json and not has_cause:
-            # The lines are of windows alone: the status needs a reason.
-            sys.stderr.write("".join(f"{concern}\n" for concern in concerns))
+        if json:
+            # The lines are of windows alone, which hold causes.
+            for concern in concerns:
+                say(concern)
         raise typer.Exit(ExitStatus.CHECK_FAILED)

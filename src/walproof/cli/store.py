@@ -26,6 +26,7 @@ def upgrade(
     from walproof.errors import StoreError
     from walproof.facts.upgrade import upgrade_store
     from walproof.files import is_there
+    from walproof.sentences import say_count
 
     path = out / "walproof.sqlite"
     if store is None and not is_there(path):
@@ -34,6 +35,7 @@ def upgrade(
     if json:
         sys.stdout.write(json_module.dumps(asdict(done), indent=2) + "\n")
     elif done.runs or done.kept:
-        sys.stdout.write(f"{done.store}: {done.runs} runs upgraded; kept as it was: {done.kept}\n")
+        runs = say_count(done.runs, "run")
+        sys.stdout.write(f"{done.store}: {runs} upgraded; kept as it was: {done.kept}\n")
     else:
         sys.stdout.write(f"{done.store}: has today's form already\n")

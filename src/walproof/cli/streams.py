@@ -77,6 +77,14 @@ def reader_may_leave() -> Iterator[None]:
         _to_nowhere()
 
 
+def say(sentence: str) -> None:
+    """Write it on stderr, on one line: reasons and names of servers may hold what a terminal obeys."""
+    from walproof.report.plaintext import one_line  # most commands have nothing to say
+
+    sys.stderr.write(f"{one_line(sentence)}\n")
+    sys.stderr.flush()
+
+
 class _Stdout(io.FileIO):
     is_lost = False
     say: Callable[[WalproofError], None]

@@ -26,6 +26,7 @@ def strip(
     and read together.
     """
     from walproof.cli.passes import PassProgress
+    from walproof.sentences import say_count
     from walproof.wal.strip import strip as strip_wal
 
     with PassProgress("stripping") as progress:
@@ -37,6 +38,7 @@ def strip(
         return
     console = options.result_console()
     console.print(
-        f"{done.segments:,} segments, {done.records:,} records, {format_bytes(done.written_bytes)} in {to}"
+        f"{say_count(done.segments, 'segment')}, {say_count(done.records, 'record')}, "
+        f"{format_bytes(done.written_bytes)} in {to}"
     )
     console.print("They hold no row of a table, and no name, message or label.", style="dim")

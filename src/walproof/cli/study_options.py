@@ -56,8 +56,14 @@ WalFolder = Annotated[
     Override("waldir"),
 ]
 Rounds = Annotated[
-    int | None, typer.Option("--rounds", min=1, help="Rounds to run (at most)."), Override("rounds")
-]
+    int | None,
+    typer.Option(
+        "--rounds", min=1,
+        help="Rounds to run (at most). Default: the study's, or 5; more with --within, --budget or "
+            "--fail-if; in slices 2, or 8 where servers take turns.",
+    ),
+    Override("rounds"),
+]  # fmt: skip
 DesignOption = Annotated[
     str | None,
     typer.Option(
@@ -69,14 +75,19 @@ DesignOption = Annotated[
 ]  # fmt: skip
 Passes = Annotated[
     int | None,
-    typer.Option("--passes", min=2, help="Passes in each start of a toggled or sliced design."),
+    typer.Option(
+        "--passes", min=2,
+        help="Passes in each start of a toggled or sliced design. Default: the study's, or 25 toggled and "
+            "8 sliced.",
+    ),
     Override("passes"),
-]
+]  # fmt: skip
 Settle = Annotated[
     str | None,
     typer.Option(
         "--settle", metavar="TIME",
-        help="Measure after this much load, when most pages that change have had their image.",
+        help="Measure after this much load, when most pages that change have had their image. Default: the "
+            "study's, or none: right after a checkpoint.",
     ),
     Override("settle_s", options.duration_s),
 ]  # fmt: skip
@@ -85,7 +96,8 @@ Within = Annotated[
     typer.Option(
         "--within",
         metavar="SHARE",
-        help="After a pilot, run as many rounds as it takes to know every ratio within +-3%.",
+        help="After a pilot, run as many rounds as it takes to know every ratio within this share, such as "
+        "3%. Default: the study's, or none.",
     ),
     Override("within", parse_share),
 ]
@@ -94,17 +106,22 @@ Budget = Annotated[
     typer.Option(
         "--budget",
         metavar="TIME",
-        help="As many rounds as end within this time: 30min. Says what it can tell.",
+        help="As many rounds as end within this time, such as 30min. Says what it can tell.",
     ),
     Override("budget_s", options.budget_s),
 ]
 Warmup = Annotated[
     str | None,
-    typer.Option("--warmup", metavar="TIME", help="Length of the load before each window."),
+    typer.Option(
+        "--warmup", metavar="TIME",
+        help="Length of the load before each window. Default: the study's or the load's, or none.",
+    ),
     Override("warmup_s", options.duration_s),
-]
+]  # fmt: skip
 Seed = Annotated[
-    int | None, typer.Option("--seed", help="Seed for orders and transactions."), Override("seed")
+    int | None,
+    typer.Option("--seed", help="Seed for orders and transactions. Default: the study's, or 1."),
+    Override("seed"),
 ]
 Device = Annotated[
     str | None,

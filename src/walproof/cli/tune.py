@@ -50,11 +50,13 @@ class TuneOptions:
     ] = None
     quick: Annotated[bool, typer.Option("--quick", help="Take 10 minutes: finds only large gains.")] = False
     objective: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--objective", metavar="METRIC", help="tps, latency_ms_p99, wal_bytes_per_txn or recovery_s."
+            "--objective", metavar="METRIC",
+            help="tps, latency_ms_p99, wal_bytes_per_txn or recovery_s. Default: tps; at an offered rate "
+            "latency_ms_p99.",
         ),
-    ] = "tps"
+    ] = None  # fmt: skip
     no_worse: Annotated[
         str | None,
         typer.Option(

@@ -42,20 +42,22 @@ def warn_of_distance(objective: Objective, factors: Sequence[Factor], window_s: 
 def objective_of(given: TuneOptions, workload: Mapping[str, object]) -> Objective:
     """The metric to improve, with a warning of a limit that only a gain keeps. Raises SettingError,
     StudyError."""
-    for metric in (given.objective, *([given.no_worse.partition("=")[0]] if given.no_worse else [])):
+    is_offered = workload.get("rate") is not None
+    asked = _default(is_offered=is_offered) if given.objective is None else given.objective
+    for metric in (asked, *([given.no_worse.partition("=")[0]] if given.no_worse else [])):
         if metric not in LARGER_IS_BETTER:
             raise SettingError(
                 f'a tuning cannot be for "{metric}"',
                 hint=f"An objective is one of {', '.join(LARGER_IS_BETTER)}.",
             )
-    if given.objective == "latency_ms_p99" and workload.get("rate") is None:
+    if asked == "latency_ms_p99" and not is_offered:
         raise StudyError(
             "latency_ms_p99 needs an offered rate",
             detail="Without one, each session sends its next transaction as soon as the last one is done: a "
             "faster server has more to do, not shorter waits.",
             hint="--rate 800 offers 800 transactions a second.",
         )
-    if given.objective == "tps" and workload.get("rate") is not None:
+    if asked == "tps" and is_offered:
         raise StudyError(
             "tps cannot be improved at an offered rate",
             hint="Use --objective latency_ms_p99, or a load without a rate.",
@@ -72,13 +74,21 @@ def objective_of(given: TuneOptions, workload: Mapping[str, object]) -> Objectiv
                 f'--no-worse is "{given.no_worse}"',
                 hint="Write METRIC=RATIO: latency_ms_p99=1.1 or tps=0.95.",
             )
-        if metric == given.objective:
+        if metric == asked:
             raise SettingError(
                 f"--no-worse is about {metric}, which is the objective",
                 hint="Name another metric, or leave --no-worse out: nothing is advised that is not better.",
             )
         limit = (metric, ratio)
-    found = Objective(given.objective, LARGER_IS_BETTER[given.objective], limit)
+    found = Objective(asked, LARGER_IS_BETTER[asked], limit)
     if found.beyond(0.0) > 0:
         sys.stderr.write(f'warning: the defaults themselves break "{given.no_worse}": their ratio is 1\n')
     return found
+
+
+def _default(*, is_offered: bool) -> str:
+    """The objective where none is asked for; what it is at an offered rate is said."""
+    if not is_offered:
+        return "tps"
+    sys.stderr.write("the objective is latency_ms_p99, since throughput is what the offered rate says\n")
+    return "latency_ms_p99"

@@ -14,6 +14,7 @@ from walproof.facts.tuning import Purpose
 from walproof.facts.tuning_answers import candidate_name
 from walproof.lab.tune.steps import TIME_AWAY
 from walproof.report.tune.words import promises_text
+from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
     install = tuning.load.install
     lines = [f"tuning {tuning.journal.name}", "", "PostgreSQL"]
     lines += [f"  {install.label}  {install.bindir} ({install.origin})"]
-    lines += ["", "load", f"  {tuning.load.name}: {workload.get('name')}, {tuning.clients} clients"]
+    clients = say_count(tuning.clients, "client")
+    lines += ["", "load", f"  {tuning.load.name}: {workload.get('name')}, {clients}"]
     if workload.get("rate") is not None:
         lines[-1] += f", offered {workload['rate']} tps"
     if tuning.load.device:

@@ -14,6 +14,7 @@ from walproof.facts.tuning import Purpose, Step, TuningFacts
 from walproof.report.kinds.registry import report_kind
 from walproof.report.numbers import shown
 from walproof.report.requests import say_request
+from walproof.sentences import say_count
 from walproof.units import format_duration
 
 _NOUNS = {
@@ -102,7 +103,7 @@ class TrialLines:
         """Start counting; the step has been announced already."""
         self._most, self._ended = trials_most, len(stored)
         if stored:
-            self._say(f"  {len(stored)} of {trials_most} trials are stored")
+            self._say(f"  {say_count(len(stored), 'stored trial')} of {trials_most}")
 
     def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
         """Print nothing: the trial's end has a line."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from walproof.cli.streams import say
 from walproof.errors import WalError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def recorded_names_of(
 
 def warn(sentence: str) -> None:
     """Say it on stderr, and go on."""
-    sys.stderr.write(f"walproof: warning: {sentence}\n")
+    say(f"walproof: warning: {sentence}")
 
 
 def require_same_system(names: RelationMap, system_identifier: int) -> None:
@@ -106,5 +106,5 @@ def ask_for_names(dsn: str) -> RelationMap:
 
     names = read_relations(dsn)
     for reason in names.left_out:
-        sys.stderr.write(f"left out: database {reason}\n")
+        say(f"left out: database {reason}")
     return names

@@ -31,10 +31,11 @@ def watch(
     ] = None,
     recovery_target: Annotated[
         str | None, typer.Option("--recovery-target", metavar="TIME", help="Longest acceptable crash "
-            "recovery: 60s.")
+            "recovery, such as 60s. Default: none.")
     ] = None,
     wal_disk: Annotated[
-        str | None, typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal: 200GB.")
+        str | None, typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal, such as 200GB. "
+            "Default: none.")
     ] = None,
     every: Annotated[
         str | None, typer.Option("--every", metavar="TIME", help="Time between two looks. Default: 2s.")
@@ -70,11 +71,17 @@ def watch(
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option("--listen", metavar="HOST:PORT", help="Serve metrics for Prometheus: 127.0.0.1:8433."),
+        typer.Option(
+            "--listen", metavar="HOST:PORT",
+            help="Serve metrics for Prometheus at this address, such as 127.0.0.1:8433.",
+        ),
     ] = None,
     web: Annotated[
         str | None,
-        typer.Option("--web", metavar="HOST:PORT", help="Serve a page for browsers: 127.0.0.1:8432."),
+        typer.Option(
+            "--web", metavar="HOST:PORT",
+            help="Serve a page for browsers at this address, such as 127.0.0.1:8432.",
+        ),
     ] = None,
     name: options.HostNames = None,
     stream: Annotated[
@@ -93,7 +100,10 @@ def watch(
     ] = None,
     max_rate: Annotated[
         str | None,
-        typer.Option("--max-rate", metavar="SIZE", help="Most of a stream to read per second: 20MB."),
+        typer.Option(
+            "--max-rate", metavar="SIZE",
+            help="Most of a stream to read per second, such as 20MB. Default: no limit.",
+        ),
     ] = None,
     calibration: Annotated[
         Path | None,

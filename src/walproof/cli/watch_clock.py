@@ -13,14 +13,8 @@ from walproof.analysis.watch.disk import watched_keepers
 from walproof.cli.costs import find_costs
 from walproof.cli.watch_order import ServerOrder
 from walproof.cli.watch_sizes import NAMES, WatchedSizes
-from walproof.facts.watch import (
-    CrashClock,
-    DataDirectory,
-    StreamPhase,
-    StreamState,
-    WalCauses,
-    WatchLook,
-)
+from walproof.facts.wal_causes import WalCauses
+from walproof.facts.watch import CrashClock, DataDirectory, StreamPhase, StreamState, WatchLook
 from walproof.facts.watch_sizes import SizeCurve
 from walproof.observe.data_files import DataFiles, dirty_bytes
 from walproof.observe.feed import FeedBeginning, WalFeed, WalSink

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from walproof.cli.serving import Served
 from walproof.errors import SettingError
-from walproof.files import reason
 
 if TYPE_CHECKING:
     from walproof.report.watch.view import ServerView
@@ -15,39 +15,18 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:]*)):(?P<port>\d+)")
 
 
-class Listener:
+class Listener(Served):
     """Context manager: serves the newest look. Raises SettingError when it cannot listen."""
 
     def __init__(self, address: str) -> None:
         """``address``: HOST:PORT; port 0 takes a free one."""
-        self._host, self._port = parse_address(address)
-        self._views: Sequence[ServerView] = ()
-
-    def __enter__(self) -> Listener:
-        from prometheus_client import start_http_server
+        from prometheus_client import make_asgi_app
 
         from walproof.report.watch.prometheus import registry
 
-        try:
-            self._server, self._thread = start_http_server(
-                self._port, self._host, registry(lambda: self._views)
-            )
-        except (OSError, OverflowError) as error:
-            raise SettingError(
-                f"could not listen on {self._host}:{self._port}: {reason(error)}",
-                hint="Another program has that port, or the address is not this machine's.",
-            ) from error
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(timeout=2.0)
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        return int(self._server.server_port)
+        self._views: Sequence[ServerView] = ()
+        host, port = parse_address(address)
+        super().__init__(make_asgi_app(registry(lambda: self._views)), host, port, "--listen")
 
     def tell(self, views: Sequence[ServerView]) -> None:
         """Set what the next scrapes get."""

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from walproof.cli import Interrupted, options
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 Show = Callable[[Sequence[ServerView]], None]
+_Page = Callable[[Sequence[ServerView]], "RenderableType"]
 
 
 @contextmanager
@@ -29,9 +31,10 @@ def shower(*, plain: bool, json: bool) -> Iterator[Show]:
     if plain or not console.is_terminal or console.is_dumb_terminal:
         yield _plain()
         return
-    from walproof.report.watch.page import fitting_page
+    from walproof.report.watch.page import fitting_page, lasting_page
 
-    with _page(console, lambda views: fitting_page(views, console)) as show:
+    running = partial(fitting_page, console=console)
+    with _page(console, running, partial(lasting_page, console=console)) as show:
         yield show
 
 
@@ -47,18 +50,29 @@ def pair_shower(*, json: bool) -> Iterator[Show]:
     if not console.is_terminal or console.is_dumb_terminal:
         yield of_changes(lambda views: console.print(pair_page(views)))
         return
-    with _page(console, pair_page) as show:
+    with _page(console, pair_page, pair_page) as show:
         yield show
 
 
 @contextmanager
-def _page(console: Console, page: Callable[[Sequence[ServerView]], RenderableType]) -> Iterator[Show]:
-    """A page that replaces the one before."""
+def _page(console: Console, page: _Page, last: _Page) -> Iterator[Show]:
+    """A page that replaces the one before; the last one stays, and may be longer than the screen."""
     from rich.live import Live
+
+    newest: Sequence[ServerView] = ()
+
+    def show(views: Sequence[ServerView]) -> None:
+        nonlocal newest
+        newest = views
+        live.update(page(views), refresh=True)
 
     try:
         with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-            yield lambda views: live.update(page(views), refresh=True)
+            try:
+                yield show
+            finally:
+                if newest:
+                    live.update(last(newest))
     except OSError as error:
         if error.errno != errno.EIO:
             raise

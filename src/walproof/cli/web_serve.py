@@ -1,22 +1,24 @@
-"""The socket and the thread of the page; its contents come from ``walproof.web``."""
+"""The page, its link and its browser; its contents come from ``walproof.web``."""
 
 from __future__ import annotations
 
-import errno
+import html
 import os
 import socket
 import sys
-import threading
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from walproof.cli import options
+from walproof.cli.serving import Served
 from walproof.cli.watch_listen import parse_address
-from walproof.errors import SettingError, StoreMissingError
+from walproof.errors import StoreMissingError
 from walproof.facts.place import find_place
 from walproof.facts.store import Store
+from walproof.files import write_whole
 from walproof.web.access import make_access
 from walproof.web.live.board import Board
 from walproof.web.live.past import Past
@@ -28,11 +30,9 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 8432
 TOKEN = "WALPROOF_WEB_TOKEN"
-_START_S = 20.0
-_END_S = 3.0
 
 
-class Site:
+class Site(Served):
     """Context manager: serves the page. Raises SettingError when it cannot listen."""
 
     def __init__(
@@ -48,50 +48,28 @@ class Site:
         history: Path | None = None,
     ) -> None:
         """``address``: HOST:PORT; port 0 takes a free port. ``option``: the option that gave it."""
-        self._host, self._port = parse_address(address, option, DEFAULT_PORT)
-        self._option = option
+        host, port = parse_address(address, option, DEFAULT_PORT)
         # On all addresses of the machine the link has its name, under which the page has to answer.
-        self._linked = socket.gethostname() if self._host in ("0.0.0.0", "::") else self._host
+        self._linked = socket.gethostname() if host in ("0.0.0.0", "::") else host
         self._access = make_access(os.environ.get(TOKEN), [*names, self._linked])
         self._board = board
-        self._app = make_site(
-            self._access, shelf, board, recordings, tunings, None if history is None else Past(history)
-        )
-
-    def __enter__(self) -> Site:
-        import uvicorn
-
-        self._socket = _bound(self._host, self._port, self._option)
-        config = uvicorn.Config(
-            self._app, log_config=None, log_level="error", access_log=False, lifespan="off", ws="none",
-            http="h11", loop="asyncio", proxy_headers=False, server_header=False, limit_concurrency=200,
-            timeout_keep_alive=5, timeout_graceful_shutdown=1, h11_max_incomplete_event_size=16384,
-        )  # fmt: skip
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [self._socket]}, name="web", daemon=True
-        )
-        self._thread.start()
-        until_s = time.monotonic() + _START_S
-        while not self._server.started:
-            if not self._thread.is_alive() or time.monotonic() > until_s:
-                self.__exit__()
-                raise SettingError(f"could not serve on {self._host}:{self._port}")
-            time.sleep(0.01)
-        return self
+        self._leading: tempfile.TemporaryDirectory[str] | None = None
+        past = None if history is None else Past(history)
+        app = make_site(self._access, shelf, board, recordings, tunings, past)
+        super().__init__(app, host, port, option)
 
     def __exit__(self, *_: object) -> None:
         if self._board is not None:
             self._board.is_over = True
-        self._server.should_exit = True
-        self._thread.join(timeout=_END_S)
-        self._socket.close()
+        super().__exit__()
+        if self._leading is not None:
+            self._leading.cleanup()
 
     @property
     def url(self) -> str:
         """The link, with its token."""
         host = f"[{self._linked}]" if ":" in self._linked else self._linked
-        return f"http://{host}:{self._socket.getsockname()[1]}/?token={self._access.token}"
+        return f"http://{host}:{self.port}/?token={self._access.token}"
 
     def announce(self, *, open_: bool = False) -> None:
         """Print the link, and open it if asked to; whoever has no browser here may open it elsewhere."""
@@ -100,9 +78,21 @@ class Site:
         if open_:
             import webbrowser
 
-            if not webbrowser.open(self.url):
+            if not webbrowser.open(self._leading_page()):
                 sys.stderr.write("warning: no browser could be opened: open the link by hand\n")
                 sys.stderr.flush()
+
+    def _leading_page(self) -> str:
+        """Address of a file that only we may read, and that leads to the link: everybody may read the command
+        line of the browser, for as long as it runs."""
+        self._leading = tempfile.TemporaryDirectory(prefix="walproof-web-")
+        page, url = Path(self._leading.name) / "walproof.html", html.escape(self.url)
+        write_whole(
+            page,
+            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={url}">'
+            f'<title>walproof</title><a href="{url}">walproof</a>\n',
+        )
+        return page.as_uri()
 
 
 class WatchedSite(Site):
@@ -116,7 +106,7 @@ class WatchedSite(Site):
         self._shelf = _later_shelf(out, url)
         super().__init__(address, names, self._shelf, self._told, tunings=out / "tunings", history=history)
 
-    def __enter__(self) -> WatchedSite:
+    def __enter__(self) -> Self:
         super().__enter__()
         self.announce()
         return self
@@ -158,28 +148,3 @@ def _found(where: str | Path) -> Store | None:
         return Store(where, must_exist=True)
     except StoreMissingError:
         return None
-
-
-def _bound(host: str, port: int, option: str) -> socket.socket:
-    """A socket that listens there. Raises SettingError."""
-    try:
-        family, kind, protocol, _, place = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        made = socket.socket(family, kind, protocol)
-        try:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind(place)
-            made.listen(128)
-        except OSError:
-            made.close()
-            raise
-    except OSError as error:
-        hint = {
-            errno.EADDRINUSE: f"Another program has that port, perhaps another walproof. {option} {host}:0 "
-            "takes a free port.",
-            errno.EACCES: "Ports below 1024 are for root: use a higher one.",
-        }.get(error.errno or 0, "The address has to be one of this machine.")
-        reason = error.strerror or str(error)
-        raise SettingError(f"could not listen on {host}:{port}: {reason}", hint=hint) from error
-    return made

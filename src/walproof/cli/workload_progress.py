@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
+from walproof.cli.streams import say
 from walproof.lab.schedule import Unseen
 
 
@@ -12,4 +11,4 @@ class TryProgress(Unseen):
 
     def preparing(self, what: str) -> None:
         """Say what is done now."""
-        sys.stderr.write(f"{what}\n")
+        say(what)

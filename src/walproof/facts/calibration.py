@@ -18,7 +18,7 @@ from statistics import median
 
 from walproof.checked import checked, is_version, parsed
 from walproof.errors import StoreError
-from walproof.files import expanded, private_folder, write_whole
+from walproof.files import expanded, private_folder, regular_text, write_whole
 
 _FORMAT = 10
 
@@ -205,7 +205,7 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
 def read_calibration(path: Path) -> Calibration:
     """Read it back. Raises StoreError."""
     try:
-        data = parsed(path.read_text(encoding="utf-8"))
+        data = parsed(regular_text(path))
         written = data["format"]
         if written != _FORMAT:
             raise StoreError(

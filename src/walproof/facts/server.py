@@ -94,6 +94,9 @@ class ServerSlot:
 UNSHOWN_STANDBYS = "pg_monitor is not granted"
 """The lack of ``standbys`` where somebody streams, and the role may not see who it is and in which state."""
 
+OTHER_INDEXES, OTHER_TABLES = "other indexes", "other tables"
+"""What is lacking where a database has more of them than are read."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerStandby:

@@ -29,6 +29,7 @@ from walproof.postgres.chain import PRIMARY, StandbyPlan, inherited
 from walproof.postgres.cluster import Cluster as Server
 from walproof.postgres.listening import Endpoint, Papers, listening, make_role
 from walproof.sentences import say_count
+from walproof.units import format_bytes
 
 _DOMAIN = "walproof.internal"
 """The domain of names in certificates, which nobody owns on the internet."""
@@ -175,7 +176,7 @@ class StandbyHosts:
         for number, host in enumerate(self.hosts, 1):
             network = self.network(number - 1)
             found[f"network_to_standby_{number}"] = (
-                f"round trip {network.round_trip_ms:.3g} ms, {network.bytes_per_s / 1e6:.4g} MB/s"
+                f"round trip {network.round_trip_ms:.3g} ms, {format_bytes(network.bytes_per_s)}/s"
             )
             found |= {f"standby_{number}_{name}": text for name, text in host.introduction.facts.items()}
         return found

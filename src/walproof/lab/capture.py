@@ -30,6 +30,7 @@ from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder
 from walproof.probe.bursts import BurstStream, may_rest
 from walproof.probe.connection import connect_foreign, streaming_parameters
 from walproof.probe.relations import read_relations
+from walproof.probe.replication import ReplicationStream
 from walproof.probe.slot import SlotLook, look_at_slot
 from walproof.settings.session import PATIENCE_S
 from walproof.units import Lsn, format_bytes
@@ -105,10 +106,10 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
     at the beginning, now and then, and at the end. Raises ProbeError; DiskError for the folder.
     """
     _make_folder(order.folder, order.least_free_bytes)
-    relations = read_relations(order.conninfo)
+    relations = None if order.is_stripped else _read_names(order)
     kind = StrippedFolder if order.is_stripped else SegmentFolder
     with connect_foreign(order.conninfo) as control:
-        settings, segment_bytes = _prepare(control, order)
+        settings, segment_bytes, system_identifier = _prepare(control, order)
         slot = f"walproof_{secrets.token_hex(6)}"
         parameters = streaming_parameters(order.conninfo, control, order.timeout_s)
         rests = may_rest(control)
@@ -117,11 +118,12 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
             BurstStream(parameters, slot, rests=rests, timeout_s=order.timeout_s) as stream,
         ):
             identity = stream.session.identify()
-            if identity.system_identifier != relations.system_identifier:
-                raise ProbeError("the server that streams is not the one that was asked for its relations")
+            named = system_identifier if relations is None else relations.system_identifier
+            if not identity.system_identifier == named == system_identifier:
+                raise ProbeError("the server that streams is not the one that was asked")
             start = segment_holding(identity.flushed, segment_bytes)
             stream.start(start, identity.timeline)
-            if not order.is_stripped:
+            if relations is not None:
                 # Not before: a capture that was refused leaves an empty folder, so it can be asked for again.
                 _write_names(order.folder, relations)
             tell(Beginning(slot, stream.session.is_encrypted, _one(control, "SHOW max_slot_wal_keep_size")))
@@ -130,7 +132,7 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
                 SegmentReceiver(stream, segments, order.timeout_s, lambda: _hang_up(control)) as receiver,
             ):
                 notes = _Notes(
-                    order, relations.system_identifier, control.info.server_version, identity.timeline,
+                    order, system_identifier, control.info.server_version, identity.timeline,
                     segment_bytes, settings,
                 )  # fmt: skip
                 made = _Capture(order, control, receiver, slot, notes)
@@ -309,8 +311,8 @@ class _Room:
         self.give_back()
 
 
-def _prepare(control: psycopg.Connection[TupleRow], order: CaptureOrder) -> tuple[dict[str, str], int]:
-    """Settings and segment size of a server that may be recorded. Raises ProbeError."""
+def _prepare(control: psycopg.Connection[TupleRow], order: CaptureOrder) -> tuple[dict[str, str], int, int]:
+    """Settings, segment size and system identifier of a server that may be recorded. Raises ProbeError."""
     try:
         if _one(control, "SELECT pg_is_in_recovery()") == "True":
             raise ProbeError("the server is a standby", hint="Name its primary, where WAL is written.")
@@ -320,6 +322,7 @@ def _prepare(control: psycopg.Connection[TupleRow], order: CaptureOrder) -> tupl
         ).fetchall()
         segment_bytes = int(_one(control, "SELECT pg_size_bytes(current_setting('wal_segment_size'))"))
         is_synchronous = look_at_slot(control, "").is_synchronous
+        system = int(_one(control, "SELECT system_identifier FROM pg_control_system()"))
     except psycopg.Error as error:
         raise ProbeError("could not ask for the server's settings", detail=one_line(error)) from error
     if is_synchronous:
@@ -336,7 +339,18 @@ def _prepare(control: psycopg.Connection[TupleRow], order: CaptureOrder) -> tupl
             f"{format_bytes(least)}",
             detail="So much of a segment is kept until it is on disk here.",
         )
-    return {str(name): str(value) for name, value in rows}, segment_bytes
+    # The server shows the identifier as a signed number.
+    return {str(name): str(value) for name, value in rows}, segment_bytes, system % 2**64
+
+
+def _read_names(order: CaptureOrder) -> RelationMap:
+    """The relations of every database. Raises ProbeError, at once where the server may not be recorded."""
+    with connect_foreign(order.conninfo) as control:
+        _prepare(control, order)
+        # Without a slot: to read the catalogs may take minutes, and nothing is kept for it.
+        with ReplicationStream(streaming_parameters(order.conninfo, control, order.timeout_s)):
+            pass
+    return read_relations(order.conninfo)
 
 
 def _hang_up(control: psycopg.Connection[TupleRow]) -> None:

@@ -40,6 +40,8 @@ class LabKind(ABC, Generic[K]):
     conditions_among_settings: ClassVar[Mapping[str, Callable[[str], object]]] = {}
     """What is typed among a variant's settings or as factors, and is a condition of its trials: its name, and
     what reads a value. That raises StudyError or DiskError for one that cannot be."""
+    takes_workload: ClassVar[bool] = True
+    """Whether a workload says more of it than a name for its load, so that a study needs one."""
     works_in_memory: ClassVar[bool] = False
     """Whether its clusters live in memory if the user names no folder, because their disk is simulated
     anyway."""

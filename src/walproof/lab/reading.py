@@ -37,8 +37,21 @@ def read_study_file(path: Path, pg: Sequence[str] | None = None) -> StudyFile:
 
     ``pg``: check settings, too, for these installs, or without any for the study's own.
     """
-    text, data = read_toml(path, f'study file "{path}"', StudyError)
+    text, read = read_toml(path, f'study file "{path}"', StudyError)
+    data = _with_workload(read)
     return check_study(data, str(path), text, mistakes_in(data, path.parent, pg))
+
+
+def _with_workload(data: dict[str, Any]) -> dict[str, Any]:
+    """The study with a workload of its kind's name, where it has none and its kind would take but a name."""
+    if "workload" in data:
+        return data
+    nouns = [
+        half.kind.noun
+        for half in KINDS
+        if not half.takes_workload and any(name in data for name in half.tables)
+    ]
+    return {**data, "workload": [{"name": nouns[0]}]} if nouns else data
 
 
 def check_study(

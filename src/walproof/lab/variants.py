@@ -12,6 +12,7 @@ from walproof.lab.asked import Asked
 from walproof.lab.design import factorial_design
 from walproof.lab.kind import LabKind
 from walproof.postgres.build import missing_libraries, rejection
+from walproof.sentences import say_count
 from walproof.settings.catalogue import Catalogue, as_shown
 from walproof.settings.risk import durability_class
 from walproof.settings.rules import contradictions, imply
@@ -213,7 +214,7 @@ def crowded(base: Mapping[str, str], variants: Sequence[Variant], workloads: Seq
     typed = {"the base": as_shown(base)} | {each.name: as_shown(each.settings) for each in variants}
     return [
         f"{name}: max_connections is {room} instead of {settings['max_connections']}, because the load has "
-        f"{clients} clients."
+        f"{say_count(clients, 'client')}."
         for name, settings in typed.items()
         for room in _room(settings, workloads).values()
         if int(settings.get("max_connections", clients)) < clients

@@ -124,7 +124,8 @@ class AssistantServer:
         done: asyncio.Future[types.CallToolResult] = loop.create_future()
 
         def tell(progress: float, total: float | None, sentence: str) -> None:
-            coroutine = ctx.session.report_progress(progress, total, sentence)
+            told = _short(self._conceal(visible(sentence)))
+            coroutine = ctx.session.report_progress(progress, total, told)
             try:
                 asyncio.run_coroutine_threadsafe(coroutine, loop)
             except RuntimeError:  # the client is gone

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from walproof.facts.server import (
+    OTHER_INDEXES,
+    OTHER_TABLES,
     UNSHOWN_STANDBYS,
     ServerDatabase,
     ServerIndex,
@@ -19,7 +21,7 @@ from walproof.observe.slot_columns import invalidation_column, synced_column
 from walproof.probe.pair_queries import STANDBY_END
 
 TABLES_MOST = 200
-"""How many tables are reported: those with the most changed rows."""
+"""How many tables are reported: those with the most changed rows; as many unlogged and old ones."""
 INDEXES_MOST = 500
 _OLDEST = 2**31 - 1
 
@@ -195,7 +197,14 @@ def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
     frozen = _FROZEN_BYTES if ask.major >= 18 else "NULL"
     for query in (_TABLES, _UNLOGGED, _OLD):
         asked = query.format(moved=moved, frozen=frozen)
-        for row in ask.rows("tables", asked, [TABLES_MOST]):
+        rows = ask.rows("tables", asked, [TABLES_MOST + 1])
+        if len(rows) > TABLES_MOST:
+            ask.lack(
+                OTHER_TABLES,
+                f"only the {TABLES_MOST} with the most changes, the {TABLES_MOST} largest unlogged ones and "
+                f"the {TABLES_MOST} that were frozen longest ago are read",
+            )
+        for row in rows[:TABLES_MOST]:
             name, size, unlogged, inserted, updated, hot, deleted, live, fill, *others = row
             gone, node, age, share, kept, rows_bytes = others
             found.setdefault(
@@ -227,6 +236,9 @@ def read_databases(ask: Asking) -> tuple[ServerDatabase, ...]:
 
 def read_indexes(ask: Asking) -> tuple[ServerIndex, ...]:
     """The largest indexes of the database."""
+    rows = ask.rows("indexes", _INDEXES, [INDEXES_MOST + 1])
+    if len(rows) > INDEXES_MOST:
+        ask.lack(OTHER_INDEXES, f"only the {INDEXES_MOST} largest are read")
     return tuple(
         ServerIndex(
             str(name),
@@ -240,9 +252,7 @@ def read_indexes(ask: Asking) -> tuple[ServerIndex, ...]:
             int(age) if age >= 0 else _OLDEST,
             bool(valid),
         )
-        for name, table, size, scans, needed, uuid, filenode, age, valid in ask.rows(
-            "indexes", _INDEXES, [INDEXES_MOST]
-        )
+        for name, table, size, scans, needed, uuid, filenode, age, valid in rows[:INDEXES_MOST]
     )
 
 

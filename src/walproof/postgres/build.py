@@ -1,13 +1,12 @@
 """What an install was built with: configure options, compression, contrib. Its own programs are asked.
 
-``postgres -C NAME -c NAME=VALUE`` runs the server's own parser on a value, needs no data directory and is
-allowed to root (src/backend/main/main.c): it refuses a bad value before it misses the directory.
+``postgres -C NAME -c NAME=VALUE`` runs the server's own parser on a value and needs no data directory
+(src/backend/main/main.c): it refuses a bad value before it misses the directory.
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 from walproof.errors import InstallError
 from walproof.facts.plan import Install
 from walproof.postgres.install import major, prefix
-from walproof.privilege.environment import child_environment
+from walproof.postgres.reach import ask_program
 
 _NO_DATA = "/nonexistent/walproof"
 SERVER_PROGRAM = "server_program"
@@ -30,9 +29,9 @@ def build_facts(install: Install) -> dict[str, str]:
     ``wal_sync_method`` (the values that this build takes), ``contrib`` (whether pg_stat_statements exists),
     ``bindir``, ``origin`` and ``server_program``.
     """
-    facts = {"version": _run(install, "postgres", "--version").stdout.strip()}
+    facts = {"version": ask_program(install, "postgres", "--version").stdout.strip()}
     if Path(install.bindir, "pg_config").exists():
-        facts["configure"] = _run(install, "pg_config", "--configure").stdout.strip() or "(none)"
+        facts["configure"] = ask_program(install, "pg_config", "--configure").stdout.strip() or "(none)"
     facts["wal_compression"] = ", ".join(available_values(install, "wal_compression"))
     facts["wal_sync_method"] = ", ".join(available_values(install, "wal_sync_method"))
     facts["contrib"] = "yes" if has_extension(install, "pg_stat_statements") else "no"
@@ -72,9 +71,8 @@ def available_values(install: Install, name: str) -> tuple[str, ...]:
 def rejection(install: Install, settings: Mapping[str, str]) -> str | None:
     """What the server objects to in these settings, in English, or None when it takes them all. It judges
     each value alone: contradictions between settings appear only when a server starts."""
-    # -C has to come first: main.c looks for it there before it refuses root.
     given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-    done = _run(install, "postgres", "-C", "port", "-D", _NO_DATA, *given)
+    done = ask_program(install, "postgres", "-C", "port", "-D", _NO_DATA, *given)
     said = done.stderr.strip()
     if "could not access directory" in said or (done.returncode == 0 and "FATAL" not in said):
         return None
@@ -95,10 +93,11 @@ def has_tls(install: Install) -> bool:
 
 def share_folder(install: Install) -> Path | None:
     """The folder that holds ``postgres.bki`` and ``extension/``, or None when it is not found."""
+    # First those of its own prefix: pg_config may be asked where a copy of the install lies.
     candidates = [prefix(install) / name for name in ("share/postgresql", "share/pgsql", "share")]
-    candidates += [Path(f"/usr/share/postgresql{between}{major(install)}") for between in ("/", "")]
     if Path(install.bindir, "pg_config").exists():
-        candidates.insert(0, Path(_run(install, "pg_config", "--sharedir").stdout.strip()))
+        candidates.append(Path(ask_program(install, "pg_config", "--sharedir").stdout.strip()))
+    candidates += [Path(f"/usr/share/postgresql{between}{major(install)}") for between in ("/", "")]
     return next((path for path in candidates if (path / "postgres.bki").exists()), None)
 
 
@@ -114,7 +113,7 @@ def has_library(install: Install, name: str) -> bool:
         prefix(install) / lib / name for lib in ("lib", "lib64") for name in ("postgresql", "pgsql", ".")
     ]
     if Path(install.bindir, "pg_config").exists():
-        folders.insert(0, Path(_run(install, "pg_config", "--pkglibdir").stdout.strip()))
+        folders.insert(0, Path(ask_program(install, "pg_config", "--pkglibdir").stdout.strip()))
     return any((folder / f"{name}{suffix}").exists() for folder in folders for suffix in (".so", ".dylib"))
 
 
@@ -123,12 +122,3 @@ def missing_libraries(install: Install, settings: Mapping[str, str]) -> list[str
     listed = [settings.get(f"{who}_preload_libraries", "") for who in ("shared", "session", "local")]
     names = [name.strip().strip('"') for text in listed for name in text.split(",")]
     return [name for name in names if name and "/" not in name and not has_library(install, name)]
-
-
-def _run(install: Install, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(install.bindir, program)), *arguments]
-    try:
-        # In English, because the answers are read.
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, env=child_environment())
-    except (OSError, subprocess.SubprocessError) as error:
-        raise InstallError(f'could not run "{command[0]}": {error}') from error

@@ -1,7 +1,8 @@
 """PostgreSQL installs: which binary directories this machine has, and which of them a word means.
 
 An install is a folder that holds ``postgres`` and ``initdb``. Nothing here starts a server: the version
-comes from ``postgres --version``. How installs are fetched is in ``fetch``, who may run them in ``reach``.
+comes from ``postgres --version``, which the servers' user runs. How installs are fetched is in ``fetch``, who
+may run them in ``reach``.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from pathlib import Path
 
 from walproof.errors import InstallError
 from walproof.facts.plan import Install
+from walproof.files import open_regular
 from walproof.postgres.cache import cache_path
 from walproof.privilege.environment import child_environment
+from walproof.privilege.user import running_as, server_user
 from walproof.settings.minors import major_minor
 
 OLDEST_MAJOR = 13
@@ -36,6 +39,9 @@ _SYSTEM_FOLDERS = (
     "/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
 )
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)(?:\.(\d+)|(?:beta|rc|devel|alpha)\d*)")
+_WRITTEN_VERSION = re.compile(rb"\(PostgreSQL\) \d[\w.]*")
+_PROGRAM_MOST = 256 << 20
+"""Bytes of a program in which its version is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +227,7 @@ def read_version(program: Path) -> tuple[str, int]:
     """The version that a program of PostgreSQL states: ``18.4``, and 180004 as in ``server_version_num``.
     Raises OSError when there is no program; InstallError when it does not run or says something else."""
     status = program.stat()
-    return _ask_version(str(program), status.st_mtime_ns, status.st_size)
+    return _ask_version(str(program.absolute()), status.st_mtime_ns, status.st_size)
 
 
 def label_all(installs: Iterable[Install]) -> list[Install]:
@@ -295,20 +301,42 @@ def _ask_version(program: str, mtime_ns: int, size: int) -> tuple[str, int]:
     # mtime and size are in the key so that an upgrade under a long-lived process is noticed.
     try:
         done = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, timeout=30, env=child_environment()
-        )
+            [program, "--version"], capture_output=True, text=True, timeout=30, cwd="/",
+            env=child_environment(), **running_as(server_user()),
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
+        if isinstance(error, PermissionError) and (found := _written_version(program)) is not None:
+            return found
         raise InstallError(f'could not run "{program}": {_reason(error)}') from error
-    match = _VERSION.search(done.stdout)
-    if done.returncode != 0 or match is None:
+    found = _version_in(done.stdout)
+    if done.returncode != 0 or found is None:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise InstallError(
             f'could not read the version of "{program}"',
             detail=f"{Path(program).name} --version ended with {done.returncode}: "
             f"{said[-1] if said else 'no output'}",
         )
-    version = match[0].removeprefix("(PostgreSQL) ")
-    return version, int(match[1]) * 10000 + int(match[2] or 0)
+    return found
+
+
+def _written_version(program: str) -> tuple[str, int] | None:
+    """The version that stands in a program that only root can reach (PG_BACKEND_VERSIONSTR): root does not
+    run it, and the servers' user runs a copy later. None for what nobody may run."""
+    if not os.access(program, os.X_OK):
+        return None
+    try:
+        with open_regular(Path(program)) as stream:
+            match = _WRITTEN_VERSION.search(stream.read(_PROGRAM_MOST))
+    except OSError:
+        return None
+    return None if match is None else _version_in(match[0].decode("ascii"))
+
+
+def _version_in(text: str) -> tuple[str, int] | None:
+    match = _VERSION.search(text)
+    if match is None:
+        return None
+    return match[0].removeprefix("(PostgreSQL) "), int(match[1]) * 10000 + int(match[2] or 0)
 
 
 def _reason(error: Exception) -> str:

@@ -11,6 +11,7 @@ delocate put beside the package, which its binaries find by a relative path too.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import os
 import shlex
@@ -27,7 +28,7 @@ from walproof.files import rename_whole
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.install import find_driver, prefix
 from walproof.privilege.environment import child_environment
-from walproof.privilege.user import ServerUser, running_as
+from walproof.privilege.user import ServerUser, running_as, server_user
 
 # Only what a server cannot do without, which is enough to tell an open prefix from a private one.
 _NEEDED = (
@@ -106,6 +107,29 @@ def reachable_pgbench(installs: Iterable[Install], user: ServerUser | None) -> P
     """The pgbench that can load every one of ``installs``, where ``user`` can run it. Raises InstallError."""
     _, driver = find_driver(installs)
     return Path(reachable_install(driver, user).bindir) / "pgbench"
+
+
+def ask_program(install: Install, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """What a program of the install answers, run as the servers' user: it has no more rights than its server
+    will have. In English, because answers are read. Raises InstallError when it does not run."""
+    user = server_user()
+    path = Path(install.bindir, program)
+    try:
+        if user is not None:
+            changed_ns = Path(install.bindir, "postgres").stat().st_mtime_ns
+            path = Path(_where_it_runs(install, changed_ns, user).bindir, program)
+        return subprocess.run(
+            [str(path), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
+            cwd="/", env=child_environment(), **running_as(user),
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InstallError(f'could not run "{path}": {error}') from error
+
+
+@functools.lru_cache(maxsize=64)
+def _where_it_runs(install: Install, changed_ns: int, user: ServerUser) -> Install:
+    # The time of change is in the key so that an upgrade under a long-lived process is noticed.
+    return reachable_install(install, user)
 
 
 def _obstacle(install: Install, user: ServerUser) -> str | None:

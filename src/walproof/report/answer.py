@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.advise.finding import Finding, FindingKind
-from walproof.advise.wording import is_unknown, is_vague
+from walproof.advise.wording import OPEN, is_unknown, is_vague
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.summary import Analysis
 from walproof.analysis.within import pilot_rounds
@@ -22,8 +22,6 @@ from walproof.settings.durability import DurabilityClass
 from walproof.units import format_duration
 
 _NAMED_MOST = 4
-_OPEN = 1.25
-"""Where intervals reach so far above 1, "no variant is measurably faster" would sound like an answer."""
 _ROUNDS_MOST = 1000
 """More rounds than this are not advised: then the spread itself is the problem."""
 
@@ -98,7 +96,7 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
             is_as_safe = durability.rank <= plan.variant(plan.baseline).durability.rank
             class_words = f"is as safe as {plan.baseline}" if is_as_safe else durability.value
             widest = max(in_class, key=_highest)
-            if best is None and _highest(widest) >= _OPEN:
+            if best is None and _highest(widest) >= OPEN:
                 unknown.append((class_words, widest))
             else:
                 sentences.append(_no_gain(class_words, widest, best, is_rest=bool(singles)))

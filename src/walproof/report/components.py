@@ -9,7 +9,7 @@ from statistics import fmean
 from walproof.analysis.effect import Effect
 from walproof.analysis.summary import Analysis
 from walproof.facts import Design, Plan, Trial, TrialState
-from walproof.report.numbers import percent
+from walproof.report.numbers import percent, size
 
 _MANY = 1.5
 """Factor above the best number of passes from which on fewer would do."""
@@ -98,6 +98,6 @@ def _waiting(trials: Sequence[Trial]) -> list[str]:
     )
     return [
         f"Servers that waited took {percent(share)} of a CPU together, {verdict} (the most in a slice: "
-        f"{percent(most)}), and wrote {wal / 1024:,.1f} kB of WAL and {written / 1024:,.1f} kB to disk in "
-        "each second of slices."
+        f"{percent(most)}), and wrote {size(wal)} of WAL and {size(written)} to disk in each second of "
+        "slices."
     ]

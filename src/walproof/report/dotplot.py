@@ -23,6 +23,8 @@ _LABEL_LEAST = 12
 _INDENT = 2
 _TICK = 6
 """Characters that the last tick's label may reach past the plot."""
+_MEAN = "×"
+"""No mark of SYMBOLS: those say what a crash may cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class _Columns:
 
 
 def dot_plot(data: RatioData, width: int = 100) -> str:
-    """Every panel: ``·`` a trial's ratio, ``─`` the interval, ``◆`` the mean, ``│`` the baseline at 1x.
+    """Every panel, and what its marks mean.
 
     No line is longer than ``width`` columns of the terminal.
     """
@@ -53,7 +55,7 @@ def dot_plot(data: RatioData, width: int = 100) -> str:
         before = " " * (_INDENT + columns.label + (columns.label > 0))
         lines += [before + text for text in _axis(data, columns.plot)]
         lines.append("")
-    return "\n".join(lines).rstrip("\n")
+    return "\n".join([*lines, *_key(data, width)])
 
 
 def _columns(data: RatioData, width: int) -> _Columns:
@@ -101,8 +103,24 @@ def _draw(data: RatioData, row: RatioRow, plot: int) -> str:
     for point in row.points:
         cells[_column(data, point.ratio, plot)] = "○" if point.outlier else "·"
     if row.ratio is not None:
-        cells[_column(data, row.ratio, plot)] = "◆"
+        cells[_column(data, row.ratio, plot)] = _MEAN
     return "".join(cells)
+
+
+def _key(data: RatioData, width: int) -> list[str]:
+    """What the marks mean; those that no row has are left out."""
+    rows = [row for panel in data.panels for row in panel.rows]
+    outliers = [point.outlier for row in rows for point in row.points]
+    marks = [
+        f"· a {data.single}" if not all(outliers) else "",
+        f"○ a {data.single} that stands apart" if any(outliers) else "",
+        f"{_MEAN} geometric mean" if outliers else f"{_MEAN} estimate",
+        "─ interval" if any(row.interval for row in rows) else "",
+        "│ 1x",
+    ]
+    # A mark and its words stay on one line.
+    whole = "  ".join(mark.replace(" ", "\N{NO-BREAK SPACE}") for mark in marks if mark)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(whole, width)]
 
 
 def _axis(data: RatioData, plot: int) -> tuple[str, str]:

@@ -160,7 +160,7 @@ def _run_blocks(runs: Mapping[str, str], left_out: Mapping[str, str]) -> list[Bl
     rows += [(host, f"left out: {reason}") for host, reason in left_out.items()]
     columns = (Column("host"), Column("run", whole_most=60))
     return [
-        Table("", columns, tuple(text_cells(row) for row in rows)),
+        Table("The run of each host", columns, tuple(text_cells(row) for row in rows)),
         Paragraph('"walproof show RUN" with the same --store shows each host by itself.', terminal=True),
     ]
 

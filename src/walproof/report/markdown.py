@@ -101,10 +101,7 @@ def _figure(figure: Figure) -> list[str]:
         return []  # The tables beside it hold its numbers.
     return [
         f"**{escape(figure.title)}**",
-        fenced(
-            f"{dot_plot(figure.data)}\n\n"
-            "· a round  ○ one that stands apart  ◆ geometric mean  ─ interval  │ 1x"
-        ),
+        fenced(dot_plot(figure.data)),
         f"*{escape(figure.caption)}*",
     ]
 

@@ -22,6 +22,11 @@ def size(count: float | None) -> str:
     return UNKNOWN if count is None else format_bytes(count)
 
 
+def rate(bytes_per_s: float | None) -> str:
+    """Bytes a second: ``16.0 MB/s``."""
+    return UNKNOWN if bytes_per_s is None else f"{format_bytes(bytes_per_s)}/s"
+
+
 def whole(value: float | None) -> str:
     """Every digit before the point: ``12,345``."""
     return UNKNOWN if value is None else f"{value:,.0f}"

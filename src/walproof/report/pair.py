@@ -5,7 +5,7 @@ from __future__ import annotations
 from walproof.facts import Cell
 from walproof.report.blocks import Block, Column, Table, TableCell
 from walproof.report.cells import Cells
-from walproof.report.numbers import shown
+from walproof.report.numbers import rate, shown
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
 from walproof.units import format_bytes, format_duration
 
@@ -14,7 +14,7 @@ _COLUMNS = (
     *GROUPED_COLUMNS,
     Column("round trip ms", numeric=True),
     Column("at most", numeric=True),
-    Column("MB/s", numeric=True),
+    Column("throughput", numeric=True),
     Column("at least", numeric=True),
     Column("trials", numeric=True, terminal=False),
 )
@@ -48,8 +48,8 @@ def network_tables(cells: Cells) -> list[Block]:
                 texts = (
                     cells.shown(cell, _ROUND_TRIP),
                     shown(_ROUND_TRIP, max(trips)),
-                    cells.shown(cell, _THROUGHPUT),
-                    shown(_THROUGHPUT, min(rates)),
+                    rate(cells.median(cell, _THROUGHPUT)),
+                    rate(min(rates)),
                     str(len(trips)),
                 )
                 rows.append((*grouped_cells(cells, cell), *map(TableCell, texts)))

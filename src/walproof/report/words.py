@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from walproof.facts import Kind, Plan, Trial, Variant, Workload
+from walproof.sentences import say_count
 from walproof.units import format_duration
 
 K = TypeVar("K", bound=Kind)
@@ -53,8 +54,9 @@ class KindWords(ABC, Generic[K]):
             else f"{workload.transactions} transactions per client"
         )
         parts = [
-            f"{workload.name}: pgbench {self.transaction(workload, plan)}, {workload.clients} clients",
-            f"{workload.threads} threads, {workload.protocol} protocol, {length}",
+            f"{workload.name}: pgbench {self.transaction(workload, plan)}",
+            say_count(workload.clients, "client"),
+            f"{say_count(workload.threads, 'thread')}, {workload.protocol} protocol, {length}",
         ]
         if workload.rate_tps is not None:
             parts.append(f"offered {workload.rate_tps:g} tps")

@@ -44,6 +44,9 @@ _RENAMED = {
 # Of these PostgreSQL still takes the old name (guc.c, map_old_guc_names).
 _STILL_TAKEN = frozenset({"ssl_ecdh_curve", "sort_mem", "vacuum_mem"})
 
+# They take any text, and the server makes no command, library or file of it.
+_WORDS_ALONE = frozenset({"DateStyle", "synchronous_standby_names", "wal_consistency_checking"})
+
 # A setting of an extension, which only the extension can check (guc.c, valid_custom_variable_name). A byte
 # that is not UTF-8 stands as its escape (`conf.read_conf`).
 _PART = r"(?:[A-Za-z_\x80-\U0010ffff]|\\x[89a-f][0-9a-f])(?:[\w$\x80-\U0010ffff]|\\x[89a-f][0-9a-f])*"
@@ -97,6 +100,16 @@ class Catalogue:
                 hint=FIXED.get(setting.name, "It shows how the server was built or initialised."),
             )
         self.check_value(setting, value)
+
+    def names_nothing(self, name: str, value: str) -> bool:
+        """Whether a study may set ``name`` to ``value``, and the value names no command, library or file: it
+        is a number, a switch or a word of a list."""
+        try:
+            self.check(name, value)
+            setting = self.get(name)
+        except SettingError:
+            return False
+        return setting.vartype != "string" or setting.name in _WORDS_ALONE
 
     def check_value(self, setting: Setting, value: str) -> None:
         """Raise SettingError unless the setting takes the value; the hint says which versions do."""

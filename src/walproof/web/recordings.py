@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from walproof.errors import WalproofError
 from walproof.facts.codec import from_json
 from walproof.facts.server import SERVER_FILE, ServerWindow
+from walproof.files import regular_text
 from walproof.wal.recording import RECORDING_FILE, Recording, read_recording
 from walproof.web.pages import page
 
@@ -109,7 +110,7 @@ def _is_file(path: Path) -> bool:
 def _without_wal(folder: Path) -> ListedRecording | None:
     """Facts seen on a server whose WAL was not recorded. None: the file is another program's."""
     try:
-        text = (folder / SERVER_FILE).read_text(encoding="utf-8")
+        text = regular_text(folder / SERVER_FILE)
     except (OSError, UnicodeDecodeError):
         return None
     # WAL without its recording.json can be asked nothing here.

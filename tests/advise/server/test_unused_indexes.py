@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.advise.server.windows import DAY_S, found, healthy
-from walproof.advise.server.advice import Advice, Sure, Unseen
-from walproof.facts.server import ServerIndex
+from walproof.advise.server.advice import Advice, Fine, Sure, Unseen
+from walproof.facts.server import OTHER_INDEXES, ServerIndex
 
 RATE = 50
 """Transactions a second of the healthy window."""
@@ -33,6 +33,16 @@ def test_an_index_of_unknown_age_is_accused_with_little_certainty() -> None:
     assert told.unknown[0].startswith("when they were made")
 
 
+def test_indexes_that_were_not_looked_at_are_not_called_read() -> None:
+    read = replace(healthy(), indexes=(replace(OLD, scans=1), replace(OLD, name="public.new", scans=2)))
+    told = found("unused indexes", read)
+    assert isinstance(told, Fine)
+    assert told.sentence == "Every index was read, is needed, or is small."
+    told = found("unused indexes", replace(read, lacks=(f"{OTHER_INDEXES}: only the 2 largest are read",)))
+    assert isinstance(told, Fine)
+    assert told.sentence == "Each of the 2 largest indexes was read, is needed, or is small."
+
+
 def test_what_a_failed_build_has_left_is_named_so() -> None:
     left = replace(OLD, age=1, is_valid=False)
     told = found("unused indexes", replace(healthy(), indexes=(left,)))
@@ -40,3 +50,12 @@ def test_what_a_failed_build_has_left_is_named_so() -> None:
     assert "not valid: a CREATE INDEX CONCURRENTLY failed, or still runs" in told.evidence[0]
     # To drop one that is being made waits until it is made.
     assert all(step.startswith("--") for step in told.steps)
+
+
+def test_a_name_does_not_leave_the_comment() -> None:
+    """Its owner needs no right to drop the table that the next line would."""
+    left = replace(OLD, name='public."i\nDROP TABLE public.orders; --"', age=1, is_valid=False)
+    told = found("unused indexes", replace(healthy(), indexes=(left,)))
+    assert isinstance(told, Advice)
+    assert [line[:2] for line in "\n".join(told.steps).splitlines()] == ["--"] * len(told.steps)
+    assert "DROP TABLE public.orders" in told.steps[1]

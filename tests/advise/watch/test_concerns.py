@@ -26,7 +26,8 @@ from walproof.advise.watch.concerns import Concerns
 from walproof.advise.watch.suspicion import is_suspected
 from walproof.analysis.watch.assessment import Assessor
 from walproof.analysis.watch.disk import HolderKind
-from walproof.facts.watch import WalCause, WalCauses, WatchedArchiver
+from walproof.facts.wal_causes import WalCause, WalCauses
+from walproof.facts.watch import WatchedArchiver
 
 
 def test_a_healthy_server_is_no_concern_for_an_hour() -> None:

@@ -15,6 +15,7 @@ from tests.wal.verify.conftest import Layer
 from tests.wal.verify.source import segment_lsn
 from walproof import _native
 from walproof.errors import WalError
+from walproof.report.wal.verify_verdict import verdict
 from walproof.wal.verify import reading
 from walproof.wal.verify.problems import ProblemSeverity
 from walproof.wal.verify.verify import VerifiedArchive, verify
@@ -148,6 +149,7 @@ def test_a_file_that_changes_all_the_time_is_a_note_and_no_gap(
         ("changing", str(file), ProblemSeverity.note)
     ]
     assert (found.skipped_files, found.is_whole) == (1, True)
+    assert verdict(found).endswith("; not checked: 1 file")
     monkeypatch.undo()
     assert [problem.kind for problem in _verify(laid.root, kept).problems] == ["truncated"], "it was not kept"
 

@@ -61,3 +61,13 @@ def test_rows_of_a_parquet_file(tmp_path: Path) -> None:
     arrow = importlib.import_module("pyarrow")
     importlib.import_module("pyarrow.parquet").write_table(arrow.table({"a": ["1", None, "2"]}), file)
     assert rows_in(file) == 3
+
+
+def test_without_pyarrow_it_is_said_what_brings_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "rows.parquet"
+    file.touch()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(WorkloadError, match="needs pyarrow") as caught:
+        rows_in(file)
+    # An extra of walproof is on no index.
+    assert "pip install pyarrow," in (caught.value.hint or "")

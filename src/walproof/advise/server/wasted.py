@@ -5,8 +5,9 @@ from __future__ import annotations
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_percent
-from walproof.facts.server import ServerIndex, ServerTable
+from walproof.facts.server import OTHER_INDEXES, ServerIndex, ServerTable
 from walproof.sentences import say_count, say_list
+from walproof.sqltext import visible
 from walproof.units import format_bytes, format_duration
 
 LEAST_STATISTICS_S = 7 * 86400
@@ -30,7 +31,9 @@ def unused_indexes(case: ServerCase) -> Found | None:
         if index.scans == 0 and not index.is_needed and index.bytes >= LEAST_INDEX_BYTES
     ]
     if not unread:
-        return Fine(_UNUSED, "Every index was read, is needed, or is small.")
+        is_whole = case.window.lacks_of(OTHER_INDEXES) is None
+        which = "Every index" if is_whole else f"Each of the {len(case.window.indexes)} largest indexes"
+        return Fine(_UNUSED, f"{which} was read, is needed, or is small.")
     age_s = case.window.counted_s
     if age_s is None or age_s < LEAST_STATISTICS_S:
         return Unseen(
@@ -83,8 +86,8 @@ def _drop(index: ServerIndex) -> tuple[str, ...]:
     drop = f"DROP INDEX CONCURRENTLY {index.name};"
     if index.is_valid:
         return (drop,)
-    # It would wait until the index is made, and drop it.
-    return ("-- only where pg_stat_progress_create_index shows that nobody builds it:", f"-- {drop}")
+    # It would wait until the index is made, and drop it. A name may hold line breaks, which end a comment.
+    return ("-- only where pg_stat_progress_create_index shows that nobody builds it:", visible(f"-- {drop}"))
 
 
 def _is_young(case: ServerCase, index: ServerIndex) -> bool:

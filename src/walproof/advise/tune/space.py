@@ -10,6 +10,7 @@ from walproof.analysis.server_limits import ServerLimits, WalKeepers
 from walproof.analysis.tuning.space import number_of
 from walproof.errors import SettingError
 from walproof.facts.tuning import Factor, Limit, Promises, Scale
+from walproof.sentences import say_count
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.designs import designs
 from walproof.settings.risk import durability_class
@@ -153,7 +154,8 @@ def search_space(
             reason = f"your server has {bounds.not_here[name]}, which this build of PostgreSQL does not take"
             left.append(NotMoved(name, None, None, reason))
         elif bounds.clients < row.clients_least:
-            reason = f"it does nothing with {bounds.clients} clients: it needs at least {row.clients_least}"
+            clients = say_count(bounds.clients, "client")
+            reason = f"it does nothing with {clients}: it needs at least {row.clients_least}"
             left.append(NotMoved(name, None, None, reason))
         else:
             factor = _factor(row, catalogue, bounds, left)

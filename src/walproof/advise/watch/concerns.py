@@ -18,7 +18,8 @@ from walproof.advise.watch.wal import SETTLED_ARCHIVE_S, archive, room, slots
 from walproof.analysis.watch.assessment import Assessment
 from walproof.facts.replication import ReplicationWindow
 from walproof.facts.transactions import CONFIRMING, PREPARED
-from walproof.facts.watch import CrashClock, WalCauses
+from walproof.facts.wal_causes import WalCauses
+from walproof.facts.watch import CrashClock
 from walproof.settings.refusal import is_turned_away
 from walproof.units import format_duration
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity
-from walproof.facts.watch import WalCause, WalCauses
+from walproof.facts.wal_causes import WalCause, WalCauses
 from walproof.units import format_bytes
 
 _SHARE = 0.25

@@ -21,7 +21,7 @@ from walproof.analysis.watch.logical import LogicalState
 from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.replication import ReplicationWindow
 from walproof.facts.transactions import STALLED_S
-from walproof.facts.watch import WalCauses
+from walproof.facts.wal_causes import WalCauses
 
 LONGEST_S = 30.0
 """The longest time that a look is taken for."""
@@ -95,4 +95,4 @@ def _may_rage(causes: WalCauses) -> bool:
 
 def _may_be_late(split: LagSplit, late_s: float) -> bool:
     """How old the lag is nobody knows: it was there before the first look."""
-    return split.is_least and split.lag_bytes >= UNFLUSHED_TAIL_BYTES and split.lag_s < late_s <= _REACHED_S
+    return split.began_unseen and split.lag_s < late_s <= _REACHED_S

@@ -68,7 +68,11 @@ def _schema_of(call: exp.Func) -> str:
 
 
 _KINDS = {"v": "view", "m": "materialised view", "f": "foreign table"}
-_ACTING = re.compile(r"pg_|lo_|set_config|dblink|(query|table|schema|database|cursor)_to_xml")
+_ACTING = re.compile(
+    r"pg_|lo_|loread|lowrite|set_config|dblink|(query|table|schema|database|cursor)_to_xml|ts_stat|ts_rewrite"
+)
+"""Functions of the server that reach its files, settings or sessions, or run a text as SQL: scripts of a load
+run as superuser, and a text may come from the labels of an enum."""
 _HARMLESS = re.compile(r"pg_(try_)?advisory_|pg_notify|pg_typeof|pg_column_size|pg_current_xact_id|pg_lsn")
 
 

@@ -32,6 +32,9 @@ def tree_of(query: str) -> tuple[exp.Expr, str]:
         raise Unreadable("its text is too long")
     if MASKED in query:
         raise Unreadable("it was counted with constants in its text")
+    if any(token.kind == "name" and not token.text.startswith('"') for token in tokens(query)):
+        # sqlglot reads U&"\0061" as an expression, and the server as a name: it could be any function's.
+        raise Unreadable("it has a name that is written with escapes")
     texts = _without_typed(query)
     # sqlglot takes "$1, $" for the begin of dollar quotes, so parameters are named before it reads.
     named = [f" :p{text[1:]} " if is_parameter else text for is_parameter, text in texts]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, replace
 from itertools import pairwise
 
-from walproof.facts.watch import RmgrWal, WalCause, WalCauses
+from walproof.facts.wal_causes import RmgrWal, WalCause, WalCauses
 from walproof.wal.relations import Relation
 from walproof.wal.stream import Changes, StreamSnapshot, WalByCause
 from walproof.wal.totals import WalTotals

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from walproof.errors import DiskError, InstallError
 from walproof.facts import CheckedImage, CutConditions, Plan, Trial, Workload
+from walproof.lab.initdb_options import without_own
 from walproof.lab.power_cut.cut import (
     CutLab,
     CutOrder,
@@ -26,6 +27,7 @@ from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.environment import terminal_environment
 from walproof.privilege.user import running_as, server_user
+from walproof.settings.catalogue import Catalogue
 from walproof.workload.ledger import SCHEMA
 
 
@@ -97,6 +99,26 @@ class ReopenedImage:
             yield Cluster(self._install, self._workspace, folder)
         finally:
             self._workspace.remove_folder(folder)
+
+
+def what_may_start(plan: Plan, trial: Trial) -> tuple[str, ...]:
+    """What of a stored plan could start programs when that trial is repeated; empty if nothing could.
+
+    A setting that takes any text may name a command or a library, an option of initdb a folder of SQL, and
+    all SQL but that of pgbench itself may do what a superuser may.
+    """
+    install, workload = plan.install(trial.install), plan.workload(trial.workload)
+    known = Catalogue.for_version(install.version_num)
+    settings = plan.settings_of(plan.variant(trial.variant))
+    return (
+        *(
+            f"setting {name} = {value}"
+            for name, value in settings.items()
+            if not known.names_nothing(name, value)
+        ),
+        *(f"option {option} of initdb" for option in without_own(plan.initdb_options)),
+        *(() if workload.is_pgbenchs_own else (f'the SQL of load "{workload.name}"',)),
+    )
 
 
 def cut_again(

@@ -123,13 +123,15 @@ class AdviceView:
             found.append(self.curve)
         if self.all_lines is not None:
             found.append(Section("lines", f"Lines to paste ({self.platform})", tuple(_lines(self.all_lines))))
-        found.append(Section("fine", "What is fine", (_list("Rule", "What was seen", self.fine),)))
+        if self.fine:
+            fine = _list("Rules that found all well", "what was seen", self.fine)
+            found.append(Section("fine", "What is fine", (fine,)))
         if self.unseen or self.absent or self.notes:
             access = wal_access(self.platform)
             links = () if access is None else addresses(access.source)
             blocks: list[Block] = [Paragraph(note, links=links) for note in self.notes]
             if self.unseen:
-                blocks.append(_list("Rule", "Why", self.unseen))
+                blocks.append(_list("Rules that could not look", "why", self.unseen))
             if self.absent:
                 blocks.append(Paragraph(f"Nothing to look at for {self.absent_text}."))
             found.append(Section("unseen", "What was not looked at", tuple(blocks)))
@@ -419,10 +421,9 @@ def _lines(lines: Lines) -> list[Block]:
     ]
 
 
-def _list(first: str, second: str, found: Sequence[Fine] | Sequence[Unseen]) -> Table:
+def _list(title: str, second: str, found: Sequence[Fine] | Sequence[Unseen]) -> Table:
     rows = [
         text_cells((item.rule, item.sentence if isinstance(item, Fine) else item.reason)) for item in found
     ]
-    return Table(
-        "", (Column(first.lower()), Column(second.lower(), whole_most=200)), tuple(rows), terminal=False
-    )
+    columns = (Column("rule"), Column(second, whole_most=200))
+    return Table(title, columns, tuple(rows), terminal=False)

@@ -42,7 +42,7 @@ def promise_ratios(plan: Plan, trials: Sequence[Trial], found: Judgement) -> Rat
             _row(plan, judged, effects, found.done) for judged in found.judged if judged.promise == promise
         )
         panels.append(RatioPanel(f"fails if {promise.text}", rows, promise.limit))
-    return ratio_data(f"relative to {_baseline(plan, plan.gate)} (x)", panels)
+    return ratio_data(f"relative to {_baseline(plan, plan.gate)} (x)", panels, single_of(plan))
 
 
 def _row(plan: Plan, judged: Judged, effects: Mapping[tuple[Cell, Cell], Effect], done: int) -> RatioRow:

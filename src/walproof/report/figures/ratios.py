@@ -69,6 +69,8 @@ class RatioData:
     """Ends of the axis."""
     high: float
     ticks: tuple[float, ...]
+    single: str = "round"
+    """What has a ratio of its own."""
 
     def describe(self) -> str:
         """Every row in words."""
@@ -103,7 +105,8 @@ def variant_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
         if rows:
             title = cells.group_title(install, workload)
             panels.append(RatioPanel(f"{title}: {', '.join(factors)}" if factors else title, rows))
-    return ratio_data(f"{metric(analysis.metric).heading} relative to {baseline.name} (x)", panels)
+    axis = f"{metric(analysis.metric).heading} relative to {baseline.name} (x)"
+    return ratio_data(axis, panels, single_of(cells.plan))
 
 
 def install_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
@@ -119,7 +122,8 @@ def install_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
                 if effect.cell == (install.label, workload.name, variant.name)
             )
             panels.append(RatioPanel(f"{workload.name}, PostgreSQL {install.label} against {first}", rows))
-    return ratio_data(f"{metric(analysis.metric).heading} relative to PostgreSQL {first} (x)", panels)
+    axis = f"{metric(analysis.metric).heading} relative to PostgreSQL {first} (x)"
+    return ratio_data(axis, panels, single_of(cells.plan))
 
 
 def factor_ratios(cells: Cells, models: Sequence[FactorModel]) -> RatioData | None:
@@ -189,8 +193,9 @@ def points_of(effect: Effect) -> tuple[RatioPoint, ...]:
     return tuple(RatioPoint(p.round, p.trial, p.ratio, p.outlier) for p in effect.ratios)
 
 
-def ratio_data(axis: str, panels: Sequence[RatioPanel]) -> RatioData | None:
-    """Panels on one axis that has room for them; None where no row has a ratio."""
+def ratio_data(axis: str, panels: Sequence[RatioPanel], single: str = "round") -> RatioData | None:
+    """Panels on one axis that has room for them; None where no row has a ratio. ``single``: what has a ratio
+    of its own."""
     rows = [row for panel in panels for row in panel.rows]
     if not any(row.ratio for row in rows):
         return None
@@ -204,7 +209,7 @@ def ratio_data(axis: str, panels: Sequence[RatioPanel]) -> RatioData | None:
     ]
     limits = [panel.limit for panel in panels if panel.limit is not None]
     low, high = log_range([*shown, *ends], always=[1.0, *limits])
-    return RatioData(axis, tuple(panels), low, high, log_ticks(low, high))
+    return RatioData(axis, tuple(panels), low, high, log_ticks(low, high), single)
 
 
 def _class_in_words(row: RatioRow) -> str:

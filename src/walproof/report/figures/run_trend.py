@@ -10,6 +10,8 @@ from walproof.report.figures.scale import log_range, log_ticks, tick_label
 from walproof.report.figures.style import FAINT, INK, WIDTH, chart_of, configured, series_style
 from walproof.units import format_utc
 
+_TICKS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
@@ -64,6 +66,14 @@ class TrendData:
             )
         )
 
+    @property
+    def _time_format(self) -> str:
+        """So fine that no two ticks have one label."""
+        span_s = max(point.at for point in self.points) - min(point.at for point in self.points)
+        if span_s >= _TICKS * 86_400:
+            return "%Y-%m-%d"
+        return "%m-%d %H:%M" if span_s >= _TICKS * 60 else "%m-%d %H:%M:%S"
+
     def draw(self) -> dict[str, Any]:
         """Vega-Lite specification of the chart."""
         import altair as alt
@@ -92,11 +102,12 @@ class TrendData:
         scale = alt.Scale(type="log", domain=[low, high], nice=False)
         axis = alt.Axis(values=list(ticks), labelExpr=f"({labels})[toString(datum.value)]", title=self.axis)
         y, ends_y = (alt.Y(f"{field}:Q", scale=scale, axis=axis) for field in ("y", "low"))
+        # By UTC, as all other times of a report.
         x = alt.X(
             "x:T",
-            title=None,
-            scale=alt.Scale(padding=14),
-            axis=alt.Axis(format="%Y-%m-%d", tickCount=8, labelOverlap=True),
+            title="UTC",
+            scale=alt.Scale(type="utc", padding=14),
+            axis=alt.Axis(format=self._time_format, tickCount=_TICKS, labelOverlap=True),
         )
         base = chart_of(values)
         spans = base.mark_rule(strokeWidth=1.5).encode(x=x, y=ends_y, y2="high:Q", color=colour)

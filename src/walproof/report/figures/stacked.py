@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from walproof.report.figures.channels import names_y
-from walproof.report.figures.style import INK, WIDTH, chart_of, configured
+from walproof.report.figures.style import INK, WIDTH, chart_of, configured, label_on
 
 _BAR, _ROW = 16, 22
 _MARGIN = 40
@@ -49,9 +49,7 @@ class StackedStyle:
     legend: str
     legend_columns: int
     colours: Mapping[str, str]
-    """Kind -> colour, in the order of the bars."""
-    dark: Set[str]
-    """Colours with white labels; the others have black ones."""
+    """Kind -> colour, in the order of the bars. None of them is a name of the page's style sheet."""
     labeled_least: float
     """Smallest share with room for a label."""
     names_width: int
@@ -110,7 +108,7 @@ def _values(bar: StackedBar, style: StackedStyle) -> list[dict[str, Any]]:
                     "x2": end,
                     "middle": start + part.share / 2,
                     "label": part.label if part.share >= style.labeled_least else "",
-                    "ink": "#ffffff" if style.colours[part.kind] in style.dark else "#000000",
+                    "ink": label_on(style.colours[part.kind]),
                     "about": f"{bar.name}: {part.about}",
                 }
             )

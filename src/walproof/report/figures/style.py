@@ -56,6 +56,17 @@ def _visible(colour: str) -> str:
     return INK if colour == "#000000" else colour
 
 
+def label_on(colour: str) -> str:
+    """Black or white, whichever can be read better on that colour."""
+    # Relative luminance, and where black and white contrast alike (Web Content Accessibility Guidelines 2.2).
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "#000000" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "#ffffff"
+
+
 def marked(name: str, durability: DurabilityClass) -> str:
     """``◆ fsync=off``: the variant with the symbol of its class, for the axis of a chart."""
     return f"{SYMBOLS[durability]} {name}"

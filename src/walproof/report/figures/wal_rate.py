@@ -8,6 +8,7 @@ from typing import Any
 from walproof.report.figures.channels import kind_colour
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured
 from walproof.report.figures.wal_parts import COLOURS, IMAGES, RECORDS, byte_scale
+from walproof.sentences import say_count
 from walproof.units import format_bytes
 
 _MINUTES_MOST = 360
@@ -31,13 +32,22 @@ class WalRateData:
     minutes: tuple[WalMinute, ...]
     checkpoints_at: tuple[float, ...]
 
+    @property
+    def span_min(self) -> int:
+        """Minutes from the beginning of the first to the end of the last."""
+        return round((self.minutes[-1].start_at - self.minutes[0].start_at) / 60) + 1
+
+    @property
+    def bar_min(self) -> int:
+        """Minutes of a bar; the last one may have fewer."""
+        return -(-self.span_min // _MINUTES_MOST)
+
     def describe(self) -> str:
         """Range in words."""
         sums = [minute.record_bytes + minute.image_bytes for minute in self.minutes]
         return (
-            f"WAL by minute over {len(sums)} minutes: {format_bytes(min(sums))} to {format_bytes(max(sums))} "
-            "a minute; "
-            f"{len(self.checkpoints_at)} checkpoints."
+            f"WAL by minute over {say_count(len(sums), 'minute')}: {format_bytes(min(sums))} to "
+            f"{format_bytes(max(sums))} a minute; {say_count(len(self.checkpoints_at), 'checkpoint')}."
         )
 
     def draw(self) -> dict[str, Any]:
@@ -45,28 +55,29 @@ class WalRateData:
         import altair as alt
 
         first, last = self.minutes[0].start_at, self.minutes[-1].start_at
-        width_min = max(1, -(-int((last - first) / 60 + 1) // _MINUTES_MOST))
         bars: dict[int, list[int]] = {}
         for minute in self.minutes:
-            heights = bars.setdefault(int((minute.start_at - first) / 60) // width_min, [0, 0])
+            start = round((minute.start_at - first) / 60) // self.bar_min * self.bar_min
+            heights = bars.setdefault(start, [0, 0])
             heights[0] += minute.record_bytes
             heights[1] += minute.image_bytes
-        scale, unit = byte_scale(max(sum(bar) for bar in bars.values()) / width_min)
+        ends = {start: min(start + self.bar_min, self.span_min) for start in bars}
+        scale, unit = byte_scale(max(sum(bar) / (ends[start] - start) for start, bar in bars.items()))
         values = []
-        for number, (records, images) in bars.items():
-            start = number * width_min
+        for start, (records, images) in bars.items():
+            divisor = scale * (ends[start] - start)
             for kind, low, count in ((RECORDS, 0, records), (IMAGES, records, images)):
                 if count:
                     values.append(
                         {
                             "x": start,
-                            "x2": start + width_min,
-                            "y": low / scale / width_min,
-                            "y2": (low + count) / scale / width_min,
+                            "x2": ends[start],
+                            "y": low / divisor,
+                            "y2": (low + count) / divisor,
                             "kind": kind,
                         }
                     )
-        span = [0, (last - first) / 60 + 1]
+        span = [0, self.span_min]
         x = alt.X("x:Q", title="minutes since the first commit", scale=alt.Scale(domain=span, nice=False))
         layer = (
             chart_of(values)

@@ -8,6 +8,7 @@ from walproof.analysis.recovery_progress import RecoveryCourse, RecoveryProgress
 from walproof.facts.recovering import RecoveryPhase
 from walproof.facts.watch import Span
 from walproof.report.numbers import percent
+from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration
 
 _QUIET_S = 10.0
@@ -84,9 +85,10 @@ def _sync_words(progress: RecoveryProgress, running: str) -> str:
     if sync is None:
         said = f"before redo{running}"
         return said if progress.left is None else f"{said}; then {_span(progress.left)} to go"
-    said = f"before redo{running}: syncing {sync.files:,} files of the data directory"
+    files = say_count(sync.files, "file")
+    said = f"before redo{running}: syncing {files} of the data directory"
     if sync.at is not None and sync.done is not None:
-        said = f"before redo{running}: {percent(sync.done)} of the sync, {sync.at:,} of {sync.files:,} files"
+        said = f"before redo{running}: {percent(sync.done)} of the sync, {sync.at:,} of {files}"
     if progress.left is None:
         return f"{said}; redo {_soon(sync.left)}"
     return f"{said}; ready {_soon(progress.left)}"

@@ -15,6 +15,8 @@ from walproof.wal import RelationMap, RelationTotals, WalStats, WalTotals
 
 Value: TypeAlias = str | int | None
 Row: TypeAlias = Mapping[str, Value]
+UNTIMED = "after the last commit"
+"""What stands in place of a minute where nothing tells one."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
@@ -30,21 +32,21 @@ class By(Enum):
 
 
 def rows(wal: WalStats, by: By, names: RelationMap | None = None) -> list[Row]:
-    """A row for each resource manager, operation, relation, ...: most bytes first, minutes in order.
+    """A row for each resource manager, operation, relation, ...: most bytes first, minutes (of UTC) in order.
 
     Rows add up to the totals, except for ``index``, which leaves out everything else.
     """
     if by is By.minute:
         found: list[Row] = [
             {
-                "minute": datetime.fromtimestamp(minute.start_at, UTC).strftime("%Y-%m-%d %H:%M"),
+                "minute": datetime.fromtimestamp(minute.start_at, UTC).isoformat(timespec="minutes"),
                 "commits": minute.commits,
                 **_columns(minute.totals),
             }
             for minute in wal.minutes
         ]
         if wal.untimed.records:
-            found.append({"minute": "after the last commit", "commits": 0, **_columns(wal.untimed)})
+            found.append({"minute": UNTIMED, "commits": 0, **_columns(wal.untimed)})
         return found
     if by is By.rmgr:
         named = [(name, rmgr.totals) for name, rmgr in wal.rmgrs.items()]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from walproof.report.blocks import Column, Section, Table, text_cells
 from walproof.report.plaintext import one_line
 from walproof.report.wal.verify_verdict import moment, verdict
+from walproof.sentences import say_count
 from walproof.units import format_bytes
 from walproof.wal.verify.problems import KINDS, Problem, ProblemSeverity
 from walproof.wal.verify.verify import Verification, VerifiedArchive
@@ -46,8 +47,7 @@ def print_verification(found: Verification, console: Console) -> None:
 
 def dateline(archive: VerifiedArchive, *, with_path: bool = False) -> str:
     """What it is, and what was done. ``with_path``: another archive has the same name."""
-    files = "1 file" if archive.read_files == 1 else f"{archive.read_files:,} files"
-    read = f"{files} ({format_bytes(archive.read_bytes)}) read"
+    read = f"{say_count(archive.read_files, 'file')} ({format_bytes(archive.read_bytes)}) read"
     parts = [
         f"{archive.layout} {archive.name}" + (f" ({archive.path})" if with_path else ""),
         f"PostgreSQL {archive.version}" if archive.version else "PostgreSQL of an unknown version",

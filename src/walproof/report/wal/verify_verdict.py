@@ -122,7 +122,7 @@ def spans(archive: VerifiedArchive, line: int) -> tuple[RestorableSpan, ...]:
 
 def verdict(archive: VerifiedArchive) -> str:
     """The sentence. Of a broken archive, what cannot be restored comes first."""
-    unread = f"; {archive.skipped_files:,} files were not checked" if archive.skipped_files else ""
+    unread = f"; not checked: {say_count(archive.skipped_files, 'file')}" if archive.skipped_files else ""
     head = "whole" if archive.is_whole else f"broken, {say_count(len(archive.faults), 'problem')}"
     labels = [backup for backup in archive.backups if backup.tool == "label"]
     lost = "" if archive.is_whole else _lost(archive)

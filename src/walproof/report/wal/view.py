@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, TableCell, text_cells
@@ -12,10 +12,11 @@ from walproof.report.figures.figure import Figure
 from walproof.report.figures.wal_parts import WalPart, WalPartsData
 from walproof.report.figures.wal_rate import WalMinute, WalRateData
 from walproof.report.numbers import UNKNOWN, number, percent
-from walproof.report.wal.rows import By, Row, commit_hours, rows
+from walproof.report.wal.rows import UNTIMED, By, Row, commit_hours, rows
 from walproof.sentences import say_count
-from walproof.units import format_bytes, format_duration, format_utc
+from walproof.units import format_bytes, format_duration
 from walproof.wal import Checkpoint, CheckpointKind, Finish, RelationMap, WalStats
+from walproof.wal.span import say_moment
 
 _BARS_MOST = 20
 _NAME_MOST = 44
@@ -29,7 +30,7 @@ _FIRST_COLUMNS = {
     By.relation: ("relation", "relation"),
     By.fork: ("relation", "relation"),
     By.index: ("relation", "index"),
-    By.minute: ("minute", "minute (UTC)"),
+    By.minute: ("minute", "minute"),
 }
 
 
@@ -107,7 +108,7 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
     lines = tuple(
         text_cells(
             [
-                _text(row[key]),
+                _local_minute(row) if by is By.minute else _text(row[key]),
                 *(_text(row.get(name)) for name, _ in extra),
                 f"{row['records']:,}",
                 format_bytes(_int(row["record_bytes"])),
@@ -150,6 +151,14 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
         rows=lines,
         note=note,
     )
+
+
+def _local_minute(row: Row) -> str:
+    """A minute by the local clock with its offset, as ``--since`` takes it."""
+    minute = _text(row["minute"])
+    if minute == UNTIMED:
+        return minute
+    return datetime.fromisoformat(minute).astimezone().isoformat(" ", "minutes")
 
 
 def _unnamed(found: Sequence[Row], names: RelationMap | None) -> list[Block]:
@@ -279,7 +288,7 @@ def _rate(wal: WalStats) -> list[Block]:
     seconds = wal.last_commit_at - wal.first_commit_at
     text = (
         f"{say_count(wal.commits, 'commit')} and {say_count(wal.aborts, 'abort')} between "
-        f"{format_utc(wal.first_commit_at)} and {format_utc(wal.last_commit_at)} ({format_duration(seconds)})"
+        f"{say_moment(wal.first_commit_at)} and {say_moment(wal.last_commit_at)} ({format_duration(seconds)})"
     )
     read = wal.end - wal.start - sum(gap.end - gap.start for gap in wal.gaps)
     if commit_hours(wal) is not None:
@@ -305,7 +314,7 @@ def _checkpoints(wal: WalStats, limit: int | None) -> list[Block]:
                     str(checkpoint.redo),
                     str(checkpoint.lsn),
                     "shutdown or end of recovery" if checkpoint.kind is CheckpointKind.SHUTDOWN else "online",
-                    datetime.fromtimestamp(checkpoint.at, UTC).strftime("%m-%d %H:%M:%S"),
+                    say_moment(checkpoint.at),
                     UNKNOWN if before is None else format_bytes(checkpoint.redo - before.redo),
                     UNKNOWN if before is None else f"{checkpoint.at - before.at:.0f} s",
                     format_bytes(checkpoint.lsn - checkpoint.redo),
@@ -331,7 +340,7 @@ def _checkpoints(wal: WalStats, limit: int | None) -> list[Block]:
                 Column("redo point"),
                 Column("completed at"),
                 Column("kind", terminal=False),
-                Column("began (UTC)"),
+                Column("began"),
                 Column("WAL since previous", numeric=True),
                 Column("time since previous", numeric=True),
                 Column("WAL while it ran", numeric=True),
@@ -421,7 +430,8 @@ def _rate_figure(wal: WalStats) -> tuple[Figure, ...]:
         Figure(
             "rate",
             "How fast was WAL written, and did checkpoints bring full-page images?",
-            "A bar is a minute, by commit times; dashed lines: checkpoints began.",
+            f"A bar is {'a minute' if data.bar_min == 1 else f'{data.bar_min} minutes'}, by commit times; "
+            "dashed lines: checkpoints began.",
             _caption(wal),
             data.describe(),
             data,

@@ -120,7 +120,7 @@ def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
     seen = view.seen
     if view.clock is not None:
         # The forecast is critical above the target, the upper end of its range a warning.
-        target = "" if view.target_s is None else f"{view.target_s:g}"
+        target = "" if view.target_s is None else _digits(view.target_s)
         yield _figure(view, "crash_recovery", f"{view.clock.warm.seconds:.3f}s;;{target};0")
         yield _figure(view, "crash_recovery_high", f"{view.clock.warm.high:.3f}s;{target};;0")
     if seen.disk is not None and seen.disk.pg_wal_bytes is not None:
@@ -128,22 +128,25 @@ def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
         yield _figure(view, "pg_wal", f"{seen.disk.pg_wal_bytes}B;;{room};0;{room}")
     if seen.disk is not None and seen.disk.full_s is not None:
         # The lower, the worse: a range of good values, "10:".
-        yield _figure(
-            view, "pg_wal_full",
-            f"{seen.disk.full_s:.0f}s;{limits.full_warning_s:g}:;{limits.full_critical_s:g}:;0",
-        )  # fmt: skip
+        warning, critical = _digits(limits.full_warning_s), _digits(limits.full_critical_s)
+        yield _figure(view, "pg_wal_full", f"{seen.disk.full_s:.0f}s;{warning}:;{critical}:;0")
     if seen.archive is not None and seen.archive.waiting is not None:
         yield _figure(view, "archive_waiting", f"{seen.archive.waiting};;;0")
     for name, split in splits(view).items():
         # What was late before the first look is later than it seems: U is what plugins say of the unknown.
         late_s = limits.lag_warning_s if name in view.pairs else limits.unpaired_lag_s
         lag = "U" if split.is_least and split.lag_s < late_s else f"{split.lag_s:.3f}s"
-        yield _figure(view, f"lag {name}", f"{lag};{late_s:g};{limits.lag_critical_s:g};0")
+        yield _figure(view, f"lag {name}", f"{lag};{_digits(late_s)};{_digits(limits.lag_critical_s)};0")
 
 
 def _figure(view: ServerView, label: str, value: str) -> str:
     name = f"{view.name} {label}".replace("'", "").replace("=", ":").replace("|", "")
     return f"'{name}'={value}"
+
+
+def _digits(value: float) -> str:
+    """A number as the guidelines allow it: digits, minus and point, no exponent."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def _one_line(text: str) -> str:

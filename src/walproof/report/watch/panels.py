@@ -11,9 +11,10 @@ from walproof.advise.watch.concern import Severity
 from walproof.advise.watch.wal import SETTLED_ARCHIVE_S, holder_words, segments_wait
 from walproof.analysis.replication import KEEPING_UP_S, LagSplit, Pace, Stage
 from walproof.analysis.watch.archive import ArchiveState
-from walproof.analysis.watch.standbys import STALE_S, unpaired
+from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.watch import CrashClock, Span, StreamPhase
-from walproof.report.watch.view import ServerView
+from walproof.report.watch.view import ServerView, calm_s, known_lag_s
+from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration, format_number
 
 _FAR_S = 30 * 86400.0
@@ -207,30 +208,32 @@ def _standby(
     """``causes``: of a pair that is watched on both sides."""
     concern = next((concern for concern in view.concerns if concern.key == f"standby {name}"), None)
     label = f"standby {name}"
-    if (
-        concern is None
-        and not causes
-        and (split.pace is Pace.CAUGHT_UP or _is_calm(split, causes is not None))
-    ):
+    lag_s = known_lag_s(view, name, split)
+    if concern is None and not causes and lag_s is not None and _is_calm(split, calm_s(view, name)):
         on_the_way = f"{format_bytes(split.lag_bytes)} on the way" if split.lag_bytes else ""
         return Panel(label, "keeps up", on_the_way)
     worst = max(split.stages, key=lambda stage: (stage.lag_s, stage.lag_bytes))
-    least = "at least " if split.is_least else ""
-    words = [caught_up(split.catch_up_s, split.pace is Pace.NEVER), format_bytes(split.lag_bytes)]
+    if lag_s is None:
+        # Whether it catches up is not judged either: one look has no rates.
+        behind = format_bytes(split.lag_bytes)
+        words = ["for how long is not known yet", caught_up(split.catch_up_s, is_growing=False)]
+    else:
+        behind = f"{'at least ' if split.is_least else ''}{format_duration(lag_s)}"
+        words = [caught_up(split.catch_up_s, split.pace is Pace.NEVER), format_bytes(split.lag_bytes)]
     if causes and causes[0].cause.value != worst.stage.value:
         words.append(f"cause: {causes[0].cause.value}")
     return Panel(
         label,
-        f"{least}{format_duration(split.lag_s)} behind ({worst.stage.value})",
+        f"{behind} behind ({worst.stage.value})",
         "; ".join(word for word in words if word),
         concern is not None,
     )
 
 
-def _is_calm(split: LagSplit, is_exact: bool) -> bool:
-    """Only news of replay reaches the upstream late."""
+def _is_calm(split: LagSplit, calm_below_s: float) -> bool:
     arriving_s = sum(stage.lag_s for stage in split.stages if stage.stage is not Stage.REPLAY)
-    return split.lag_s < (KEEPING_UP_S if is_exact else STALE_S) and arriving_s < KEEPING_UP_S
+    is_calm = split.lag_s < calm_below_s and arriving_s < KEEPING_UP_S
+    return split.pace is Pace.CAUGHT_UP or is_calm
 
 
 def _logical(view: ServerView) -> Iterator[Panel]:
@@ -267,7 +270,7 @@ def _logical(view: ServerView) -> Iterator[Panel]:
             if subscription.message_age_s is None
             else f"heard {format_duration(subscription.message_age_s)} ago"
         )
-        errors = f"{subscription.errors:,} errors" if subscription.errors else ""
+        errors = say_count(subscription.errors, "error") if subscription.errors else ""
         yield Panel(
             f"subscription {subscription.name}",
             figure,

@@ -11,6 +11,7 @@ from walproof.report.plaintext import printable
 from walproof.report.replica import processes, stage_words, summary
 from walproof.report.watch.panels import clock_time, panels
 from walproof.report.watch.view import ServerView, about, further_causes
+from walproof.sentences import say_count
 from walproof.units import format_bytes, format_duration
 
 
@@ -70,7 +71,8 @@ def notes(view: ServerView) -> Iterator[str]:
     if view.clock is not None and sync is None:
         yield f"{NOT_INCLUDED[0].upper()}{NOT_INCLUDED[1:]}."
     if sync is not None and sync.method != "off":
-        seen = f"{sync.files:,} files" if sync.is_seen else f"about {sync.files:,} files, of pg_class"
+        files = say_count(sync.files, "file")
+        seen = files if sync.is_seen else f"about {files}, of pg_class"
         dirty = "" if sync.dirty_bytes is None else f", {format_bytes(sync.dirty_bytes)} dirty on the machine"
         yield (
             f"The sync of the data directory ({sync.method}): {seen}{dirty}; "

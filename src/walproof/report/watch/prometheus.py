@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from walproof.advise.watch.concern import Severity
 from walproof.facts.watch import StreamPhase
-from walproof.report.watch.view import ServerView, splits
+from walproof.report.watch.view import ServerView, known_lag_s, splits
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -56,12 +56,14 @@ def _up(view: ServerView) -> float:
     return float(view.seen.no_answer is None)
 
 
-def _standbys(figure: str) -> Callable[[ServerView], Iterator[Sample]]:
-    def samples(view: ServerView) -> Iterator[Sample]:
-        for name, split in splits(view).items():
-            yield (name,), getattr(split, figure)
+def _lags(view: ServerView) -> Iterator[Sample]:
+    for name, split in splits(view).items():
+        yield (name,), known_lag_s(view, name, split)
 
-    return samples
+
+def _catch_ups(view: ServerView) -> Iterator[Sample]:
+    for name, split in splits(view).items():
+        yield (name,), split.catch_up_s
 
 
 def _stages(view: ServerView) -> Iterator[Sample]:
@@ -247,8 +249,9 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric(
         "walproof_standby_lag_seconds",
-        "Age of what a standby has replayed.",
-        _standbys("lag_s"),
+        "Age of what a standby has replayed. Where it was behind before watching began, the least that it "
+        "can be, and absent until that says something.",
+        _lags,
         ("standby",),
     ),
     WatchMetric(
@@ -260,7 +263,7 @@ METRICS: tuple[WatchMetric, ...] = (
     WatchMetric(
         "walproof_standby_catch_up_seconds",
         "Time until a standby has replayed all WAL at present rates; absent unless it catches up.",
-        _standbys("catch_up_s"),
+        _catch_ups,
         ("standby",),
     ),
     WatchMetric("walproof_concerns", "Concerns by severity.", _concerns, ("severity",), is_own=True),

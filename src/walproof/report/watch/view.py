@@ -9,11 +9,12 @@ from walproof.advise.replica.cause import NamedCause
 from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.replica.intended import unintended
 from walproof.advise.watch.concern import Concern, Severity
-from walproof.analysis.replication import LagSplit
+from walproof.analysis.replication import KEEPING_UP_S, LagSplit
 from walproof.analysis.watch.assessment import Assessment
-from walproof.analysis.watch.standbys import unpaired
+from walproof.analysis.watch.standbys import STALE_S, unpaired
 from walproof.facts.replication import ReplicationWindow
-from walproof.facts.watch import CrashClock, StreamPhase, StreamState, WalCauses
+from walproof.facts.wal_causes import WalCauses
+from walproof.facts.watch import CrashClock, StreamPhase, StreamState
 from walproof.facts.watch_sizes import SizeCurve
 
 
@@ -75,6 +76,17 @@ def splits(view: ServerView) -> dict[str, LagSplit]:
     }
 
 
+def calm_s(view: ServerView, name: str) -> float:
+    """Age up to which a standby keeps up. Only news of replay reaches the upstream late."""
+    return KEEPING_UP_S if name in view.pairs else STALE_S
+
+
+def known_lag_s(view: ServerView, name: str, split: LagSplit) -> float | None:
+    """Age of what a standby has replayed. None where it was behind before anybody looked and has not been
+    watched for long enough to say anything of it: the least that it can be would look like a good one."""
+    return None if split.began_unseen and split.lag_s < calm_s(view, name) else split.lag_s
+
+
 def further_causes(name: str, diagnosis: Diagnosis, view: ServerView) -> tuple[NamedCause, ...]:
     """Causes of a pair that no concern mentions."""
     is_told = any(concern.key == f"standby {name}" for concern in view.concerns)
@@ -82,4 +94,4 @@ def further_causes(name: str, diagnosis: Diagnosis, view: ServerView) -> tuple[N
     return tuple(cause for cause in diagnosis.causes if cause is not told)
 
 
-__all__ = ["ServerView", "Severity", "about", "further_causes", "splits"]
+__all__ = ["ServerView", "Severity", "about", "calm_s", "further_causes", "known_lag_s", "splits"]

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from walproof.facts.watch import RmgrWal, WalCauses
+from walproof.facts.wal_causes import RmgrWal, WalCauses
 from walproof.report.watch.view import ServerView
 from walproof.web.live.moment import Moment, Rates, merged, moment_of, rates_between, sharing
 

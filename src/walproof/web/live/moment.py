@@ -8,11 +8,12 @@ from statistics import fmean
 from typing import Any
 
 from walproof.advise.watch.concern import Concern, Severity
-from walproof.facts.watch import RmgrWal, StreamPhase
+from walproof.facts.wal_causes import RmgrWal
+from walproof.facts.watch import StreamPhase
 from walproof.facts.watch_sizes import SizeCurve
 from walproof.report.watch.panels import Panel, panels
 from walproof.report.watch.plain import notes
-from walproof.report.watch.view import ServerView, about, splits
+from walproof.report.watch.view import ServerView, about, known_lag_s, splits
 
 IMAGES = "page images"
 MARKS = {0: "●", int(Severity.WARNING): "▲", int(Severity.CRITICAL): "✖"}
@@ -28,7 +29,7 @@ class StandbyMoment:
 
     name: str
     lag_s: float | None
-    """None where it was late before anybody looked, and there is one look."""
+    """None where it was late before anybody looked, and that was a moment ago."""
     lag_bytes: int
 
 
@@ -113,7 +114,7 @@ def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Mo
         waiting=None if seen.archive is None else seen.archive.waiting,
         checkpoint_at=None if look is None or look.checkpoint is None else look.checkpoint.at,
         standbys=tuple(
-            StandbyMoment(name, None if split.is_least and not split.lag_s else split.lag_s, split.lag_bytes)
+            StandbyMoment(name, known_lag_s(view, name, split), split.lag_bytes)
             for name, split in splits(view).items()
         ),
         panels=panels(view),

@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
-from walproof.facts.watch import RmgrWal, WatchRecord
+from walproof.facts.wal_causes import RmgrWal
+from walproof.facts.watch import WatchRecord
 from walproof.facts.watch_history import HistoryServer, open_history
 from walproof.facts.watch_recorder import TIERS
 from walproof.report.watch.replayed import ReplayedServer

@@ -10,11 +10,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from walproof.facts.watch_history import HistoryServer
-from walproof.report.watch.panels import clock_time
 from walproof.units import format_duration
 from walproof.web.live.moment import MARKS, WORDS
 from walproof.web.live.past import Past
-from walproof.web.live.plot import day
+from walproof.web.live.plot import day, zone, zoned
 from walproof.web.live.plots import plots
 from walproof.web.pages import page, templates
 
@@ -133,7 +132,8 @@ def _values(past: Past, stretch: HistoryStretch) -> dict[str, Any]:
         "length": format_duration(stretch.seconds),
         "count": len(moments),
         "frozen": True,
-        "clock_time": clock_time,
+        "zone": zone(stretch.since, stretch.until),
+        "zoned": zoned,
         "field": lambda at: time.strftime("%Y-%m-%dT%H:%M", time.localtime(at)),
         "day": day,
     }

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from walproof.sentences import say_count
+
 WIDTH, HEIGHT = 1000.0, 100.0
 """Size of the drawing in its units; it has no fixed size on the page."""
 _NEAR = 4.0
@@ -90,8 +92,8 @@ class Plot:
             said.append(f"{line.name} {now}, {self.shown(min(known))} to {self.shown(max(known))}")
             if line.low and line.high and (low := line.low[-1]) is not None and line.high[-1] is not None:
                 said[-1] += f", range at the end {self.shown(low)} to {self.shown(line.high[-1])}"
-        gaps = f"; {len(self.breaks)} gaps" if self.breaks else ""
-        marks = f"; {len(self.marks)} marks" if self.marks else ""
+        gaps = f"; {say_count(len(self.breaks), 'gap')}" if self.breaks else ""
+        marks = f"; {say_count(len(self.marks), 'mark')}" if self.marks else ""
         since, *_, until = self.x_labels
         return f"{self.title}, {since} to {until}: {'; '.join(said)}{gaps}{marks}."
 
@@ -128,9 +130,13 @@ class Plot:
 
     @property
     def x_labels(self) -> tuple[str, ...]:
-        """Five evenly spaced times."""
-        shown = clock if self.until - self.since <= _DAY_S else day
-        return tuple(shown(self.since + (self.until - self.since) * part / 4) for part in range(5))
+        """Five evenly spaced times; both ends have their dates where these differ."""
+        times = [self.since + (self.until - self.since) * part / 4 for part in range(5)]
+        if self.until - self.since > _DAY_S:
+            return tuple(map(day, times))
+        first, *between, last = times
+        ends = clock if time.localtime(first)[:3] == time.localtime(last)[:3] else day
+        return (ends(first), *map(clock, between), ends(last))
 
     @property
     def legend(self) -> tuple[tuple[str, int, str, bool], ...]:
@@ -206,16 +212,21 @@ def path_of(points: Sequence[tuple[float, float]]) -> str:
 
 
 def ceiling(most: float, *, is_seconds: bool = False, is_bytes: bool = False) -> float:
-    """A round number that is at least ``most``."""
-    if most <= 0:
-        return 1.0
+    """A round number that is at least ``most``, and so is half of it, which stands in the middle of the axis.
+    Bytes and counts are whole: these axes end at 2 at least."""
     if is_seconds:
+        if most <= 0:
+            return 1.0
         known = next((float(seconds) for seconds in _SECONDS if seconds >= most), None)
         if known is not None and most > 0.5:
             return known
-    scale = 1024.0 ** math.floor(math.log(most, 1024)) if is_bytes and most >= 1 else 1.0
+    else:
+        most = max(2.0, most)
+    scale = 1024.0 ** math.floor(math.log(most, 1024)) if is_bytes else 1.0
+    if is_bytes and most > 1000 * scale:
+        scale *= 1024  # after 1000 MB comes 1 GB
     decade = 10.0 ** math.floor(math.log10(most / scale))
-    steps = (1, 2, 4, 6, 10) if is_bytes else (1, 2, 5, 10)
+    steps = (1, 2, 4, 6, 10) if is_bytes else (1, 2, 5, 10) if is_seconds else (1, 2, 4, 10)
     return next(scale * decade * step for step in steps if scale * decade * step >= most * (1 - 1e-9))
 
 
@@ -227,3 +238,24 @@ def clock(at: float) -> str:
 def day(at: float) -> str:
     """Date and minute, where walproof runs."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def dated(at: float) -> str:
+    """Date and second, where walproof runs: for what is read on another day."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def zoned(at: float) -> str:
+    """Date, minute and time zone, where walproof runs: ``2026-11-24 03:05 UTC-05:00``."""
+    return f"{day(at)} {_offset(at)}"
+
+
+def zone(since: float, until: float) -> str:
+    """The time zone between two times; a stretch may have summer time at one end alone."""
+    begin, end = _offset(since), _offset(until)
+    return end if begin == end else f"{begin}, then {end}"
+
+
+def _offset(at: float) -> str:
+    east = time.strftime("%z", time.localtime(at))
+    return f"UTC{east[:3]}:{east[3:]}"

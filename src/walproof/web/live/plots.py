@@ -142,7 +142,7 @@ def _archive(frame: _Frame) -> Iterator[Plot]:
     yield Plot(
         "archive", "Segments that wait for the archiver", "", frame.since, frame.until, frame.at,
         frame.breaks,
-        (PlotLine("waiting", 3, waiting),), lambda value: f"{value:,.0f}" if value >= 1 else f"{value:.1f}",
+        (PlotLine("waiting", 3, waiting),), lambda value: f"{value:,.0f}",
     )  # fmt: skip
 
 

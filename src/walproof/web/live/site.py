@@ -14,6 +14,7 @@ from walproof.report.watch.json import watch_data
 from walproof.report.watch.panels import clock_time
 from walproof.web.live.board import Board
 from walproof.web.live.moment import Moment
+from walproof.web.live.plot import dated, zone, zoned
 from walproof.web.live.plots import plots
 from walproof.web.live.sizes import SizePicture
 from walproof.web.pages import page, templates
@@ -67,7 +68,8 @@ def live_routes(board: Board, shown: Mapping[str, Any]) -> list[Route]:
         found = _asked(board, request.query_params)
         if found is None:
             raise HTTPException(404)
-        text = templates().get_template("moment.html.j2").render(**pictures.server(found), frozen=True)
+        values = pictures.server(found) | {"frozen": True, "clock_time": dated}
+        text = templates().get_template("moment.html.j2").render(**values)
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(found.until))
         safe = "".join(
             char if char.isascii() and (char.isalnum() or char in "-.") else "_" for char in found.name
@@ -179,6 +181,8 @@ class _Pictures:
             "began": began,
             "since": since,
             "until": shown.until,
+            "zone": zone(since, shown.until),
+            "zoned": zoned,
             "clock_time": clock_time,
         }
 

@@ -10,9 +10,8 @@ from markupsafe import Markup, escape
 from walproof.facts.watch_sizes import SizeCurve, SizePoint
 from walproof.report.figures.wal_curve import size_label
 from walproof.report.numbers import UNKNOWN
-from walproof.report.watch.panels import clock_time
 from walproof.units import format_bytes, format_duration
-from walproof.web.live.plot import HEIGHT, WIDTH, ceiling, framed, path_of
+from walproof.web.live.plot import HEIGHT, WIDTH, ceiling, day, framed, path_of
 
 _NOW, _ADVISED = "now", "advised"
 _NEAR = 2.0
@@ -44,7 +43,7 @@ class SizePicture:
         """What to do, in words."""
         present, advised = self.curve.present, self.curve.advised
         now = "" if present is None else (
-            f"Now, with {self._label(present)}: {_rate(present)}, "
+            f"Now, with {self._label(present)}: {_rate(present.wal_bytes_per_hour)}, "
             f"simulated for steady operation{self._seen}. "
         )  # fmt: skip
         if advised is None:
@@ -53,7 +52,7 @@ class SizePicture:
         away = "" if advised.recovery_s is None else (
             f", and a crash recovery at most {format_duration(advised.recovery_s)}"
         )  # fmt: skip
-        wal = f"{_rate(advised)} ({_bytes(advised.low)} to {_bytes(advised.high)})"
+        wal = f"{_rate(advised.wal_bytes_per_hour)} ({_span(advised)})"
         return (
             f"{now}Advised: {settings}: {wal}{away}; how sure: {advised.sure}. "
             '"walproof advise" has the lines to paste, and what they cost.'
@@ -65,8 +64,8 @@ class SizePicture:
         seconds = self.curve.until - self.curve.since
         if self.curve.gaps or seconds <= 0:
             return ""
-        rate = _bytes(self.curve.wal_bytes / seconds * 3600)
-        return f" (written in these {format_duration(seconds)}: {rate}/h)"
+        rate = _rate(self.curve.wal_bytes / seconds * 3600)
+        return f" (written in these {format_duration(seconds)}: {rate})"
 
     @property
     def note(self) -> str:
@@ -84,7 +83,7 @@ class SizePicture:
         cut = " It continues above the plot." if self._most > self._top else ""
         return (
             f"Simulated from {format_bytes(curve.wal_bytes)} of WAL{gaps}, "
-            f"{clock_time(curve.since)} to {clock_time(curve.until)}; {followed}. Band: {band}.{cut} "
+            f"{day(curve.since)} to {day(curve.until)}; {followed}. Band: {band}.{cut} "
             "Time away: from the crash clock; beyond what it has seen, in proportion to the WAL."
         )
 
@@ -96,7 +95,7 @@ class SizePicture:
     @property
     def y_labels(self) -> tuple[str, str, str]:
         """Labels of the top, the middle and zero of the vertical axis."""
-        return _bytes(self._top), _bytes(self._top / 2), "0"
+        return _rate(self._top), _rate(self._top / 2), "0"
 
     @property
     def rows(self) -> tuple[SizeRow, ...]:
@@ -121,14 +120,16 @@ class SizePicture:
 
     def _row(self, point: SizePoint, label: str, mark: str) -> SizeRow:
         return SizeRow(
-            label, mark, _rate(point), f"{_bytes(point.low)} to {_bytes(point.high)}",
+            label, mark, _rate(point.wal_bytes_per_hour), _span(point),
             UNKNOWN if point.recovery_s is None else format_duration(point.recovery_s),
             _bytes(point.redo_bytes_most), point.sure,
         )  # fmt: skip
 
     def describe(self) -> str:
         """What the drawing shows, for a reader who cannot see it."""
-        points = ", ".join(f"{self._label(point)} {_rate(point)}" for point in self.curve.points)
+        points = ", ".join(
+            f"{self._label(point)} {_rate(point.wal_bytes_per_hour)}" for point in self.curve.points
+        )
         return f"WAL an hour by max_wal_size: {points}. {self.sentence}"
 
     def svg(self) -> Markup:
@@ -160,7 +161,8 @@ class SizePicture:
             dash = "" if mark == _ADVISED else " dash"
             yield f'<path class="line {colour}{dash}" d="M{x:.1f} 0V100"/>'
         look = f"big {colour}" if mark else "c1"
-        title = f"{self._label(point)}{f', {mark}' if mark else ''}: {_rate(point)}"
+        rate = _rate(point.wal_bytes_per_hour)
+        title = f"{self._label(point)}{f', {mark}' if mark else ''}: {rate}"
         yield f'<path class="dot {look}" d="M{x:.1f} {y:.1f}h0"><title>{escape(title)}</title></path>'
 
     def _label(self, point: SizePoint) -> str:
@@ -202,5 +204,9 @@ def _bytes(value: float) -> str:
     return format_bytes(round(value))
 
 
-def _rate(point: SizePoint) -> str:
-    return f"{_bytes(point.wal_bytes_per_hour)}/h"
+def _rate(bytes_per_hour: float) -> str:
+    return f"{_bytes(bytes_per_hour)}/h"
+
+
+def _span(point: SizePoint) -> str:
+    return f"{_rate(point.low)} to {_rate(point.high)}"

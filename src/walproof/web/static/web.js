@@ -3,6 +3,33 @@
 (() => {
   const say = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
 
+  // Gives an element other contents. What is equal stays the same element, so that it keeps the focus, a selection, and
+  // how far it was scrolled.
+  const renew = (element, html) => {
+    const made = element.cloneNode(false);
+    made.innerHTML = html;
+    align(element, made);
+  };
+  const align = (old, now) => {
+    if (old.isEqualNode(now)) return;
+    // A link with another text is another link: the focus on the one before does not pass to it.
+    const isOther = old.nodeName !== now.nodeName
+      || (/^(A|BUTTON)$/.test(old.nodeName) && old.textContent !== now.textContent);
+    if (isOther || !(old instanceof HTMLElement)) {
+      old.replaceWith(now);
+      return;
+    }
+    for (const name of old.getAttributeNames()) if (!now.hasAttribute(name)) old.removeAttribute(name);
+    for (const name of now.getAttributeNames()) {
+      if (old.getAttribute(name) !== now.getAttribute(name)) old.setAttribute(name, now.getAttribute(name));
+    }
+    const before = [...old.childNodes], after = [...now.childNodes];
+    for (const child of before.slice(after.length)) child.remove();
+    for (const [place, child] of after.entries()) {
+      if (place < before.length) align(before[place], child); else old.append(child);
+    }
+  };
+
   for (const button of document.querySelectorAll("button.copy")) {
     if (!navigator.clipboard) continue;
     button.hidden = false;
@@ -39,12 +66,18 @@
   // A run in progress: fetched again while the page is visible.
   const progress = document.querySelector("[data-progress]");
   if (progress) {
-    let seen = "";
+    const status = document.getElementById("heard");
+    let seen = "", heard = new Date();
+    const ask = () => fetch(progress.dataset.progress, { signal: AbortSignal.timeout(30000) })
+      .then((response) => response.ok ? response.json() : null).catch(() => null);
     const follow = async () => {
       if (!document.hidden) {
-        const answer = await fetch(progress.dataset.progress).then((response) => response.json()).catch(() => null);
+        const answer = await ask();
+        if (answer) heard = new Date();
+        const from = heard.toLocaleString();
+        say(status, answer ? "" : `no answer now; the last one came at ${from}, and what is shown is from then`);
         if (answer) {
-          if (seen !== answer.html) progress.innerHTML = seen = answer.html;
+          if (seen !== answer.html) renew(progress, seen = answer.html);
           if (answer.finished) { document.getElementById("asking")?.remove(); return; }
         }
       }
@@ -76,7 +109,7 @@
           return;
         }
         if (told.title) document.title = told.title;
-        for (const [id, html] of Object.entries(told.parts)) document.getElementById(id).innerHTML = html;
+        for (const [id, html] of Object.entries(told.parts)) renew(document.getElementById(id), html);
         if (document.hidden) rest();
       };
       source.onerror = () => {

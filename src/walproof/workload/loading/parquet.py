@@ -44,7 +44,9 @@ def names_of(file: Path) -> list[str]:
 def _opened(file: Path) -> Iterator[Any]:
     if importlib.util.find_spec("pyarrow") is None:
         raise WorkloadError(
-            f'file "{file}" is Parquet, which needs pyarrow', hint="pip install 'walproof[arrow]', or a CSV."
+            f'file "{file}" is Parquet, which needs pyarrow',
+            # Not the extra's name: walproof is on no index.
+            hint="pip install pyarrow, by the pip that installed walproof, brings it; or name a CSV file.",
         )
     arrow: Any = importlib.import_module("pyarrow")
     parquet: Any = importlib.import_module("pyarrow.parquet")

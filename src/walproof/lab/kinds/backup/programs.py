@@ -17,6 +17,7 @@ from walproof.errors import ClusterError
 from walproof.facts import Install
 from walproof.facts.kinds import BackupConditions
 from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.reach import ask_program
 from walproof.privilege.environment import child_environment
 from walproof.privilege.user import ServerUser, running_as
 
@@ -46,22 +47,19 @@ def lack(conditions: BackupConditions, install: Install) -> str | None:
 
 def lack_of_program(install: Install, name: str) -> str | None:
     """Why a program of the install cannot be run; None when it can."""
-    ended = _ended(program(install, name))
+    ended = _ended(install, name)
     if ended is None:
         return f"PostgreSQL {install.label} has no {name}"
     return None if ended == 0 else f"PostgreSQL {install.label} has a {name} that ends with status {ended}"
 
 
 @functools.cache
-def _ended(path: str) -> int | None:
+def _ended(install: Install, name: str) -> int | None:
     """Exit status of the program's --version; None if there is no program. That it exists is not enough: the
     pg_verifybackup of a repackaged install ended with a segmentation fault."""
-    if not os.access(path, os.X_OK):
+    if not os.access(program(install, name), os.X_OK):
         return None
-    done = subprocess.run(
-        [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, env=child_environment()
-    )
-    return done.returncode
+    return ask_program(install, name, "--version").returncode
 
 
 def take_backup(

@@ -33,6 +33,7 @@ class FailoverLab(LabKind[Failover]):
     kind = Failover
     tables: ClassVar = {"failover": FailoverTable}
     conditions_among_settings = READERS
+    takes_workload = False
     has_standbys: ClassVar = True
     has_synchronous_standby: ClassVar = True
 

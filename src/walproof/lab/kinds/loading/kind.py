@@ -41,6 +41,7 @@ class LoadingLab(LabKind[Load]):
     kind = Load
     tables: ClassVar = {"load": LoadTable}
     variant_tables: ClassVar = {"load": MethodTable}
+    takes_workload = False
     moves_wal = True
     instead_of_additions = "[load] has its own crash and power_cut."
 

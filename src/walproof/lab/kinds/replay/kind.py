@@ -38,6 +38,7 @@ class ReplayLab(LabKind[Replay]):
     kind = Replay
     tables: ClassVar = {"replay": ReplayTable}
     conditions_among_settings = READERS
+    takes_workload = False
     hint_when_missing = (
         "Kernel audit needs root (CAP_AUDIT_CONTROL) and the audit tools, and nobody else may be using it."
     )

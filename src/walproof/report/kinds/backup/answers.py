@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from walproof.advise.wording import reach_down, reach_up, say_none
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.summary import Analysis
 from walproof.facts import Cell
@@ -45,7 +46,9 @@ def _cost(cells: Cells, base: Cell, kept: Analysis) -> str:
     said = f"With {base.variant} the load kept {kept_share} of its throughput for the {took} of the backup"
     best = _best(kept, base, Conclusion.HIGHER, max)
     if best is None:
-        return f"{said}; with no variant measurably more."
+        found = [(effect.variant, effect.interval) for effect in _compared(kept, base)]
+        none = say_none("with no variant measurably more", "whether a variant keeps more", found, reach_up)
+        return f"{'; '.join(filter(None, (said, none)))}."
     lasted = number(cells.median(best.cell, "backup_s"))
     return f"{said}; with {best.variant} {ratio(best.ratio, best.interval)} of that, for {lasted} s."
 
@@ -54,25 +57,31 @@ def _back(cells: Cells, base: Cell, analyses: Mapping[str, Analysis]) -> str:
     back, large = cells.median(base, BACKUP_METRIC), cells.median(base, SIZE)
     parts = [f"A server is back {number(back)} s after the restore of its {size(large)} begins"]
     soonest = _best(analyses[BACKUP_METRIC], base, Conclusion.LOWER, min)
-    parts.append(
-        "with no variant measurably sooner"
-        if soonest is None
-        else f"with {soonest.variant} in {ratio(soonest.ratio, soonest.interval)} the time"
-    )
+    if soonest is None:
+        found = [(effect.variant, effect.interval) for effect in _compared(analyses[BACKUP_METRIC], base)]
+        whether = "whether a variant is sooner"
+        parts.append(say_none("with no variant measurably sooner", whether, found, reach_down))
+    else:
+        parts.append(f"with {soonest.variant} in {ratio(soonest.ratio, soonest.interval)} the time")
     smallest = _best(analyses[SIZE], base, Conclusion.LOWER, min)
     if smallest is not None:
         times = ratio(smallest.ratio, smallest.interval)
         parts.append(f"the smallest backup is that of {smallest.variant}, {times} the size")
-    return f"{'; '.join(parts)}."
+    return f"{'; '.join(filter(None, parts))}."
 
 
 def _best(
     analysis: Analysis, base: Cell, conclusion: Conclusion, choose: Callable[..., Effect]
 ) -> Effect | None:
     """Among the effects of that group with that conclusion, the one with the largest or smallest ratio."""
-    found = [
+    found = [effect for effect in _compared(analysis, base) if effect.conclusion is conclusion]
+    return choose(found, key=lambda effect: effect.ratio or 0.0) if found else None
+
+
+def _compared(analysis: Analysis, base: Cell) -> list[Effect]:
+    """The effects of that group that have a ratio and are not chance alone."""
+    return [
         effect
         for effect in analysis.effects
-        if effect.baseline == base and effect.conclusion is conclusion and effect.ratio is not None
+        if effect.baseline == base and effect.ratio is not None and effect.conclusion is not Conclusion.SAME
     ]
-    return choose(found, key=lambda effect: effect.ratio or 0.0) if found else None

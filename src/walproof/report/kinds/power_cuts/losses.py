@@ -11,6 +11,7 @@ from walproof.report.cells import Cells
 from walproof.report.figures.channels import names_y
 from walproof.report.figures.style import FAINT, INK, WIDTH, chart_of, configured, marked
 from walproof.report.numbers import number
+from walproof.sentences import say_count
 from walproof.settings.durability import DurabilityClass
 
 _LEAST_MS = 0.1
@@ -49,7 +50,7 @@ class LossData:
                 bound = "" if row.bound_ms is None else f", bound {number(row.bound_ms)} ms"
                 parts.append(
                     f"{panel.title}, {row.variant}: median {number(row.median_ms)} ms, "
-                    f"most {number(max(row.windows_ms))} ms in {len(row.windows_ms)} cuts{bound}"
+                    f"most {number(max(row.windows_ms))} ms in {say_count(len(row.windows_ms), 'cut')}{bound}"
                 )
         return ". ".join(parts) + "."
 

@@ -26,10 +26,8 @@ _COLOURS = {
     ImageState.LOST: "#0072B2",
     ImageState.HOLES: "#F0E442",
     ImageState.CORRUPT: "#D55E00",
-    ImageState.NO_START: "#222222",
+    ImageState.NO_START: "#4D4D4D",
 }
-_DARK = frozenset({"#009E73", "#0072B2", "#D55E00", "#222222"})
-"""States with white numbers; the others have black ones."""
 _LABELED_LEAST = 0.05
 
 
@@ -85,7 +83,6 @@ class OutcomeData:
             legend="after the cut",
             legend_columns=6,
             colours={state.value: colour for state, colour in _COLOURS.items()},
-            dark=_DARK,
             labeled_least=_LABELED_LEAST,
             names_width=330,
         )

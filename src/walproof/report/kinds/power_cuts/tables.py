@@ -42,8 +42,8 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
                 sentences.append(_say_lost(summary))
         failing = [summary for summary in of_group if summary.failed]
         sentences += [
-            f"{summary.variant}: {summary.failed} of {summary.images} images of power cuts failed"
-            f" ({_say_states(summary)}), in {summary.failed_cuts} of {summary.cuts} cuts."
+            f"{summary.variant}: {summary.failed} of {say_count(summary.images, 'image')} of power cuts "
+            f"failed ({_say_states(summary)}), in {summary.failed_cuts} of {say_count(summary.cuts, 'cut')}."
             for summary in failing
         ]
         if not of_group:
@@ -345,7 +345,7 @@ _MODEL_NOTE = (
 
 
 def _conditions(cut: CutConditions) -> tuple[str, ...]:
-    unit = "512 B and 4 KiB" if cut.unit_bytes is None else format_bytes(cut.unit_bytes)
+    unit = "512 B and 4 kB" if cut.unit_bytes is None else format_bytes(cut.unit_bytes)
     other = [
         text
         for is_set, text in (

@@ -45,7 +45,8 @@ def cut_view(words: KindWords[Any], run: Run, trials: Sequence[Trial], analysis:
             f"{say_count(sum(summary.void for summary in summaries), 'trial')} void or failed.",
         ),
         what_would_help=(
-            "More rounds: the bound for variants that never failed is 3 divided by the number of images.",
+            "More rounds: where none of n cuts failed, less than 3/n of all cuts do, with 95 % confidence; "
+            "more images of one cut prove no more.",
         ),
         overview=outcome_figures(run, cells, analysis, summaries),
         sections=sections,

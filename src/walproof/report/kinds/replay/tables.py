@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from walproof.advise.wording import say_conclusion
+from walproof.advise.wording import reach_both, say_conclusion, say_none
 from walproof.analysis.effect import Conclusion
 from walproof.analysis.factors import FactorTerm
 from walproof.analysis.summary import Analysis
@@ -45,7 +45,8 @@ _COLUMNS = (
 CORE_WAIT_NOTE = "No core: time ready to run but without a core, relative to time running."
 _NOTE = (
     "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. "
-    f"Most rows/s: the load at which replay fills one core. {CORE_WAIT_NOTE}"
+    "Most rows/s: the load at which replay fills one core. MB are of 10^6 bytes, as published. "
+    f"{CORE_WAIT_NOTE}"
 )
 _CALLS = ("syscalls", "lseek", "pread64", "pwrite64", "fadvise64")
 
@@ -173,7 +174,11 @@ def _largest_factor(analysis: Analysis, install: str, workload: str) -> list[str
             if clear:
                 sentences.append(f"The largest {noun} is {_term(max(clear, key=_size))}.")
             elif terms:
-                sentences.append(f"No {noun} makes a measurable difference.")
+                found = [(term.name, term.interval) for term in terms]
+                none = f"No {noun} makes a measurable difference"
+                sentences.append(
+                    f"{say_none(none, f'Whether any {noun} makes a difference', found, reach_both)}."
+                )
     return sentences
 
 
@@ -190,17 +195,19 @@ def _term(term: FactorTerm) -> str:
 
 
 def _extremes(analysis: Analysis, install: str, workload: str) -> list[str]:
-    clear = [
+    usable = [
         effect
         for effect in analysis.effects
         if (effect.install, effect.workload) == (install, workload)
-        and effect.conclusion in (Conclusion.HIGHER, Conclusion.LOWER)
         and effect.ratio is not None
+        and effect.conclusion is not Conclusion.SAME
     ]
-    if not any(effect.interval for effect in analysis.effects):
-        return []
+    clear = [e for e in usable if e.conclusion in (Conclusion.HIGHER, Conclusion.LOWER)]
     if not clear:
-        return ["No variant differs measurably from the baseline."]
+        found = [(effect.variant, effect.interval) for effect in usable]
+        none = "No variant differs measurably from the baseline"
+        said = say_none(none, "Whether a variant differs from the baseline", found, reach_both)
+        return [f"{said}."] if said else []
     low, high = min(clear, key=lambda e: e.ratio or 0), max(clear, key=lambda e: e.ratio or 0)
     sentences = []
     if low.conclusion is Conclusion.LOWER:

@@ -18,7 +18,7 @@ from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.kinds.replay.tables import CORE_WAIT_NOTE, REPLAY_METRIC, core_wait, version_sentences
 from walproof.report.kinds.streaming.lag import STAGES
-from walproof.report.numbers import UNKNOWN, megabytes, number, percent, ratio, shown
+from walproof.report.numbers import UNKNOWN, number, percent, rate, ratio, shown
 from walproof.report.variants import compared, variant_tables
 from walproof.sentences import say_count
 from walproof.units import format_bytes
@@ -45,8 +45,9 @@ _COLUMNS = (
 )
 _NOTE = (
     "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. CPU of the "
-    "startup process is counted until all rows of the load are replayed. WAL MB/CPU s is the speed of "
-    f"published benches: compare it only where rows/s are equal. {CORE_WAIT_NOTE}"
+    "startup process is counted until all rows of the load are replayed. MB are of 10^6 bytes, as published. "
+    "WAL MB/CPU s is the speed of published benches: compare it only where rows/s are equal. "
+    f"{CORE_WAIT_NOTE}"
 )
 _LAG_COLUMNS = (
     Column("variant"),
@@ -55,7 +56,7 @@ _LAG_COLUMNS = (
     Column("unsent at most", numeric=True, terminal=False),
     Column("unflushed there at most", numeric=True, terminal=False),
     Column("unreplayed at most", numeric=True, terminal=False),
-    Column("falls behind MB/s", numeric=True),
+    Column("falls behind", numeric=True),
     Column("s behind at the end", numeric=True),
     Column("caught up after s", numeric=True),
     Column("kept up", numeric=True),
@@ -198,7 +199,7 @@ def _fell_behind(cells: Cells, cell: Cell) -> str:
     text = f"With {cell[2]}"
     falling = _falling_behind(cells, cell)
     if made is not None and replayed is not None and falling is not None:
-        text += f" {megabytes(replayed)} MB/s were replayed of {megabytes(made)} that were made: it "
+        text += f" {rate(replayed)} were replayed of {rate(made)} that were made: it "
         # Both rates are of a few seconds: a difference below that is none.
         if falling > _FALLING_SHARE * made:
             text += "never catches up at these rates and "
@@ -277,7 +278,7 @@ def _lag_row(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
         cells.shown(cell, "lag_bytes_max.network"),
         cells.shown(cell, "lag_bytes_max.flush"),
         cells.shown(cell, "lag_bytes_max.replay"),
-        megabytes(_falling_behind(cells, cell)),
+        rate(_falling_behind(cells, cell)),
         cells.shown(cell, "replay_lag_s_end"),
         cells.shown(cell, "catch_up_s"),
         f"{kept} of {len(ends)}" if ends else UNKNOWN,

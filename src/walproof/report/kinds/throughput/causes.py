@@ -19,10 +19,9 @@ from walproof.report.blocks import (
 )
 from walproof.report.cells import Cells
 from walproof.report.kinds.throughput.waits import CPU, OTHER, wait_shares
-from walproof.report.numbers import UNKNOWN, milliseconds, number, percent, ratio, size
+from walproof.report.numbers import milliseconds, number, percent, rate, ratio, size
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
 from walproof.sentences import say_count
-from walproof.units import format_bytes
 
 _KINDS_MOST = 5
 _EVENTS_MOST = 5
@@ -121,7 +120,7 @@ def process_tables(cells: Cells) -> list[Block]:
             cells,
             "CPU per transaction by process",
             "cpu_us_per_txn.",
-            "µs",
+            "us",
             (("host busy", "host_cpu_busy_share"), ("stolen", "host_cpu_steal_share")),
             "Median over trials. Host busy is the share of all CPUs that was used, pgbench included.",
         ),
@@ -168,7 +167,7 @@ def disk_table(cells: Cells) -> list[Block]:
     for cell in seen:
         written = cells.median(cell, "disk_write_bytes")
         window = cells.window_s(cell)
-        rate = f"{format_bytes(written / window)}/s" if written is not None and window else UNKNOWN
+        written_per_s = written / window if written is not None and window else None
         rows.append(
             (
                 *grouped_cells(cells, cell),
@@ -183,14 +182,14 @@ def disk_table(cells: Cells) -> list[Block]:
                         "ms_per_flush",
                     )
                 ),
-                TableCell(rate),
+                TableCell(rate(written_per_s)),
             )
         )
     columns = (
         *GROUPED_COLUMNS,
         Column("busy", numeric=True),
         Column("writes/s", numeric=True),
-        Column("KiB per write", numeric=True),
+        Column("kB per write", numeric=True),
         Column("ms per write", numeric=True),
         Column("flushes/s", numeric=True),
         Column("ms per flush", numeric=True),

@@ -14,6 +14,8 @@ from walproof.report.cells import Cells
 from walproof.report.figures.channels import point_channels
 from walproof.report.figures.scale import log_range, log_ticks
 from walproof.report.figures.style import FAINT, INK, WIDTH, chart_of, configured, series_style
+from walproof.report.numbers import number
+from walproof.sentences import say_count
 from walproof.settings.durability import DurabilityClass
 
 _GAP = 3.0
@@ -23,7 +25,7 @@ pause."""
 
 @dataclass(frozen=True, slots=True)
 class CoursePoint:
-    """One trial."""
+    """One trial, or what one start of a server says of a variant."""
 
     trial: int
     round: int
@@ -59,7 +61,7 @@ class CourseData:
         if not last.y.startswith("relative"):
             return ""
         trend = "; dashed: the trend" if last.line else ""
-        return f" The last panel puts all trials on one scale{trend}."
+        return f" The last panel puts all points on one scale{trend}."
 
     def describe(self) -> str:
         """Panels and their range in words."""
@@ -67,7 +69,8 @@ class CourseData:
         for panel in self.panels:
             values = [point.value for point in panel.points]
             parts.append(
-                f"{panel.title}: {len(values)} trials, {panel.y} {min(values):.3g} to {max(values):.3g}"
+                f"{panel.title}: {say_count(len(values), 'point')}, {panel.y} {number(min(values))} to "
+                f"{number(max(values))}"
             )
         return f"Trials against {self.x}. " + ". ".join(parts) + "."
 
@@ -88,7 +91,7 @@ class CourseData:
                     "x": p.x,
                     "y": p.value,
                     "variant": labels[p.variant],
-                    "about": f"{labels[p.variant]}, round {p.round}, trial {p.trial}: {p.value:.4g}",
+                    "about": f"{labels[p.variant]}, round {p.round}, trial {p.trial}: {number(p.value)}",
                 }
                 for p in panel.points
             ]
@@ -156,7 +159,7 @@ def course(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> CourseD
             ends = ((first, 1 / math.sqrt(trend)), (last, math.sqrt(trend)))
         panels.append(
             CoursePanel(
-                "all trials, relative to the mean of their own variant", "relative (x)", relative, ends
+                "all points, relative to the mean of their own variant", "relative (x)", relative, ends
             )
         )
     used = {point.variant for panel in panels for point in panel.points}

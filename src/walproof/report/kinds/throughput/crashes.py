@@ -10,7 +10,8 @@ from walproof.facts import Cell, Crash
 from walproof.report.cells import Cells
 from walproof.report.kinds.throughput.measured import MeasuredData, MeasuredPanel, MeasuredRow, measured_data
 
-_MEGABYTE = 1e6
+_MEGABYTE = 1 << 20
+"""As the table beside the chart has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from walproof.analysis.crashes import PredictedCrash
 from walproof.analysis.summary import Analysis
-from walproof.facts import Series, Trial
+from walproof.facts import Plan, Series, Trial
 from walproof.report.cells import Cells
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.style import symbol_key
@@ -58,9 +58,19 @@ def course_figure(
     return make.figure(
         "course",
         "Did the machine change during the run?",
-        f"A point is a trial.{over_time.note if over_time else ''}",
+        f"{_say_point(cells.plan)}{over_time.note if over_time else ''}",
         over_time,
     )
+
+
+def _say_point(plan: Plan) -> str:
+    """What a point stands for: the caption counts trials, and a start is one trial of several variants."""
+    if not plan.has_slices:
+        return "A point is a trial."
+    slices = f"the slices of one {plan.turning or 'variant'} in one start"
+    if plan.slices_all:
+        return f"A point stands for {slices}."
+    return f"A point stands for a trial, or for {slices}."
 
 
 def writers_figure(make: FigureMaker, cells: Cells) -> tuple[Figure, ...]:

@@ -16,7 +16,7 @@ from walproof.report.published import published_columns, say_source
 from walproof.report.variants import variant_cells, variant_table
 from walproof.sentences import say_count
 
-_MEGABYTE = 1e6
+_MEGABYTE, _PUBLISHED_MEGABYTE = 1 << 20, 1e6
 _WARNING = "recovery: "
 """Warnings of a crashed trial about missing recoveries."""
 _ROUNDS_LEAST = 3
@@ -171,7 +171,7 @@ def recovery_tables(cells: Cells) -> list[Block]:
                     (install, workload),
                     _PUBLISHED,
                     partial(_beside, cells, published),
-                    say_source(cells.plan),
+                    say_source(cells.plan, "MB/s: of 10^6 bytes."),
                     about="Redo, published and here",
                 )
             )
@@ -287,11 +287,11 @@ def _beside(cells: Cells, published: Mapping[str, Reference], cell: Cell) -> tup
         shown("recovery_wal_bytes", wal),
         shown("recovery_redo_s", theirs.get("recovery_redo_s")),
         shown("recovery_redo_s", redo),
-        _rate(theirs.get("recovery_wal_bytes"), theirs.get("recovery_redo_s")),
-        _rate(wal, redo),
+        _rate(theirs.get("recovery_wal_bytes"), theirs.get("recovery_redo_s"), _PUBLISHED_MEGABYTE),
+        _rate(wal, redo, _PUBLISHED_MEGABYTE),
     )
     return (TableCell(cell[2]), *text_cells(texts))
 
 
-def _rate(count: float | None, seconds: float | None) -> str:
-    return UNKNOWN if not count or not seconds else number(count / _MEGABYTE / seconds)
+def _rate(count: float | None, seconds: float | None, megabyte: float = _MEGABYTE) -> str:
+    return UNKNOWN if not count or not seconds else number(count / megabyte / seconds)

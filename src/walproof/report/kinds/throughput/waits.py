@@ -23,8 +23,6 @@ _EVENTS_MOST = 7
 """Most named waits; with CPU and the rest that makes nine colours."""
 _COLOURS = ("#D55E00", "#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#8C6D31")
 _CPU_COLOUR = "#009E73"
-_DARK = frozenset({"#D55E00", "#0072B2", "#8C6D31", _CPU_COLOUR})
-"""Waits with white numbers; the others have black ones."""
 _LABELED_LEAST = 0.07
 
 
@@ -88,7 +86,6 @@ class WaitData:
             legend="waiting for",
             legend_columns=4,
             colours=dict(zip(self.events, colours, strict=True)),
-            dark=_DARK,
             labeled_least=_LABELED_LEAST,
             names_width=200,
         )
