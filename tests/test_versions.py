@@ -84,3 +84,15 @@ def test_of_several_versions_the_oldest_and_the_newest_stay(monkeypatch: pytest.
     assert [versions.newest(found) for found in ([], ALL)] == [[], ["18.4"]]
     monkeypatch.setattr(versions, "EVERY", True)
     assert versions.ends(ALL) == versions.newest(ALL) == ALL
+
+
+def test_in_ci_servers_that_are_always_there_must_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "18").mkdir()
+    (tmp_path / "18/postgres").touch()
+    (tmp_path / "15").mkdir()
+    monkeypatch.setattr(versions, "ALWAYS", {"18": tmp_path / "18", "15": tmp_path / "15"})
+    monkeypatch.delenv("CI", raising=False)
+    assert versions.bindirs() == {"18": tmp_path / "18"}
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(AssertionError, match=r"no PostgreSQL 15 at .*/15 \(postgresql-15\)"):
+        versions.bindirs()
