@@ -120,6 +120,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("advise", "host=/nowhere", "--save", "file"), '"file" is not a folder'),
     (("advise", "--demo", "--save", "."), 'folder "." is not empty'),
     (("replica", "watch", "--primary", "oops", "--standby", "oops"), "invalid connection string"),
+    (("watch", "host=/nowhere", "--history-max", "10kB"), "a history needs 1 MB at least"),
     (("studies", "absent"), 'study "absent" does not exist'),
 ]
 
