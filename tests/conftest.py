@@ -15,14 +15,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import declared, rights, spreading, versions
+from tests import declared, needs, rights, spreading, versions
 from walproof.facts import Install
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.install import find
@@ -92,13 +92,17 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """In CI a skipped test is a failure: a skip must never hide that something was not tested."""
-    item.user_properties += versions.noted()
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a skipped test is a failure, and so is one that is expected to fail: neither must hide that
+    something was not tested. What a machine may lack all the same is listed in tests/needs.py."""
+    item.user_properties += [*versions.noted(), *needs.noted()]
     report = yield
-    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):  # type: ignore[attr-defined]
-        report.outcome = "failed"  # type: ignore[attr-defined]
-        report.longrepr = f"skipped in CI: {report.longrepr}"  # type: ignore[attr-defined]
+    if os.environ.get("CI") and report.skipped and not needs.is_said(report):
+        report.outcome = "failed"
+        report.longrepr = f"skipped in CI: {report.longrepr}"
+        vars(report).pop("wasxfail", None)  # with it, a failure would not count as one
     return report
 
 
@@ -111,10 +115,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         versions.fetch_missing()
 
 
-def _covered(config: pytest.Config) -> list[str]:
+def _reports(config: pytest.Config, outcome: str) -> list[pytest.TestReport]:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     assert terminal is not None
-    return versions.covered(terminal.getreports("passed"))
+    found: list[pytest.TestReport] = terminal.getreports(outcome)
+    return found
+
+
+def _covered(config: pytest.Config) -> list[str]:
+    return versions.covered(_reports(config, "passed"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -125,7 +134,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Which versions the run covered, and of a whole run which it did not."""
+    """What the run did not test; which versions it covered, and of a whole run which it did not."""
+    for lack in needs.told(_reports(config, "xfailed")):
+        terminalreporter.write_line(f"not tested: {lack}", yellow=True)
     if there := _covered(config):
         terminalreporter.write_line(f"PostgreSQL versions covered: {', '.join(there)}")
     if versions.is_whole(config):

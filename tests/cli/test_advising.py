@@ -1,8 +1,10 @@
-"""What ``walproof advise`` refuses before it looks, and what it does not mix. No server is asked."""
+"""What ``walproof advise`` refuses before it looks, and what it says of a look that was kept. No server is
+asked."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +13,15 @@ from typing import Any, cast
 
 import pytest
 
-from tests.advise.server.windows import healthy
+from tests.advise.server.windows import healthy, with_settings
+from tests.cli.command import walproof
 from tests.golden.unpack import unpack
+from tests.schemas import assert_valid
 from walproof.cli.advising import LookOrder, Telling, _record, case_of, with_standbys
 from walproof.cli.files import check_file, check_new_folder, large_scratch, write_file
 from walproof.cli.told_wal import _Recorder
 from walproof.errors import DiskError, ProbeError, SettingError, StoreError
+from walproof.facts.codec import to_json
 from walproof.observe.server import ServerObserver
 from walproof.observe.walinspect import WalInspector
 from walproof.settings.durability import DurabilityClass
@@ -132,3 +137,43 @@ def test_large_files_do_not_go_into_memory(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def _nothing(*_: Any) -> bool:
     return False
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A look at a server without fsync, as ``--save`` keeps it where the WAL could not be recorded."""
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / "server.json").write_text(to_json(with_settings(healthy(), fsync="off")))
+    return folder
+
+
+def _advice(kept: Path, *words: str) -> dict[str, Any]:
+    done = walproof("advise", str(kept), *words, "--json", cwd=kept.parent)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert_valid("advise", found)
+    return found
+
+
+def test_a_rule_that_is_muted_is_left_out(kept: Path) -> None:
+    assert [item["rule"] for item in _advice(kept)["advice"]] == ["fsync"]
+    assert _advice(kept, "--mute", "fsync", "--mute", "log_checkpoints")["advice"] == []
+
+
+def test_a_startup_budget_is_held_where_there_is_one(kept: Path) -> None:
+    """Without WAL it cannot be; without a budget there is nothing to hold."""
+    for words, place in (((), "absent"), (("--startup-budget", "61s"), "unseen")):
+        told = _advice(kept, *words)
+        places = {name for name in ("fine", "unseen", "absent") for row in told[name]
+                  if row["rule"] == "startup budget"}  # fmt: skip
+        assert places == {place}
+
+
+def test_advice_is_written_as_markdown_too(kept: Path) -> None:
+    page = kept.parent / "advice.md"
+    done = walproof("advise", str(kept), "--markdown", str(page), cwd=kept.parent)
+    assert done.returncode == 0, done.stderr
+    assert "fsync" in done.stdout
+    assert page.read_text().startswith("# ")
+    assert "fsync" in page.read_text()

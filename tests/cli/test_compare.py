@@ -85,12 +85,16 @@ def test_a_load_for_another_major_version_is_told(load: Path) -> None:
 
 
 def test_what_is_typed_goes_before_what_the_load_says(load: Path) -> None:
-    found = plan(load, "--clients", "2", "--transactions", "50", "--rate", "90", "--base", "work_mem=4MB")
+    typed = ("--clients", "2", "--transactions", "50", "--rate", "90", "--protocol", "extended")
+    found = plan(load, *typed, "--base", "work_mem=4MB")
     (workload,) = found["workloads"]
+    assert workload["protocol"] == "extended"
     assert (workload["clients"], workload["threads"]) == (2, 2)
     assert (workload["duration_s"], workload["transactions"], workload["rate_tps"]) == (None, 50, 90.0)
     assert workload["warmup_s"] == 0.0
     assert found["base_settings"] == {"shared_buffers": "64MB", "work_mem": "4MB"}
+    (workload,) = plan(load, "--settle", "45s", "--design", "fresh")["workloads"]
+    assert workload["warmup_s"] == 45.0
     (workload,) = plan(load, "--duration", "7s")["workloads"]
     assert (workload["duration_s"], workload["transactions"]) == (7.0, None)
 

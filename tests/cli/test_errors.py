@@ -100,6 +100,8 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("runs", "copy", "last", "--store", "miss.sqlite", "--to", "x.sqlite"), "there is no store"),
     (("runs", "remove", "last", "--store", "miss.sqlite"), "there is no store"),
     (("web", "--store", "miss.sqlite"), "there is no store"),
+    (("web", "--recordings", "absent"), '--recordings is "absent": there is no such folder'),
+    (("web", "--history", "absent.sqlite"), 'absent.sqlite" does not exist'),
     (("store", "upgrade", "--store", "miss.sqlite"), "there is no store"),
     (("pg", "install", "13.x"), '"13.x" is not a PostgreSQL version'),
     (("pg", "remove", "13.1"), "13.1"),
@@ -123,7 +125,9 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("advise", "host=/nowhere", "--save", "."), 'folder "." is not empty'),
     (("advise", "host=/nowhere", "--save", "file"), '"file" is not a folder'),
     (("advise", "--demo", "--save", "."), 'folder "." is not empty'),
+    (("advise", "host=/nowhere", "--mute", "fsink"), 'no rule "fsink"'),
     (("replica", "watch", "--primary", "oops", "--standby", "oops"), "invalid connection string"),
+    (("watch", "host=/nowhere", "--history-max", "10kB"), "a history needs 1 MB at least"),
     (("studies", "absent"), 'study "absent" does not exist'),
 ]
 

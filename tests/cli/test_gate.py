@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,39 @@ def test_a_dry_run_says_what_is_decided_and_how_long_it_may_take(tmp_path: Path)
     assert "gate: fails if wal_bytes_per_txn > 1.02x\n" in done.stdout
     assert "length: until the gate is decided, 3 min 00 s at most, but one round in any case" in done.stdout
     assert "--fail-if 'wal_bytes_per_txn > 1.02x'" in done.stdout
+
+
+NEW, OLD = "CREATE TABLE t (i bigint);\n", "CREATE TABLE t (i int);\n"
+
+
+def _setups(folder: Path, *words: str) -> dict[str, str | None]:
+    """What makes the tables of each version, by a dry run."""
+    for name, text in (("a", "SELECT 1;\n"), ("b", "SELECT 2;\n"), ("new", NEW), ("old", OLD)):
+        (folder / f"{name}.sql").write_text(text)
+    words = ("--script", "a.sql", *words, "--dry-run", "--json")
+    done = walproof(*GATE, *words, cwd=folder, timeout_s=60.0)
+    assert done.returncode == ExitStatus.DONE, done.stderr
+    return {workload["name"]: workload["setup_sql"] for workload in json.loads(done.stdout)["workloads"]}
+
+
+def test_each_version_has_the_tables_that_were_given_for_it(tmp_path: Path) -> None:
+    both = _setups(tmp_path, "--setup", "new.sql", "--setup-against", "old.sql")
+    assert both == {"this version": NEW, "the other version": OLD}
+    alone = _setups(tmp_path, "--setup-against", "old.sql")
+    assert alone == {"this version": None, "the other version": OLD}
+
+
+def test_tables_of_both_versions_are_read_once(tmp_path: Path) -> None:
+    """What the shell makes of <(git show main:tables.sql) has nothing more to read the second time."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(pipe.write_text, NEW)
+        try:
+            found = _setups(tmp_path, "--setup", "pipe", "--script-against", "b.sql")
+        finally:
+            os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))  # a writer that nobody read waits no longer
+    assert found == {"this version": NEW, "the other version": NEW}
 
 
 def test_a_limit_that_no_change_breaks_is_warned_of(tmp_path: Path) -> None:

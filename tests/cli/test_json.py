@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from inspect import getsource
 from pathlib import Path
 from typing import Any
 
@@ -104,10 +105,12 @@ def test_every_command_has_json(all_commands: dict[str, Any]) -> None:
 def test_every_command_is_typed_by_some_test(all_commands: dict[str, Any]) -> None:
     tested = [*TYPED, *ELSEWHERE, *OTHERWISE]
     assert sorted(tested) == sorted(all_commands)
-    for place in ELSEWHERE.values():
-        module, _, name = place.rpartition(".")
-        test: Callable[..., object] = getattr(import_module(module), name)
-        assert callable(test), place
+    for name, place in ELSEWHERE.items():
+        module, _, function = place.rpartition(".")
+        test: Callable[..., object] = getattr(import_module(module), function)
+        source = getsource(test)
+        assert '"--json"' in source or "json=True" in source, place
+        assert f'assert_valid("{name.replace(" ", "-")}"' in source, place
 
 
 @pytest.fixture(scope="module")

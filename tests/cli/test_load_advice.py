@@ -95,6 +95,20 @@ def test_the_plan_leaves_each_step_out_once(folder: Path) -> None:
     assert "--rows 200k" in done.stdout
 
 
+def test_a_table_that_holds_rows_is_planned_with_them(folder: Path) -> None:
+    """It is not emptied, so no row can be loaded frozen."""
+    words = (
+        "load-advice", "--pg", "embedded", "--table", 'shop.sql:"Orders"', "--replay", "replay.sql",
+        "--dry-run", "--json",
+    )  # fmt: skip
+    for typed, rows in (((), 0), (("--filled", "2k"), 2000)):
+        done = walproof(*words, *typed, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        plan = json.loads(done.stdout)
+        assert plan["kind"]["filled"] == rows
+        assert any("COPY FREEZE" in variant["name"] for variant in plan["variants"]) == (not rows)
+
+
 def test_the_plan_counts_the_rows_of_the_file(folder: Path) -> None:
     """Batches larger than the file are not tried; the command that is kept names no rows."""
     (folder / "few.csv").write_text("id,said\n" + '1,"two\nlines"\n' * 1500)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from tests.analysis.calibrations import calibrated as stored_calibration
 from tests.cli.command import walproof
@@ -17,7 +19,9 @@ from tests.golden.unpack import unpack
 from tests.schemas import assert_valid
 from walproof.analysis.forecast import MachineFacts
 from walproof.analysis.recovery_costs import TERMS
+from walproof.cli.app import app
 from walproof.cli.costs import find_costs
+from walproof.cli.predicting import RecoveryOrder
 from walproof.cli.recovery import _added, _keep
 from walproof.cli.recovery_progress import _require_titles
 from walproof.errors import AnalysisError, SettingError, StoreError
@@ -132,6 +136,21 @@ def test_what_the_kernel_reads_ahead_is_as_told(wal: Path, tmp_path: Path) -> No
         said = refused(tmp_path, "predict", str(wal), "--read-ahead", text)
         assert f"--read-ahead {text} has no unit" in said
         assert f"like {text}kB" in said
+
+
+def test_a_prefetcher_is_simulated_as_told(wal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it brings is held in tests/wal/test_recovery.py."""
+    seen: list[int | None] = []
+
+    def noted(_paths: object, order: RecoveryOrder, *_: object) -> None:
+        seen.append(order.concurrency)
+        raise typer.Exit
+
+    monkeypatch.setattr("walproof.cli.recovery.predict_recovery", noted)
+    for words in ((), ("--maintenance-io-concurrency", "17")):
+        done = CliRunner().invoke(app, ["recovery", "predict", str(wal), *words])
+        assert done.exit_code == 0, done.output
+    assert seen == [None, 17]
 
 
 def test_a_distance_ends_the_wal(wal: Path, tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.cli.command import walproof
 from tests.lab.tune_loads import SHOP, shop
+from walproof.cli.app import app
 from walproof.cli.tune_objective import warn_of_distance
+from walproof.errors import StoreError
 from walproof.facts import Install
 from walproof.facts.tuning import Factor, Objective
 from walproof.postgres.build import available_values
@@ -245,6 +248,31 @@ def test_the_least_room_for_pg_wal_is_said_and_enough(
     assert f"--wal-disk {room} or more" in refused.stderr
     done = walproof(*command, room, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [("shop.toml", '"shop.toml" exists already'), ("absent/tuning.db", 'no folder "absent"')],
+)
+def test_a_study_that_could_not_be_exported_is_refused_before_anything_runs(
+    tmp_path: Path, place: str, message: str, options: tuple[str, ...]
+) -> None:
+    shop(tmp_path)
+    done = walproof("tune", "--load", "shop.toml", "--export", place, *options, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "walproof-out").exists()
+
+
+def test_a_study_in_a_folder_that_is_closed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    words = ["tune", "--load", str(shop(tmp_path)), "--export", str(tmp_path / "tuning.db"), "--dry-run"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, StoreError)
+    assert f'could not write study "{tmp_path}/tuning.db": "{tmp_path}" cannot be' in done.exception.message
 
 
 def test_the_time_is_said_once(tmp_path: Path) -> None:

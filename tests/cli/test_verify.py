@@ -16,6 +16,7 @@ from tests.cli.command import walproof
 from tests.golden.unpack import unpack
 from tests.schemas import assert_valid
 from tests.wal.damage import GoldenWal
+from tests.wal.places.archive import golden_source
 
 
 @pytest.fixture
@@ -127,10 +128,28 @@ def test_nightly(wal: Path, tmp_path: Path) -> None:
     arguments = ("wal", "verify", "archive", "--kept", "kept", "--json")
     first, second = (json.loads(walproof(*arguments, cwd=tmp_path).stdout)["archives"][0] for _ in range(2))
     assert (first["read_files"], second["read_files"], second["kept_files"]) == (3, 0, 3)
+    again = json.loads(walproof(*arguments, "--again", cwd=tmp_path).stdout)["archives"][0]
+    assert (again["read_files"], again["kept_files"]) == (3, 0)
     since = walproof("wal", "verify", "archive", "--json", "--since", "0/900000", cwd=tmp_path)
     assert json.loads(since.stdout)["archives"][0]["skipped_files"] == 1
     hours = walproof("wal", "verify", "archive", "--json", "--since", "26h", cwd=tmp_path)
     assert json.loads(hours.stdout)["archives"][0]["skipped_files"] == 0
+
+
+def test_backups_that_lie_elsewhere_count(wal: Path, tmp_path: Path) -> None:
+    """One of files that were copied: its end is told by the label in the archive."""
+    source = golden_source(wal)
+    ((name, label),) = source.labels.items()
+    (wal / name).write_bytes(label)
+    backup = tmp_path / "elsewhere" / "nightly"
+    (backup / "global").mkdir(parents=True)
+    (backup / "global" / "pg_control").write_bytes(source.system_identifier.to_bytes(8, "little"))
+    (backup / "PG_VERSION").write_text("18\n")
+    (backup / "backup_label").write_bytes(label)
+    for words, is_there in (((), False), (("--backups", "elsewhere/nightly"), True)):
+        done = walproof("wal", "verify", "archive", *words, "--json", cwd=tmp_path)
+        (archive,) = json.loads(done.stdout)["archives"]
+        assert ("nightly" in [found["name"] for found in archive["backups"]]) == is_there, done.stdout
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from tests.cli.command import walproof
+from walproof.advise.watch.concern import Thresholds
+from walproof.cli.app import app
 from walproof.cli.watch_file import WatchFile, read_watch_file
-from walproof.cli.watch_order import Typed, watch_order
+from walproof.cli.watch_order import Typed, WatchOrder, watch_order
 from walproof.errors import ConninfoError, SettingError
 
 WHOLE = """
@@ -67,6 +71,50 @@ def test_a_servers_own_key_wins_over_that_of_all_and_an_option_over_both(tmp_pat
     assert (order.every_s, order.thresholds.full_warning_s, order.listen) == (1.0, 3600.0, "[::1]:1")
     assert order.history is not None
     assert order.history.limits.keep_s == 86400.0
+
+
+def test_each_option_goes_to_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of them are texts, and one in the place of another would be taken."""
+    texts = {
+        "--recovery-target": "61s", "--wal-disk": "62GB", "--every": "63s", "--full-warning": "64min",
+        "--full-critical": "65min", "--lag-warning": "66s", "--lag-critical": "67s",
+        "--listen": "127.0.0.1:6868", "--web": "127.0.0.1:6969", "--max-retained": "70MB",
+        "--max-rate": "71MB", "--keep": "72d", "--history-max": "73MB",
+    }  # fmt: skip
+    given = {option.removeprefix("--").replace("-", "_"): text for option, text in texts.items()}
+    seen: list[Typed] = []
+
+    def noted(typed: Typed, file: WatchFile | None) -> WatchOrder:
+        assert file is None
+        seen.append(typed)
+        raise typer.Exit
+
+    monkeypatch.setattr("walproof.cli.watch_order.watch_order", noted)
+    others = ["--name", "db.example", "--no-stream", "--calibration", "costs.json",
+              "--history", "seen.sqlite"]  # fmt: skip
+    for words in ([*(word for pair in texts.items() for word in pair), *others], ["--stream"]):
+        done = CliRunner().invoke(app, ["watch", "host=a", "host=b", *words])
+        assert done.exit_code == 0, done.output
+    servers = ("host=a", "host=b")
+    assert seen == [
+        Typed(
+            servers, web_names=("db.example",), stream=False, calibration=Path("costs.json"),
+            history=Path("seen.sqlite"), **given,
+        ),
+        Typed(servers, stream=True),
+    ]  # fmt: skip
+
+
+def test_thresholds_of_the_command_line_are_those_of_the_order() -> None:
+    typed = Typed(
+        ("host=a",), full_warning="4min", full_critical="3min", lag_warning="2s", lag_critical="1s",
+        max_rate="5MB", history_max="6MB",
+    )  # fmt: skip
+    order = watch_order(typed, None)
+    assert order.thresholds == Thresholds(None, 240.0, 180.0, 2.0, 1.0)
+    assert order.servers[0].bytes_per_s_most == 5 << 20
+    assert order.history is not None
+    assert order.history.limits.bytes_most == 6 << 20
 
 
 def test_a_word_is_a_server_of_the_file_or_a_connection_string(tmp_path: Path) -> None:

@@ -13,11 +13,15 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from tests.cli.command import start, walproof
 from walproof.cli import bounded_http
+from walproof.cli.app import app
 from walproof.cli.web_serve import Site
 from walproof.errors import SettingError
+from walproof.facts.watch_recorder import HistoryLimits, HistoryRecorder
 
 
 def link(errors: Path) -> str:
@@ -79,6 +83,29 @@ def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatc
         idle.sendall(said)
         with contextlib.suppress(ConnectionResetError):
             assert idle.recv(1) == b""
+
+
+def test_what_is_served_is_what_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recordings are those of --out where no folder is named. tests/web has what the pages then show."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("WALPROOF_OUT", "WALPROOF_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    recordings, history = tmp_path / "recordings", tmp_path / "watch.sqlite"
+    recordings.mkdir()
+    with HistoryRecorder(history, HistoryLimits(), 1.0, "1"):
+        pass
+    served: list[tuple[object, ...]] = []
+
+    def noted(_address: str, names: tuple[str, ...], *_: object, **given: object) -> Site:
+        served.append((names, given["recordings"], given["history"]))
+        raise typer.Exit
+
+    monkeypatch.setattr("walproof.cli.web_serve.Site", noted)
+    words = ("--recordings", str(recordings), "--history", str(history), "--name", "db.example")
+    for typed in ((), words):
+        done = CliRunner().invoke(app, ["web", *typed])
+        assert done.exit_code == 0, done.output
+    assert served == [((), Path("walproof-out"), None), (("db.example",), recordings, history)]
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0", "127.0.0.1:0", "localhost:0"])

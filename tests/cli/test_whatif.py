@@ -58,6 +58,12 @@ def test_json(wal: Path, tmp_path: Path) -> None:
         assert prediction["confidence"] in ("high", "medium", "low")
 
 
+def test_no_more_pages_are_followed_than_asked_for(wal: Path, tmp_path: Path) -> None:
+    done = walproof("wal", "whatif", str(wal), "--pages", "1000", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert 0 < json.loads(done.stdout)["recorded"]["held_pages"] <= 1000
+
+
 def test_a_recording_knows_its_server(wal: Path, tmp_path: Path) -> None:
     shutil.copytree(wal, tmp_path / "recording")
     settings = {
@@ -110,6 +116,7 @@ def test_mistakes(wal: Path, tmp_path: Path) -> None:
         (["--set", "data_checksums=maybe"], "data_checksums", "Boolean"),
         (["--wal-disk", "many"], 'invalid size: "many"', "GB"),
         (["--wal-disk", "0"], "above zero", "Sizes are written like"),
+        (["--pages", "10"], "a sample of 10 pages says too little", "Hold 1,000 at least"),
         (["--start", "x"], 'invalid LSN: "x"', "hexadecimal"),
         (["--start", "7/0"], "could not find WAL segment", "7/0"),
     ]

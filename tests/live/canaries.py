@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.wal.canary import contents
+
 _LOOK_S = 0.02
 _HOOK = """
 import json, os, sys
@@ -108,12 +110,12 @@ def watch(arguments: Iterable[str], canaries: Canaries, cwd: Path, place: Path, 
 
 
 def leaks_in_files(folder: Path, canaries: Canaries) -> set[str]:
-    """Of all that lies below the folder."""
+    """Of all that lies below the folder, decompressed."""
     return {
         f"{path.relative_to(folder)}: {canary}"
         for path in folder.rglob("*")
         if path.is_file() and not path.is_symlink()
-        for canary in canaries.found_in(path.read_bytes())
+        for canary in canaries.found_in(contents(path))
     }
 
 

@@ -215,6 +215,32 @@ def test_a_standby_that_follows_a_twin_of_the_primary(
     assert "not from the server of --primary" in done.stdout
 
 
+def test_a_standby_whose_settings_do_not_tell_its_walsender(
+    pair: Pair, workspace: Workspace, tmp_path: Path
+) -> None:
+    """Its name there comes from the server's environment, and it has no slot: --application-name tells it."""
+    last = Standby(pair.primary, workspace, "unclear", slot=False, environment={"PGAPPNAME": "unclear"})
+    last.build()
+    last.start({**pair.settings, "primary_conninfo": pair.primary.route})
+    command = (
+        "replica", "watch", "--primary", watcher(pair.primary), "--standby", watcher(last), "--once",
+        "--every", "1s", "--json",
+    )  # fmt: skip
+    windows = {}
+    try:
+        for name in ("", "unclear", "nobody"):
+            done = walproof(*command, *(["--application-name", name] if name else []), cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            windows[name] = json.loads(done.stdout)
+    finally:
+        last.stop("immediate")
+    assert windows["unclear"]["sender"]["application_name"] == "unclear"
+    assert "--primary" not in " ".join(windows["unclear"]["notes"])
+    for name in ("", "nobody"):
+        assert windows[name]["sender"] is None
+        assert "not from the server of --primary" in " ".join(windows[name]["notes"])
+
+
 def test_a_pair_of_two_versions(pair: Pair, workspace: Workspace, tmp_path: Path) -> None:
     older = reachable_install(find("embedded-16"), server_user())
     with running_primary(older, workspace) as stranger:

@@ -12,6 +12,7 @@ import stat
 from pathlib import Path
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 from tests.golden.unpack import unpack
@@ -97,6 +98,13 @@ def test_the_names_of_a_server(
     assert done.leaks == set()
 
 
+def test_what_is_compressed_is_searched(tmp_path: Path) -> None:
+    canaries = Canaries()
+    with pa.output_stream(tmp_path / "segment.zst", compression="zstd") as file:
+        file.write(canaries.at("row").encode() * 2)
+    assert leaks_in_files(tmp_path, canaries) == {"segment.zst: row"}
+
+
 def test_a_server_that_is_observed(
     pair: Pair, canaries: Canaries, addresses: dict[str, str], tmp_path: Path, place: Path
 ) -> None:
@@ -104,6 +112,7 @@ def test_a_server_that_is_observed(
     (tmp_path / "wal").mkdir()
     unpack(17, tmp_path / "wal")
     dsn, other = addresses["pairs"], watcher(pair.standby)
+    _write(pair, canaries.at("row"))
     segment = str(tmp_path / "wal" / "00000001000000000000000A")
     for arguments, status in (
         (["wal", "stats", segment, "--resolve", dsn], 2),  # of another cluster
@@ -129,11 +138,23 @@ def test_a_server_that_is_observed(
         done = watch(arguments, canaries, tmp_path, place, PGPASSWORD="")
         assert done.status == status, (arguments, done.stderr)
         assert done.leaks == set(), arguments
-    assert leaks_in_files(tmp_path / "recording", canaries) <= _of_contents(tmp_path, canaries)
+    recorded = leaks_in_files(tmp_path / "recording", canaries)
+    assert any(leak.endswith(": row") for leak in recorded), "there is something to strip"
+    assert recorded <= _of_contents(tmp_path, canaries)
     assert leaks_in_files(tmp_path / "stripped", canaries) == set()
+    assert leaks_in_files(tmp_path / "seen", canaries) == set()
+    assert canaries.found_in((tmp_path / "advice.html").read_bytes()) == []
     for name in ("recording", "stripped"):
         assert open_to_others(tmp_path / name) == []
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o700
+
+
+def _write(pair: Pair, value: str) -> None:
+    """Rows with the value, in the segment that a recording begins with."""
+    with psycopg.connect(pair.primary.conninfo, autocommit=True, dbname="shop") as session:
+        session.execute("SELECT pg_switch_wal()")
+        session.execute("CREATE TABLE written (value text)")
+        session.execute(f"INSERT INTO written SELECT '{value}' FROM generate_series(1, 20)".encode())
 
 
 def _of_contents(folder: Path, canaries: Canaries) -> set[str]:
@@ -141,7 +162,7 @@ def _of_contents(folder: Path, canaries: Canaries) -> set[str]:
     return {
         f"{path.name}: {kind}"
         for path in (folder / "recording").glob("0*")
-        for kind in ("comment", "function", "subscription", "server", "mapping")
+        for kind in ("comment", "function", "subscription", "server", "mapping", "row")
         if kind in canaries
     }
 

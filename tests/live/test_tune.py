@@ -187,7 +187,9 @@ def test_a_tuning_that_is_interrupted_goes_on(tmp_path: Path) -> None:
     assert page.startswith("<!DOCTYPE html>")
     # Its answer is kept with the date of its last step, and nothing is simulated again.
     assert "making the answer" in done.stderr
-    again = walproof(*COMMAND, cwd=tmp_path)
+    again = walproof(*COMMAND, "--export", "tuning.db", cwd=tmp_path)
     assert (again.returncode, again.stdout) == (0, done.stdout)
+    assert " trials written: optuna-dashboard sqlite:///" in again.stderr
+    assert (tmp_path / "tuning.db").read_bytes().startswith(b"SQLite format 3")
     assert "making the answer" not in again.stderr
     assert (folder / "report.html").read_text() == page

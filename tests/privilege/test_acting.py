@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import rights
+from tests.needs import lacking
 from walproof.privilege.acting import acting_as
 from walproof.privilege.copying import copy_tree
 from walproof.privilege.user import ServerUser, from_words, server_user, to_words
@@ -32,7 +33,7 @@ def test_a_planted_link_does_not_lead_to_roots_file(theirs: Path, open_place: Pa
     (theirs / "walproof.conf").symlink_to(precious)
     user = server_user()
     if user is None:
-        pytest.xfail("without root there is nobody else whose rights could be taken")
+        lacking("root", "there is nobody else whose rights could be taken")
     with acting_as(user):
         with pytest.raises(PermissionError):
             (theirs / "walproof.conf").write_text("overwritten")

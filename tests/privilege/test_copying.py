@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import lacking
 from walproof.privilege.copying import copy_tree
 from walproof.privilege.user import server_user
 
@@ -41,7 +42,7 @@ def test_the_reader_reads_with_its_own_rights(open_place: Path) -> None:
     precious.chmod(0o600)
     (source / "16384").hardlink_to(precious)
     if user is None:
-        pytest.xfail("without root there is nobody else whose rights could be taken")
+        lacking("root", "there is nobody else whose rights could be taken")
     with pytest.raises(PermissionError):
         copy_tree(source, open_place / "target", reader=user, writer=None)
     assert not (open_place / "target" / "16384").exists()

@@ -14,29 +14,32 @@ from pathlib import Path
 import pytest
 import typer
 
+from tests.needs import lacking
 from tests.privilege.helper.auditctl import StandIn
 from walproof.postgres.reach import reachable
 from walproof.privilege.user import running_as, server_user
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = Path(typer.__file__).parent.parent
+PYTHON = "a Python of the servers' user"
 
 
 def _python() -> str:
     """This Python, or the system's of the same version, where it can be run."""
     user = server_user()
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    for program in (Path(sys.executable), Path(f"/usr/bin/python{version}")):
-        if program.exists() and reachable(program.resolve(), user):
-            return str(program)
-    pytest.xfail(f'user "{user.name if user else ""}" can run no Python {version} here')
+    programs = (Path(sys.executable), Path(f"/usr/bin/python{version}"))
+    found = next((it for it in programs if it.exists() and reachable(it.resolve(), user)), None)
+    if found is None:
+        lacking(PYTHON, f"{sys.executable} cannot be run, nor is there another {version}")
+    return str(found)
 
 
 def _run(*words: str, home: Path, path: str = "/usr/bin:/bin:/usr/sbin") -> subprocess.CompletedProcess[str]:
     program = _python()
     user = server_user()
     if not all(reachable(folder, user) for folder in (ROOT / "src", ROOT / "tests", PACKAGES)):
-        pytest.xfail(f'"{ROOT}" or "{PACKAGES}" cannot be read by the servers\' user')
+        lacking(PYTHON, f'"{ROOT}" or "{PACKAGES}" cannot be read')
     environment = {
         "PATH": path, "HOME": str(home), "TMPDIR": str(home), "WALPROOF_CACHE": str(home / "cache"),
         "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "src", PACKAGES))), "PYTHONDONTWRITEBYTECODE": "1",

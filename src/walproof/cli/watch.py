@@ -150,9 +150,11 @@ def watch(
     from walproof.cli.watch_order import Typed, duration
 
     typed = Typed(
-        tuple(dsns or ()), recovery_target, wal_disk, every, full_warning, full_critical, lag_warning,
-        lag_critical, listen, web, tuple(name or ()), stream, max_retained, max_rate, calibration, history,
-        keep, history_max,
+        servers=tuple(dsns or ()), recovery_target=recovery_target, wal_disk=wal_disk, every=every,
+        full_warning=full_warning, full_critical=full_critical, lag_warning=lag_warning,
+        lag_critical=lag_critical, listen=listen, web=web, web_names=tuple(name or ()), stream=stream,
+        max_retained=max_retained, max_rate=max_rate, calibration=calibration, history=history, keep=keep,
+        history_max=history_max,
     )  # fmt: skip
     try:
         showing = Showing(plain, json, once, None if for_ is None else duration("--for", for_))

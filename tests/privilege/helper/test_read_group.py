@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import lacking
 from walproof.disk.read_limit import ReadLimit
 from walproof.errors import DiskError
 from walproof.privilege.helper.client import RootHelper
@@ -113,7 +114,7 @@ def test_a_process_with_two_users_is_refused(tmp_path: Path, devices: Path) -> N
     """One that has been root and may be so again."""
     user = server_user()
     if user is None:
-        return  # only root can have two users
+        lacking("root", "only root can have two users")
     (tmp_path / "groups").mkdir()
     group = ReadGroup("limit", user.uid, tmp_path / "groups", devices)
     group.begin("254:16", 500)
@@ -138,24 +139,24 @@ def test_a_folder_without_a_disk_is_refused(helper: RootHelper) -> None:
         pass
 
 
-def _is_refused(helper: RootHelper, device: Path | None) -> bool:
-    """Whether the kernel does not let this user limit reads; then the error says so."""
-    refusal = None
+def _need_limits(helper: RootHelper, device: Path | None) -> None:
+    """End the test where the kernel does not let this user limit reads, and the error says so."""
     try:
         with ReadLimit(helper, device, 1000):
             pass
     except DiskError as error:
-        refusal = error
-    assert refusal is None or refusal.message.startswith("reads cannot be limited: ")
-    if refusal is not None and server_user() is None and device is not None:
-        assert refusal.message.endswith("(walproof was not started as root)")
-    return refusal is not None
+        refused = error.message
+    else:
+        return
+    assert refused.startswith("reads cannot be limited: ")
+    if server_user() is None and device is not None:
+        assert refused.endswith("(walproof was not started as root)")
+    lacking("a limit on reads", refused.partition(": ")[2])
 
 
 def test_reads_take_their_time(helper: RootHelper, notes: Path, open_place: Path) -> None:
     """300 reads of a cold file, 200 a second: 1 s at least, whatever else the machine does."""
-    if _is_refused(helper, find_device(open_place)):
-        return
+    _need_limits(helper, find_device(open_place))
     (open_place / "file").write_bytes(os.urandom(1 << 22))
     (open_place / "file").chmod(0o644)
     go = open_place / "go"
@@ -192,8 +193,7 @@ def test_processes_that_are_left_go_on_without_a_limit(
     helper: RootHelper, notes: Path, open_place: Path
 ) -> None:
     device = find_device(open_place)
-    if _is_refused(helper, device):
-        return
+    _need_limits(helper, device)
     with _family() as (shell, child):
         with ReadLimit(helper, device, 200) as limit:
             limit.add(shell)

@@ -194,7 +194,8 @@ def test_a_recording_in_a_store(stored: S3, golden: Path, tmp_path: Path) -> Non
     ]
     assert [done.returncode for done in told] == [0, 0, 0, 0], told[-1].stderr
     assert _whatif(told[0].stdout) == _whatif(told[1].stdout)
-    assert '"64MB"' in told[1].stdout or "64" in told[1].stdout
+    present = json.loads(told[1].stdout)["present"]
+    assert (present["max_wal_size_mb"], present["is_known"]) == (64, True)
     assert told[2].stdout == told[3].stdout
 
 

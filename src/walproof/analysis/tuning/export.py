@@ -19,20 +19,25 @@ from walproof.facts.place import sqlite_url
 from walproof.facts.tuning import Purpose, TuningFacts
 
 
-def export_study(facts: TuningFacts, path: Path, name: str = "walproof tune") -> int:
-    """Write the study. Returns the number of its trials.
-
-    Raises AnalysisError if the file exists already, or its folder does not exist.
-    """
-    import optuna
-    from optuna.trial import TrialState, create_trial
-
+def check_place(path: Path) -> None:
+    """Raise AnalysisError if the file of a study exists already, or its folder does not exist."""
     if path.exists():
         raise AnalysisError(
             f'"{path}" exists already', hint="Name a file that does not exist yet: none is overwritten."
         )
     if not path.parent.is_dir():
         raise AnalysisError(f'no folder "{path.parent}"', hint="Make the folder first.")
+
+
+def export_study(facts: TuningFacts, path: Path, name: str = "walproof tune") -> int:
+    """Write the study. Returns the number of its trials.
+
+    Raises AnalysisError as ``check_place`` does.
+    """
+    import optuna
+    from optuna.trial import TrialState, create_trial
+
+    check_place(path)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     space = Space(facts.plan)
     kinds = distributions(space)
