@@ -229,8 +229,9 @@ class WalLive:
     def snapshot(self) -> _Fields:
         """Fields of Rust's `Snapshot`; ``checkpoint`` (location, redo point, whether of a shutdown, Unix
         time), ``rmgrs`` (name, columns), ``relations`` (tablespace, database and file; counted
-        from; columns; updates, their bytes and runs, freezing records and their bytes),
-        ``others``, ``none`` (columns), ``commits``, ``aborts``, ``gaps`` (from, to)."""
+        from; columns; updates, their bytes and runs, freezing records and their bytes, keys, their
+        images and their bytes), ``others``, ``none`` (columns), ``commits``, ``aborts``, ``gaps``
+        (from, to)."""
 
 @final
 class WhatIfRolling:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from walproof.facts import Install, Plan
 from walproof.facts.store import Store
 from walproof.facts.tuning import DEFAULT, Objective, Promises, Purpose, Step, TuningFacts, TuningPlan
 from walproof.facts.tuning_journal import Journal, JournalFile, RecordedFacts, StepTaken
+from walproof.lab.failure import as_failure
 from walproof.lab.schedule import Unseen
 from walproof.lab.tune.conduct import Conductor
 from walproof.lab.tune.load import TuningLoad
@@ -120,6 +122,16 @@ class Undisked(Instant):
         return super()._take(journal, taken)
 
 
+class Full(Instant):
+    """A machine whose disk is full when that step is prepared."""
+
+    def _take(self, journal: Journal, taken: StepTaken) -> Journal:
+        if taken.step.purpose is Purpose.FLUSH:
+            with as_failure():
+                raise OSError(errno.ENOSPC, "No space left on device", "postgresql.conf")
+        return super()._take(journal, taken)
+
+
 class Flushing(Slow):
     """A search whose last step is the one on emulated disks."""
 
@@ -143,3 +155,12 @@ def test_where_no_disk_can_be_emulated_the_answer_is_there_without_that_step(tmp
         assert ended.finished
         assert [taken.step.purpose for taken in ended.steps] == [Purpose.RECORD]
         assert ended.notes == (found,)
+
+
+def test_a_full_disk_does_not_end_a_tuning_as_if_no_disk_could_be_emulated(tmp_path: Path) -> None:
+    """The same command takes the step up again once there is room."""
+    with pytest.raises(DiskError, match="No space left"):
+        _conducted(tmp_path, 100.0, Full, Flushing())
+    journal = JournalFile(tmp_path / "tune-shop-1").read()
+    assert journal is not None
+    assert not journal.finished

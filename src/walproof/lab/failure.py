@@ -15,7 +15,7 @@ import psycopg
 
 from walproof.errors import ClusterError, DiskError, one_line
 
-_OF_THE_MACHINE = frozenset({
+OF_THE_MACHINE = frozenset({
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS,
     errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN,
 })  # fmt: skip
@@ -31,7 +31,7 @@ def as_failure() -> Iterator[None]:
     except psycopg.Error as error:
         raise ClusterError(f"a statement failed: {one_line(error)}") from error
     except OSError as error:
-        if error.errno not in _OF_THE_MACHINE:
+        if error.errno not in OF_THE_MACHINE:
             raise
         what = "a file" if error.filename is None else f'"{error.filename}"'
         raise DiskError(f"could not use {what}: {error.strerror}") from error

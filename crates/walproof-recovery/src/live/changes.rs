@@ -145,7 +145,7 @@ mod tests {
     fn what_cleans_or_builds_an_index_brings_no_key() {
         assert!([0x00, 0x30, 0x40, 0x50].into_iter().all(|info| brings_key(RmgrId::BTREE, info)));
         // Deduplication, deletes, VACUUM, pages that become free; images of hints and of a new index.
-        assert!(![0x10, 0x60, 0x70, 0x80, 0xC0, 0xD0].into_iter().any(|info| brings_key(RmgrId::BTREE, info)));
+        assert!(![0x10, 0x60, 0x70, 0x80, 0xC0, 0xD0].into_iter().any(|op| brings_key(RmgrId::BTREE, op)));
         assert!(![0xA0, 0xB0].into_iter().any(|info| brings_key(RmgrId::XLOG, info)));
         assert!(brings_key(RmgrId::GIN, 0x20) && !brings_key(RmgrId::GIN, 0x40));
         assert!(brings_key(SPGIST, 0x10) && !brings_key(SPGIST, 0x60));

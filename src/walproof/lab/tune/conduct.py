@@ -22,6 +22,7 @@ from walproof.facts.tuning import DEFAULT, NO_EMULATED_DISK, STOPPED, Purpose, S
 from walproof.facts.tuning_answers import tuning_facts
 from walproof.facts.tuning_journal import HostRun, Journal, JournalFile, RecordedFacts, StepTaken
 from walproof.lab.alone import alone
+from walproof.lab.failure import OF_THE_MACHINE
 from walproof.lab.schedule import Progress
 from walproof.lab.session import execute
 from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
@@ -121,7 +122,10 @@ class Conductor:
                     journal = self._take(journal, pending)
                 except (DiskError, HostError) as error:
                     # Hosts say why each is left out; what else keeps them from it may be over later.
-                    is_of_disk = isinstance(error, DiskError) or "simulated disk" in (error.detail or "")
+                    cause = error.__cause__
+                    is_short = isinstance(cause, OSError) and cause.errno in OF_THE_MACHINE
+                    is_told = "simulated disk" in (error.detail or "")
+                    is_of_disk = is_told or (isinstance(error, DiskError) and not is_short)
                     if pending.step.purpose is not Purpose.FLUSH or not is_of_disk:
                         raise
                     # The answer is there without the last step, which not every machine can carry out.
