@@ -271,6 +271,13 @@ def moment(at: float, **changes: object) -> Moment:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("new_york")
+def test_a_mark_of_a_checkpoint_has_its_date() -> None:
+    """A file for a ticket is read on another day."""
+    (crash, *_) = plots((moment(AT, checkpoint_at=AT - 5),), AT - 60, AT)
+    assert crash.marks == ((AT - 5, "checkpoint began 2026-09-21 10:14:55"),)
+
+
 def test_a_day_is_kept_in_bounds_and_hides_no_gap_and_no_peak() -> None:
     history = ServerMoments()
     for look in range(3 * 43_200):
