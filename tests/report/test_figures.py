@@ -118,6 +118,8 @@ def test_course_holds_every_finished_trial_once_and_in_time() -> None:
     done = [t.number for t in facts.trials if t.state is TrialState.DONE]
     assert sorted(p.trial for panel in data.panels[:-1] for p in panel.points) == done
     assert data.x == "minutes since the first trial"
+    # A trial may have several points.
+    assert data.describe().startswith("Points against minutes since the first trial. ")
     relative = data.panels[-1]
     assert [p.trial for p in relative.points] == done
     assert [p.x for p in relative.points] == sorted(p.x for p in relative.points)
