@@ -186,6 +186,12 @@ def test_a_result_has_as_many_rounds_as_the_command_above_it(name: str) -> None:
     assert set(re.findall(r"n = (\d+)$", found[2], re.MULTILINE)) == {found[1]}
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "records"], ids=_name)
+def test_units_are_spelled_as_in_reports(page: Path) -> None:
+    """A kB is 1024 bytes, as in postgresql.conf: "KiB" beside it would look like another unit."""
+    assert re.findall(r"[KMG]iB", page.read_text(encoding="utf-8")) == []
+
+
 def test_the_record_explains_the_marks_of_its_picture() -> None:
     """As the terminal does, in a last line after an empty one."""
     text = (DOCS / "records" / "2026-11-durability.md").read_text(encoding="utf-8")
