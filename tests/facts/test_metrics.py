@@ -28,7 +28,8 @@ SHOWN = {
 }
 TIMES = ("s", "ms", "us")
 # Units that have a dimension and so stand in the name; a count has the noun that it counts instead.
-SPELLED = {"bytes": "bytes", "KiB": "kib", "MB": "mb", "s": "s", "ms": "ms", "us": "us"}
+# A kB is of 1024 bytes.
+SPELLED = {"bytes": "bytes", "kB": "kib", "MB": "mb", "s": "s", "ms": "ms", "us": "us"}
 # Names older than the rule: cores that somebody used.
 WITHOUT_UNIT = {"client_busy", "server_busy"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,11 @@ from walproof.report.kinds.throughput.seconds import SecondsData
 from walproof.report.kinds.throughput.waits import WaitData
 from walproof.report.view import build_view
 from walproof.settings.durability import DurabilityClass
+
+STYLE_SHEET = Path(outcomes.__file__).parents[2] / "templates" / "report.css"
+BARS = pytest.mark.parametrize(
+    "colour", [*outcomes._COLOURS.values(), *waits._COLOURS, waits._CPU_COLOUR, REST]
+)  # fmt: skip
 
 
 def figures(facts: Facts) -> dict[str, Figure]:
@@ -112,6 +118,8 @@ def test_course_holds_every_finished_trial_once_and_in_time() -> None:
     done = [t.number for t in facts.trials if t.state is TrialState.DONE]
     assert sorted(p.trial for panel in data.panels[:-1] for p in panel.points) == done
     assert data.x == "minutes since the first trial"
+    # A trial may have several points.
+    assert data.describe().startswith("Points against minutes since the first trial. ")
     relative = data.panels[-1]
     assert [p.trial for p in relative.points] == done
     assert [p.x for p in relative.points] == sorted(p.x for p in relative.points)
@@ -216,13 +224,19 @@ def _contrast(colour: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize(
-    "colour", [*outcomes._COLOURS.values(), *waits._COLOURS, waits._CPU_COLOUR, REST]
-)  # fmt: skip
+@BARS
 def test_numbers_in_bars_can_be_read(colour: str) -> None:
     """On a dark screen the bar of images that do not start was light, with a white number."""
     assert _contrast(label_on(colour), colour) >= 4.5
     assert colour.lower() not in {INK, FAINT, GRID}, "the style sheet changes it on a dark screen"
+
+
+@BARS
+def test_bars_can_be_seen_on_a_dark_screen(colour: str) -> None:
+    """Of the bar of images that do not start only a line of one pixel around it was seen."""
+    paper = re.findall(r"--paper: (#\w{6});", STYLE_SHEET.read_text(encoding="utf-8"))
+    assert len(paper) == 2
+    assert _contrast(colour, paper[-1]) >= 3
 
 
 def test_bars_of_wal_have_the_minutes_that_they_are_divided_by() -> None:

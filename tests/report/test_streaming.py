@@ -143,6 +143,18 @@ def test_a_standby_that_is_held_back_is_not_called_relieved() -> None:
     assert [row[2].text for row in variants.rows] == ["replay_cpu=5%", "wal_compression=on, replay_cpu=5%"]
 
 
+def test_a_rate_has_one_unit_and_another_only_beside_what_was_published() -> None:
+    """A page had 20.0 MB/s in one table and 19.1 MB/s of the same WAL in the next."""
+    view = build_view(*streaming_facts(rows_on=80_000.0, us_on=2.4, lag_s_on=0.0))
+    table = _table(view, "results")
+    place = [column.title for column in table.columns].index("WAL rate")
+    assert [row[place].text for row in table.rows] == ["23.8 MB/s", "19.1 MB/s"]
+    published = _table(view, "published")
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in published.rows}
+    assert rows["WAL rate, MB/s"] == ["720", "400", "25.0", "20.0"]
+    assert "MB and GB are of 10^6 and 10^9 bytes." in (published.note or "")
+
+
 def test_the_published_table_has_what_it_leaves_out() -> None:
     """720 MB/s over a full core and 400 over 0.62 of one; no rows were published."""
     table = _table(build_view(*streaming_facts(50_000.0, 2.4, 0.0)), "published")

@@ -11,6 +11,7 @@ from rich.console import Console
 from tests.report.test_watch import CALM, GONE, TROUBLED, page
 from walproof.cli.watch_show import shower
 from walproof.report.watch.page import fitting_page
+from walproof.report.watch.panels import panels
 from walproof.report.watch.view import ServerView
 
 
@@ -64,6 +65,17 @@ def test_figures_about_which_there_is_a_concern_have_a_mark_beside_the_colour() 
     assert ["▲", "pg_wal"] in begins
     assert ["▲", "next"] not in begins
     assert "▲" not in page([CALM], 100)
+
+
+def test_labels_of_figures_begin_in_one_column_where_some_have_a_mark() -> None:
+    told = page([TROUBLED], 120).splitlines()
+    labels = [panel.label for panel in panels(TROUBLED)]
+    figures = [
+        next(line for line in told if line.removeprefix("  ▲").lstrip().startswith(label)) for label in labels
+    ]
+    assert any("▲" in line for line in figures)
+    assert any("▲" not in line for line in figures)
+    assert {line.index(label) for line, label in zip(figures, labels, strict=True)} == {4}
 
 
 def test_what_stays_on_a_low_terminal_at_the_end_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:

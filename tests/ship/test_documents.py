@@ -186,6 +186,19 @@ def test_a_result_has_as_many_rounds_as_the_command_above_it(name: str) -> None:
     assert set(re.findall(r"n = (\d+)$", found[2], re.MULTILINE)) == {found[1]}
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "records"], ids=_name)
+def test_units_are_spelled_as_in_reports(page: Path) -> None:
+    """A kB is 1024 bytes, as in postgresql.conf: "KiB" beside it would look like another unit."""
+    assert re.findall(r"[KMG]iB", page.read_text(encoding="utf-8")) == []
+
+
+def test_the_record_explains_the_marks_of_its_picture() -> None:
+    """As the terminal does, in a last line after an empty one."""
+    text = (DOCS / "records" / "2026-11-durability.md").read_text(encoding="utf-8")
+    rows, _, key = text.partition("\n```\n")[2].partition("\n```\n")[0].rpartition("\n\n")
+    assert {part[0] for part in key.split("  ")} == set("·○×─│") & set(rows)
+
+
 @pytest.mark.parametrize("name", ["README.md", "docs/install.md"])
 def test_the_first_experiments_are_of_settings_that_short_windows_show(name: str) -> None:
     lines = [line for line in shown(ROOT / name) if line.startswith("walproof compare")]

@@ -33,6 +33,10 @@ UNNAMED = """[...document.querySelectorAll("a, button, input, select, svg, nav, 
   return !label;
 }).map(e => e.outerHTML.slice(0, 120))"""
 """Elements without a name for a screen reader."""
+STOPS = """[...document.querySelectorAll("[tabindex='0']")].filter(e =>
+  !e.getAttribute("role") || !e.getAttribute("aria-label")
+).map(e => e.outerHTML.slice(0, 120))"""
+"""What the keyboard comes to because it can be scrolled, and which has no name."""
 HIDDEN = """Object.defineProperty(document, "hidden", {{value: {}, configurable: true}});
 document.dispatchEvent(new Event("visibilitychange"))"""
 """Whether the tab is one that nobody sees."""
@@ -66,6 +70,7 @@ def test_every_page_opens_fits_and_names_its_parts(
         assert tab.ask("document.querySelectorAll('h1').length") == 1, path
         assert tab.ask("document.documentElement.lang") == "en"
         assert tab.ask(UNNAMED) == [], path
+        assert tab.ask(STOPS) == [], path
         ids = tab.ask("[...document.querySelectorAll('[id]')].map(e => e.id)")
         assert len(ids) == len(set(ids)), path
         for width in (1200, 390):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from html import unescape
 from http.client import HTTPConnection
@@ -161,11 +162,13 @@ def test_servers_are_watched_whatever_is_wrong_with_the_store(
         assert reader.get(address("/live/server", name="db1:5432")).status == 200
 
 
-def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:
+@contextmanager
+def streamed(site: Reader, **asked: object) -> Iterator[Callable[[], dict[str, dict[str, str]]]]:
+    """What the stream says next, each time that it is called."""
     connection = HTTPConnection(site.host, site.port, timeout=20)
     try:
         headers = {"Authorization": f"Bearer {site.token}"}
-        connection.request("GET", address("/live/events", name="db1:5432", minutes=10), headers=headers)
+        connection.request("GET", address("/live/events", **asked), headers=headers)
         answer = connection.getresponse()
         assert answer.headers["Content-Type"].startswith("text/event-stream")
 
@@ -176,6 +179,13 @@ def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:
                     found: dict[str, dict[str, str]] = json.loads(line.removeprefix("data: "))
                     return found
 
+        yield message
+    finally:
+        connection.close()
+
+
+def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:
+    with streamed(site, name="db1:5432", minutes=10) as message:
         first = message()
         assert {"part-head", "part-concerns", "part-panels", "plot-clock"} <= set(first["parts"])
         assert set(first["ids"]) == set(first["parts"])
@@ -191,8 +201,21 @@ def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:
         third = message()
         # Nothing was seen for a while: that shows.
         assert 'class="gap"' in third["parts"]["plot-clock"]
-    finally:
-        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [("/live", {}), ("/live/server", {"name": "db1:5432", "minutes": 10})],
+    ids=["all servers", "a server"],
+)
+def test_what_the_stream_sends_first_is_what_the_page_holds(
+    site: Reader, path: str, asked: dict[str, object]
+) -> None:
+    """A newline more in the page, and the first message replaced every element: the focus was lost."""
+    page = site.get(address(path, **asked)).text
+    with streamed(site, **asked) as message:
+        for name, html in message()["parts"].items():
+            assert re.search(rf'id="{name}"[^>]*>{re.escape(html)}</', page), name
 
 
 def test_a_moment_is_frozen_as_a_link_and_a_file(site: Reader) -> None:
@@ -246,6 +269,13 @@ def test_an_axis_that_crosses_midnight_has_dates_at_its_ends() -> None:
 def moment(at: float, **changes: object) -> Moment:
     made = Moment(at, 2.0, True, "PostgreSQL 18.4, primary", 0, warm=10.0, wal_bytes_per_s=1e6)
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("new_york")
+def test_a_mark_of_a_checkpoint_has_its_date() -> None:
+    """A file for a ticket is read on another day."""
+    (crash, *_) = plots((moment(AT, checkpoint_at=AT - 5),), AT - 60, AT)
+    assert crash.marks == ((AT - 5, "checkpoint began 2026-09-21 10:14:55"),)
 
 
 def test_a_day_is_kept_in_bounds_and_hides_no_gap_and_no_peak() -> None:

@@ -119,6 +119,8 @@ def test_a_run_that_goes_on_is_followed(site: Reader, stored: Stored) -> None:
     run = stored[1][-1]
     before = site.get(f"/runs/{run}/progress.json").data
     assert not before["finished"]
+    # A newline more in the page, and the first renewal replaced every element, with the focus on it.
+    assert f'/progress.json">{before["html"]}</div>' in site.get(f"/runs/{run}/progress").text
     assert "28 of at most 70 trials" in before["html"]
     assert "How well is each ratio known" in before["html"]
     assert "could not map anonymous shared memory" in before["html"]

@@ -102,6 +102,8 @@ def test_a_race_that_goes_on_shows_who_leads_and_who_dropped_out(
         said = site.get(f"/tunings/{NAME}/progress.json").data
         assert said["finished"] is False
         html = said["html"]
+        # A newline more in the page, and the first renewal replaced every element, with the focus on it.
+        assert f'/progress.json">{html}</div>' in site.get(f"/tunings/{NAME}").text
         assert f"Step {pending.number}: {pending.purpose.value}" in html
         assert "incumbent since step" in html
         assert candidate_name(race.incumbent).split(", ")[0].replace("=", " = ") in html.replace("=", " = ")

@@ -187,12 +187,12 @@ def _figures(lines: Sequence[Panel], width: int) -> RenderableType:
     table.add_column(no_wrap=not is_narrow)
     if not is_narrow:
         table.add_column(ratio=1)
+    mark = f"{_MARKS[int(Severity.WARNING)]} "
+    # So that labels begin in one column.
+    unmarked = " " * len(mark) if any(line.is_bad for line in lines) else ""
     for line in lines:
         # As Text: in what is plain, rich looks for markup, and names of a server may have brackets.
-        label = Text()
-        if line.is_bad:
-            label.append(f"{_MARKS[int(Severity.WARNING)]} ", "yellow")
-        label.append(one_line(line.label))
+        label = Text.assemble((mark, "yellow") if line.is_bad else unmarked, one_line(line.label))
         figure = Text(one_line(line.figure), "bold yellow" if line.is_bad else "bold")
         if is_narrow:
             if line.remark:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from walproof.report.watch.panels import clock_time
 from walproof.units import format_bytes, format_duration
 from walproof.web.live.moment import IMAGES, Moment
-from walproof.web.live.plot import Plot, PlotLine, Value
+from walproof.web.live.plot import Plot, PlotLine, Value, dated
 
 _CAUSES_MOST = 5
 _STANDBYS_MOST = 7
@@ -44,7 +43,7 @@ class _Frame:
             or later.at - moment.at > _LATE * max(moment.covers_s, later.covers_s) + 2
         )
         self.checkpoints = tuple(
-            (at, f"checkpoint began {clock_time(at)}")
+            (at, f"checkpoint began {dated(at)}")
             for at in dict.fromkeys(moment.checkpoint_at for moment in moments)
             if at is not None
         )

@@ -19,14 +19,15 @@ from walproof.report.figures.stacked import (
 from walproof.report.figures.style import marked
 from walproof.settings.durability import DurabilityClass
 
-# From calm to alarming; light and dark alternate, so that grey print tells neighbours apart.
+# From calm to alarming; light and dark alternate, so that grey print tells neighbours apart. None is so dark
+# that its bar would not be seen on a dark screen.
 _COLOURS = {
     ImageState.CLEAN: "#009E73",
     ImageState.BENIGN: "#A6DBC8",
     ImageState.LOST: "#0072B2",
     ImageState.HOLES: "#F0E442",
     ImageState.CORRUPT: "#D55E00",
-    ImageState.NO_START: "#4D4D4D",
+    ImageState.NO_START: "#686868",
 }
 _LABELED_LEAST = 0.05
 

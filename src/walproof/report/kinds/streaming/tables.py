@@ -33,7 +33,7 @@ _TOLD_MOST = 2
 _COLUMNS = (
     Column("variant"),
     Column("rows/s", numeric=True),
-    Column("WAL MB/s", numeric=True),
+    Column("WAL rate", numeric=True),
     Column("WAL bytes/row", numeric=True),
     Column("images/row", numeric=True, terminal=False),
     Column("startup core", numeric=True),
@@ -45,8 +45,8 @@ _COLUMNS = (
 )
 _NOTE = (
     "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. CPU of the "
-    "startup process is counted until all rows of the load are replayed. MB are of 10^6 bytes, as published. "
-    "WAL MB/CPU s is the speed of published benches: compare it only where rows/s are equal. "
+    "startup process is counted until all rows of the load are replayed. WAL MB/CPU s, of 10^6 bytes, is the "
+    "speed of published benches: compare it only where rows/s are equal. "
     f"{CORE_WAIT_NOTE}"
 )
 _LAG_COLUMNS = (
@@ -126,7 +126,7 @@ def beside_published(cells: Cells) -> list[Block]:
                 tuple(columns),
                 rows,
                 f"Published: {cells.plan.reference_source}. {UNKNOWN}: not published. Here both servers and "
-                "the load generator share one machine.",
+                "the load generator share one machine. MB and GB are of 10^6 and 10^9 bytes.",
             )
         )
     return blocks
@@ -157,7 +157,7 @@ def streaming_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
 
 
 def _in_its_form(metric: str, value: float | None) -> str:
-    """As the publication has it, whose WAL is in GB of 10^9."""
+    """As the publication has it, whose MB are of 10^6 bytes and whose GB are of 10^9."""
     if metric == "wal_bytes":
         return number(None if value is None else value / 1e9)
     return shown(metric, value)
@@ -254,7 +254,7 @@ def _row(cells: Cells, analysis: Analysis, cell: Cell) -> tuple[TableCell, ...]:
     texts = (
         cell[2],
         cells.shown(cell, "rows_per_s"),
-        cells.shown(cell, "wal_bytes_per_s"),
+        rate(cells.median(cell, "wal_bytes_per_s")),
         cells.shown(cell, "wal_bytes_per_row"),
         cells.shown(cell, "fpi_per_row"),
         cells.shown(cell, "startup_core_share"),

@@ -36,7 +36,7 @@ class CoursePoint:
 
 @dataclass(frozen=True, slots=True)
 class CoursePanel:
-    """Trials on one y axis."""
+    """Points on one y axis."""
 
     title: str
     y: str
@@ -72,7 +72,7 @@ class CourseData:
                 f"{panel.title}: {say_count(len(values), 'point')}, {panel.y} {number(min(values))} to "
                 f"{number(max(values))}"
             )
-        return f"Trials against {self.x}. " + ". ".join(parts) + "."
+        return f"Points against {self.x}. " + ". ".join(parts) + "."
 
     def draw(self) -> dict[str, Any]:
         """Vega-Lite specification of the chart."""
