@@ -179,6 +179,17 @@ def test_a_folder_that_cannot_be_used(bare: Path) -> None:
     assert "could not run" in refusal(str(mute)).message
 
 
+def test_a_program_that_whoever_looks_may_not_run_is_no_install(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is not root would run the server, too."""
+    monkeypatch.setattr(install, "server_user", lambda: None)
+    refused = put_install(bare / "refused", "15.1")
+    (bare / "interpreter").write_text("")
+    (refused / "postgres").write_text(f"#!{bare}/interpreter\n# postgres (PostgreSQL) 15.1\n")
+    assert refusal(str(refused)).message == f'could not run "{refused}/postgres": Permission denied'
+
+
 def test_a_folder_that_may_not_be_looked_into(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = put_install(bare / "closed", "15.1")
     look = Path.stat

@@ -312,7 +312,8 @@ def _ask_version(program: str, mtime_ns: int, size: int) -> tuple[str, int]:
             env=child_environment(), **running_as(user),
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        if isinstance(error, PermissionError) and (found := _written_version(program)) is not None:
+        is_out_of_reach = user is not None and isinstance(error, PermissionError)
+        if is_out_of_reach and (found := _written_version(program)) is not None:
             return found
         raise InstallError(f'could not run "{program}": {_reason(error)}') from error
     found = _version_in(done.stdout)
