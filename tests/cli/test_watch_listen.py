@@ -31,6 +31,35 @@ def test_the_newest_look_is_served_beside_connections_that_ask_nothing(
             assert "walproof_up{" in answer.read().decode()
 
 
+@pytest.mark.parametrize(
+    "header", ["Accept: \xff", "Accept-Encoding: \xff", "Accept: application/openmetrics-text; version=new"]
+)
+def test_headers_that_cannot_be_read_change_nothing(header: str, caplog: pytest.LogCaptureFixture) -> None:
+    """What the HTTP server logs would stand in the page of the watch."""
+    asked = f"GET /metrics HTTP/1.0\r\nHost: x\r\n{header}\r\n\r\n".encode("latin-1")
+    with (
+        Listener("127.0.0.1:0") as listener,
+        socket.create_connection(("127.0.0.1", listener.port), timeout=30) as scraper,
+    ):
+        listener.tell([view(Server())])
+        scraper.sendall(asked)
+        with scraper.makefile("rb") as stream:
+            answer = stream.read()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"walproof_up{" in answer
+    assert not caplog.records
+
+
+def test_a_request_without_its_rest_is_not_waited_for_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    with ExitStack() as open_, Listener("127.0.0.1:0") as listener:
+        listener.tell([view(Server())])
+        half = open_.enter_context(socket.create_connection(("127.0.0.1", listener.port), timeout=30))
+        half.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+        # What was sent first has been read when this is answered.
+        urllib.request.urlopen(f"http://127.0.0.1:{listener.port}/metrics", timeout=30).close()
+    assert not caplog.records
+
+
 def test_a_port_that_is_taken_is_said() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

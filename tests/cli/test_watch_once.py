@@ -88,9 +88,13 @@ def test_a_wrong_command_line_of_a_check_is_unknown(words: tuple[str, ...], tmp_
         (("--every", "never"), "invalid duration"),
         (("--json", "--listen", "127.0.0.1:1", "host=a"), "not for a check: --listen, --json"),
         (("--for", "1h", "--web", "127.0.0.1:1", "host=a"), "not for a check: --web, --for"),
+        (("--config", "absent.toml"), 'could not read "absent.toml": No such file or directory\n'),
+        (("--config", "bad.toml"), '"bad.toml" has 1 mistake: bad.toml:1: evry: no such key\n'),
     ],
 )
 def test_what_a_check_cannot_do_is_unknown(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    """And why: the line is all that a monitoring system shows."""
+    (tmp_path / "bad.toml").write_text('evry = "5s"\n')
     done = walproof("watch", "--check", *words, cwd=tmp_path)
     assert done.returncode == 3, done.stderr
     assert done.stdout.startswith("WALPROOF UNKNOWN - ")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
 import signal
 import socket
@@ -11,6 +13,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import typer
@@ -144,10 +147,18 @@ def test_a_token_that_is_none_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -
     assert "hunter2" not in f"{caught.value.message} {caught.value.detail} {caught.value.hint}"
 
 
+@pytest.mark.parametrize("has_room", [True, False])
 def test_without_a_browser_the_page_is_served_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has_room: bool
 ) -> None:
+    """So it is without room for the file that leads a browser to it."""
+
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     monkeypatch.setattr("webbrowser.open", lambda _url: False)
+    if not has_room:
+        monkeypatch.setattr("walproof.cli.web_serve.write_whole", full)
     with Site("127.0.0.1:0", [], None, None) as site:
         site.announce(open_=True)
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())

@@ -193,6 +193,25 @@ def test_a_clock_that_is_set_ahead_for_a_while_removes_nothing(tmp_path: Path) -
             assert _count(path) == 50 * (minute + 1)
 
 
+def test_a_clock_that_was_behind_at_the_beginning_is_believed_after_an_hour(tmp_path: Path) -> None:
+    """As where a service begins before the machine knows the time. Nothing would ever go by its age."""
+    time, steady, path = Time(), Time(), tmp_path / "h"
+    time.now = 0.0
+    limits = HistoryLimits(keep_s=600.0)
+    with HistoryRecorder(path, limits, 2.0, "1.0", clock=time, monotonic=steady) as written:
+        written.add([("db1", record(second)) for second in range(50)])
+        for passed_s, kept in ((0, 50), (1800, 50), (3660, 0)):
+            time.now = steady.now = BEGAN + passed_s
+            written.flush()
+            assert _count(path) == kept
+        # From here on it is the clock as before.
+        written.add([("db1", record(3660))])
+        for passed_s, kept in ((3721, 1), (4320, 0)):
+            time.now = steady.now = BEGAN + passed_s
+            written.flush()
+            assert _count(path) == kept
+
+
 def test_a_clock_that_is_ahead_at_the_beginning_has_an_hour_to_be_corrected(tmp_path: Path) -> None:
     time, steady, path = Time(), Time(), tmp_path / "h"
     with recorder(path) as written:

@@ -271,6 +271,23 @@ def test_another_version_than_promised(
     assert left(cache) == []
 
 
+def test_a_build_that_does_not_run_here_leaves_nothing(
+    open_place: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one for another libc. As root, too, whose servers' user tries it."""
+    cache = open_place / "cache"
+    monkeypatch.setenv("WALPROOF_CACHE", str(cache))
+    client("mvn", MAVEN_COPIES)
+    said = "# postgres (PostgreSQL) 13.7\necho no such library >&2\nexit 127\n"
+    tree = server("13.7") | {"bin/postgres": f"#!/bin/sh\n{said}"}
+    monkeypatch.setenv("WALPROOF_KEEP_ENV", "JAR")
+    monkeypatch.setenv("JAR", str(make_jar(open_place / "a.jar", make_tar(tree, "w:xz"))))
+    error = refusal("13.7")
+    assert error.message.startswith("could not read the version of")
+    assert error.detail == "postgres --version ended with 127: no such library"
+    assert left(cache) == []
+
+
 def test_a_corrupt_jar_leaves_nothing(
     tmp_path: Path, cache: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -178,6 +179,17 @@ def test_a_folder_that_cannot_be_used(bare: Path) -> None:
     assert "could not run" in refusal(str(mute)).message
 
 
+def test_a_program_that_whoever_looks_may_not_run_is_no_install(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is not root would run the server, too."""
+    monkeypatch.setattr(install, "server_user", lambda: None)
+    refused = put_install(bare / "refused", "15.1")
+    (bare / "interpreter").write_text("")
+    (refused / "postgres").write_text(f"#!{bare}/interpreter\n# postgres (PostgreSQL) 15.1\n")
+    assert refusal(str(refused)).message == f'could not run "{refused}/postgres": Permission denied'
+
+
 def test_a_folder_that_may_not_be_looked_into(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = put_install(bare / "closed", "15.1")
     look = Path.stat
@@ -190,6 +202,26 @@ def test_a_folder_that_may_not_be_looked_into(bare: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Path, "stat", refuse)
     assert refusal(f"{bare}/closed").message == f'no PostgreSQL server in "{closed}": Permission denied'
     assert "there is no such home" in refusal("~nobody-here/pg").message
+
+
+def test_where_there_is_no_user_to_run_it_a_version_stands_in_the_file(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root: an install is found all the same, and whoever starts a server of it is told why not."""
+
+    def refuse() -> NoReturn:
+        raise InstallError("there is no user to run servers as", hint="Make one.")
+
+    monkeypatch.setattr(install, "server_user", refuse)
+    ran = bare / "ran"
+    program = put_install(bare / "system/14", "14.2") / "postgres"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\necho 'postgres (PostgreSQL) 14.2'\n")
+    for spec in ("14", f"{bare}/system/14"):
+        assert install.find(spec).version_num == 140002
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    error = refusal(f"{bare}/system/14")
+    assert (error.message, error.hint) == ("there is no user to run servers as", "Make one.")
+    assert not ran.exists()
 
 
 def test_a_pg_config_that_fails_is_passed_over(bare: Path) -> None:

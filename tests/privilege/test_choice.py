@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import walproof
+from tests.needs import lacking
 from walproof.errors import InstallError
 from walproof.privilege.processes import Process, others_of
 from walproof.privilege.user import ServerUser, choose_user, explained, server_user
@@ -155,4 +157,21 @@ def test_the_dry_run_says_who(tmp_path: Path) -> None:
         assert "servers run as: " in done.stdout
         assert "walproof's own user" in done.stdout or "this one runs nothing else" in done.stdout
     else:
-        assert "there is no user to run servers as" in done.stderr
+        assert "walproof: error: there is no user to run servers as\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("run", "durability", "--dry-run", "--pg", "embedded"), ("advise", "--demo"), ("recovery", "calibrate")],
+)
+def test_what_starts_a_server_says_that_its_user_does_not_exist(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Not that there is no PostgreSQL: what only looks for one finds it."""
+    if os.geteuid() != 0:
+        lacking("root", "only root has a choice of the servers' user")
+    done = walproof(*words, cwd=tmp_path, WALPROOF_SERVER_USER="no-such-user")
+    assert done.returncode == 2
+    assert 'walproof: error: server user "no-such-user" does not exist\n' in done.stderr
+    listed = walproof("pg", "list", cwd=tmp_path, WALPROOF_SERVER_USER="no-such-user")
+    assert "embedded" in listed.stdout, listed.stderr

@@ -203,6 +203,8 @@ def test_words_as_show_prints_them() -> None:
         ("max_wal_size", "4GB", True),
         ("wal_sync_method", "open_datasync", True),
         ("datestyle", "iso, mdy", True),
+        ("debug_io_direct", "data, wal", True),
+        ("debug_io_direct", "wal\narchive_command = 'x'", False),
         ("datestyle", "iso\narchive_command = 'x'", False),
         ("archive_command", "cp %p /tmp/%f", False),
         ("shared_preload_libraries", "", False),

@@ -276,10 +276,9 @@ def _seconds(for_: str | None, *, demo: bool) -> float:
 def _demo(pg: str | None) -> Iterator[str]:
     """Connection string of a server made for this look alone."""
     from walproof.lab.demo import demo_server
-    from walproof.postgres.install import discover, find
+    from walproof.postgres.install import find
 
-    install = find(pg) if pg is not None else discover()[0]
-    with demo_server(install, options.work_folder(None), say) as conninfo:
+    with demo_server(find(pg), options.work_folder(None), say) as conninfo:
         yield conninfo
 
 

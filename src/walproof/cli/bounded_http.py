@@ -54,6 +54,13 @@ class BoundedProtocol(H11Protocol):
         self.is_over = True
         self._look()
 
+    def shutdown(self) -> None:
+        """Let it go at the end. A request that has not come as a whole is not waited for."""
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.more_body:
+            super().shutdown()
+        else:
+            self.end()
+
     def end(self) -> None:
         """Close it at once, whatever was to be sent."""
         self.is_over = True

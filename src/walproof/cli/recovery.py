@@ -58,14 +58,14 @@ def calibrate(
     from walproof.facts.calibration import calibration_path, read_calibration
     from walproof.lab.recovery.calibration import calibrate as measure
     from walproof.lab.recovery.calibration import steps
-    from walproof.postgres.install import discover, find
+    from walproof.postgres.install import find
     from walproof.postgres.reach import reachable_install
     from walproof.postgres.workspace import Workspace
     from walproof.privilege.user import server_user
     from walproof.probe.environment import this_machine
     from walproof.report.wal.calibration import calibration_text
 
-    install = find(pg) if pg is not None else discover()[0]
+    install = find(pg)
     say_server_user()
     user = server_user()
     reachable = reachable_install(install, user)

@@ -169,7 +169,7 @@ def watch(
             raise
         from walproof.report.watch.check import failed
 
-        answer(failed(error.message))
+        answer(failed(error.message if error.detail is None else f"{error.message}: {error.detail}"))
     except Interrupted as signalled:
         # Ctrl-C is how an endless watch ends.
         if for_ is not None or once or signalled.number != signal.SIGINT:

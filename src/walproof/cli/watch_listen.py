@@ -10,6 +10,8 @@ from walproof.cli.serving import Served
 from walproof.errors import SettingError
 
 if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
     from walproof.report.watch.view import ServerView
 
 _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:]*)):(?P<port>\d+)")
@@ -25,8 +27,18 @@ class Listener(Served):
         from walproof.report.watch.prometheus import registry
 
         self._views: Sequence[ServerView] = ()
+        metrics = make_asgi_app(registry(lambda: self._views))
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                await metrics(scope, receive, send)
+            except (TypeError, ValueError):
+                # A header is no UTF-8, or names a version that is no number. prometheus_client reads headers
+                # before it sends anything, and sends plain text to whoever sends none.
+                await metrics({**scope, "headers": []}, receive, send)
+
         host, port = parse_address(address)
-        super().__init__(make_asgi_app(registry(lambda: self._views)), host, port, "--listen")
+        super().__init__(answer, host, port, "--listen")
 
     def tell(self, views: Sequence[ServerView]) -> None:
         """Set what the next scrapes get."""

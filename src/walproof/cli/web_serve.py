@@ -78,13 +78,17 @@ class Site(Served):
         if open_:
             import webbrowser
 
-            if not webbrowser.open(self._leading_page()):
+            try:
+                is_open = webbrowser.open(self._leading_page())
+            except OSError:  # no room for a file
+                is_open = False
+            if not is_open:
                 sys.stderr.write("warning: no browser could be opened: open the link by hand\n")
                 sys.stderr.flush()
 
     def _leading_page(self) -> str:
         """Address of a file that only we may read, and that leads to the link: everybody may read the command
-        line of the browser, for as long as it runs."""
+        line of the browser, for as long as it runs. Raises OSError."""
         self._leading = tempfile.TemporaryDirectory(prefix="walproof-web-")
         page, url = Path(self._leading.name) / "walproof.html", html.escape(self.url)
         write_whole(

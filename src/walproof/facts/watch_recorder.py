@@ -46,7 +46,8 @@ _THIN_S = 60.0
 _AHEAD_S = 60.0
 """By how much the clock may run ahead of one that does not jump, for the age of records."""
 _DOUBT_S = 3600.0
-"""How long nothing goes by its age where, by the clock, all that is there would: the clock may be wrong."""
+"""How long nothing goes by its age where, by the clock, all that is there would, and how long a clock has to
+stay ahead until it is believed: it may be wrong."""
 _WAITING_MOST = 5000
 _FULL_SHARE = 0.9
 """Share of the allowed size from which on the oldest records are dropped."""
@@ -84,7 +85,8 @@ class HistoryRecorder:
         self._flush_due_s = self._monotonic() + _FLUSH_S
         self._thin_due_s = 0.0
         self._began_at, self._began_s = self._clock(), self._monotonic()
-        self._doubt_s = 0.0
+        self._doubted_until_s = self._began_s
+        self._ahead_since_s: float | None = None
         self.problem: str | None = None
         """Why nothing is written at present, in SQLite's words."""
         try:
@@ -147,7 +149,7 @@ class HistoryRecorder:
             check_format(connection, self._path)
             newest = connection.scalar(sa.select(sa.func.max(RECORD.c.at)))
             if newest is not None and newest < self._began_at - self._limits.keep_s:
-                self._doubt_s = _DOUBT_S
+                self._doubted_until_s += _DOUBT_S
             made = connection.execute(
                 SESSION.insert().values(
                     began_at=self._began_at, every_s=every_s, walproof_version=walproof_version
@@ -179,10 +181,9 @@ class HistoryRecorder:
         return self._servers[name]
 
     def _thin(self) -> None:
-        passed_s = self._monotonic() - self._began_s
-        if passed_s >= self._doubt_s:
-            # A clock that was set ahead makes nothing older, and what is removed for it never comes back.
-            self._thin_by_age(min(self._clock(), self._began_at + passed_s + _AHEAD_S))
+        now = self._believed()
+        if self._monotonic() >= self._doubted_until_s:
+            self._thin_by_age(now)
         while self._used_bytes() > _FULL_SHARE * self._limits.bytes_most:
             with self._engine.begin() as connection:
                 if not _drop_oldest(connection):
@@ -193,6 +194,21 @@ class HistoryRecorder:
                 done = connection.exec_driver_sql(f"PRAGMA {pragma}")
                 if done.returns_rows:
                     done.fetchall()
+
+    def _believed(self) -> float:
+        """Now, for the age of records: what is removed for a clock that was set ahead never comes back. But
+        one that stays ahead was behind before, as on a machine that starts without knowing the time."""
+        now, steady_s = self._clock(), self._monotonic()
+        at_most = self._began_at + steady_s - self._began_s + _AHEAD_S
+        if now <= at_most:
+            self._ahead_since_s = None
+            return now
+        if self._ahead_since_s is None:
+            self._ahead_since_s = steady_s
+        if steady_s - self._ahead_since_s < _DOUBT_S:
+            return at_most
+        self._began_at, self._began_s, self._ahead_since_s = now, steady_s, None
+        return now
 
     def _thin_by_age(self, now: float) -> None:
         with self._engine.begin() as connection:

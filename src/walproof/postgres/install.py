@@ -300,12 +300,20 @@ def _embedded() -> list[Path]:
 def _ask_version(program: str, mtime_ns: int, size: int) -> tuple[str, int]:
     # mtime and size are in the key so that an upgrade under a long-lived process is noticed.
     try:
+        user = server_user()
+    except InstallError:
+        # Nobody may run it. Whoever starts a server of it is told so, and why.
+        if (found := _written_version(program)) is not None:
+            return found
+        raise
+    try:
         done = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=30, cwd="/",
-            env=child_environment(), **running_as(server_user()),
+            env=child_environment(), **running_as(user),
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        if isinstance(error, PermissionError) and (found := _written_version(program)) is not None:
+        is_out_of_reach = user is not None and isinstance(error, PermissionError)
+        if is_out_of_reach and (found := _written_version(program)) is not None:
             return found
         raise InstallError(f'could not run "{program}": {_reason(error)}') from error
     found = _version_in(done.stdout)
@@ -320,8 +328,9 @@ def _ask_version(program: str, mtime_ns: int, size: int) -> tuple[str, int]:
 
 
 def _written_version(program: str) -> tuple[str, int] | None:
-    """The version that stands in a program that only root can reach (PG_BACKEND_VERSIONSTR): root does not
-    run it, and the servers' user runs a copy later. None for what nobody may run."""
+    """The version that stands in a program that only root can reach, or that there is no user to run
+    (PG_BACKEND_VERSIONSTR): root does not run it, and the servers' user runs a copy later. None for what is
+    not meant to be run."""
     if not os.access(program, os.X_OK):
         return None
     try:

@@ -45,7 +45,9 @@ _RENAMED = {
 _STILL_TAKEN = frozenset({"ssl_ecdh_curve", "sort_mem", "vacuum_mem"})
 
 # They take any text, and the server makes no command, library or file of it.
-_WORDS_ALONE = frozenset({"DateStyle", "synchronous_standby_names", "wal_consistency_checking"})
+_WORDS_ALONE = frozenset(
+    {"DateStyle", "debug_io_direct", "synchronous_standby_names", "wal_consistency_checking"}
+)
 
 # A setting of an extension, which only the extension can check (guc.c, valid_custom_variable_name). A byte
 # that is not UTF-8 stands as its escape (`conf.read_conf`).
