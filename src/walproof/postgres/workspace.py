@@ -82,14 +82,18 @@ class Workspace:
         passable = self.user is not None
         self.work = own_folder(self.work, passable=passable)
         sweep(self.work)
-        with _made_and_held(self.work, passable=passable):
-            self.templates = own_folder(self.work / "templates", passable=passable)
-            self.folder = own_folder(self.work / "running", passable=passable) / self.token
-            self._lock_path = self.folder.with_name(self.token + ".lock")
-            try:
-                self._lock = _take_lock(self._lock_path, self.sockets, self.user)
-            except OSError as error:
-                raise _unusable(self.work, error) from error
+        with contextlib.ExitStack() as failing:
+            with _made_and_held(self.work, passable=passable):
+                # Not before: in a folder that is refused nothing is made or removed.
+                failing.callback(leave, self.work)
+                self.templates = own_folder(self.work / "templates", passable=passable)
+                self.folder = own_folder(self.work / "running", passable=passable) / self.token
+                self._lock_path = self.folder.with_name(self.token + ".lock")
+                try:
+                    self._lock = _take_lock(self._lock_path, self.sockets, self.user)
+                except OSError as error:
+                    raise _unusable(self.work, error) from error
+            failing.pop_all()
         try:
             # Before the folders: a kill between them and the watchdog would leave them to the next start.
             self._watchdog = watchdog.start(self.folder, self.sockets, self.user)
