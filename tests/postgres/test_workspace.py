@@ -260,6 +260,19 @@ def test_what_cannot_be_removed_is_found_by_the_next_start(
     assert not workspace.folder.with_suffix(".lock").exists()
 
 
+def test_what_can_never_be_removed_delays_no_start_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = tmp_path / "running"
+    (running / "walproof-000000000000").mkdir(parents=True)
+    (running / "walproof-000000000000.lock").write_text("")
+    monkeypatch.setattr(reaper, "_remove", Path.exists)
+    began = time.monotonic()
+    assert sweep(tmp_path) == ()
+    assert time.monotonic() - began < 5
+    assert (running / "walproof-000000000000.lock").exists()
+
+
 def test_the_next_start_sweeps_what_no_watchdog_saw(work: Path) -> None:
     held = Held(work)
     os.kill(held.watchdog, signal.SIGKILL)

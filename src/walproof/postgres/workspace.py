@@ -48,6 +48,8 @@ _UNBORN = ".new"
 """Suffix of a lock that is not locked yet."""
 _UNBORN_S = 3600.0
 """Age at which such a file is what a killed process left."""
+_SWEEP_PATIENCE_S = 1.0
+"""For each workspace that cannot be removed: every start waits so long."""
 
 
 class Workspace:
@@ -158,7 +160,8 @@ class Workspace:
 
     def is_alone(self) -> bool:
         """Whether no other process has a workspace in the same folder."""
-        return list((self.work / "running").glob("walproof-*.lock")) == [self._lock_path]
+        locks = (self.work / "running").glob("walproof-*.lock")
+        return not any(_is_held(path) for path in locks if path != self._lock_path)
 
     def take_port(self) -> int:
         """A port number that no other cluster of the workspace has (it only names a socket)."""
@@ -236,7 +239,7 @@ def sweep(work: Path) -> tuple[str, ...]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             sockets, user = _read_lock(os.fsdecode(os.read(lock, 4096)), lock_path)
-            if reap(lock_path.with_suffix(""), sockets, user):
+            if reap(lock_path.with_suffix(""), sockets, user, _SWEEP_PATIENCE_S):
                 lock_path.unlink(missing_ok=True)
                 swept.append(lock_path.stem)
         except BlockingIOError:
@@ -263,6 +266,21 @@ def _take_lock(path: Path, sockets: Path, user: ServerUser | None) -> int:
         unborn.unlink(missing_ok=True)
         raise
     return lock
+
+
+def _is_held(lock_path: Path) -> bool:
+    """Whether the process of that workspace lives. What could not be removed keeps a lock that nobody has."""
+    try:
+        lock = os.open(lock_path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False  # it ended a moment ago
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _read_lock(text: str, path: Path) -> tuple[Path | None, ServerUser | None]:
