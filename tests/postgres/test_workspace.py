@@ -21,6 +21,7 @@ from walproof.postgres.cache import cache_folder
 from walproof.postgres.shared_memory import shared_memory_of
 from walproof.postgres.wal_folder import wal_moved
 from walproof.postgres.workspace import Workspace, sweep
+from walproof.privilege import folders
 from walproof.privilege.user import server_user
 from walproof.probe.processes import children, is_running
 
@@ -240,6 +241,24 @@ def test_a_folder_that_goes_while_a_workspace_begins_is_made_again(tmp_path: Pat
         workspace = beginning.result(60)
     assert workspace.folder.is_dir()
     workspace.__exit__(None, None, None)
+
+
+def test_a_folder_that_goes_while_it_is_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watchdog of a killed walproof leaves when its user begins again."""
+    checked, still_there = folders.check_own, [True]
+
+    def check(folder: Path) -> None:
+        if still_there:
+            still_there.clear()
+            folder.rmdir()
+        checked(folder)
+
+    monkeypatch.setattr(folders, "check_own", check)
+    with Workspace(tmp_path / "work", None) as workspace:
+        assert workspace.folder.is_dir()
+    assert still_there == []
 
 
 def test_what_cannot_be_removed_is_found_by_the_next_start(

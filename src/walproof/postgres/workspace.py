@@ -48,6 +48,8 @@ _UNBORN = ".new"
 """Suffix of a lock that is not locked yet."""
 _UNBORN_S = 3600.0
 """Age at which such a file is what a killed process left."""
+_TRIES = 10
+"""How often to make a folder that others remove."""
 _SWEEP_PATIENCE_S = 1.0
 """For each workspace that cannot be removed: every start waits so long."""
 
@@ -82,7 +84,7 @@ class Workspace:
                 hint="Set TMPDIR to a shorter path.",
             )
         passable = self.user is not None
-        self.work = own_folder(self.work, passable=passable)
+        self.work = _made(self.work, passable=passable)
         sweep(self.work)
         with contextlib.ExitStack() as failing:
             with _made_and_held(self.work, passable=passable):
@@ -198,6 +200,17 @@ class Workspace:
             )
 
 
+def _made(work: Path, *, passable: bool) -> Path:
+    """As `own_folder`, also where the last workspace that was in it removes the folder in between."""
+    for _ in range(_TRIES - 1):
+        try:
+            return own_folder(work, passable=passable)
+        except DiskError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+    return own_folder(work, passable=passable)
+
+
 @contextlib.contextmanager
 def _made_and_held(work: Path, *, passable: bool) -> Iterator[None]:
     """Make the folder if need be, and keep it while the block lasts: the last workspace that was in it may be
@@ -205,7 +218,7 @@ def _made_and_held(work: Path, *, passable: bool) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         is_held = False
         while not is_held:
-            own_folder(work, passable=passable)
+            _made(work, passable=passable)
             try:
                 with contextlib.suppress(FileNotFoundError):  # removed a moment ago
                     stack.enter_context(held_folder(work))
