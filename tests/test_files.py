@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -9,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +28,7 @@ from walproof.files import (
     private_folder,
     reason,
     regular_text,
+    rename_whole,
     write_whole,
     written_whole,
 )
@@ -119,6 +122,25 @@ def test_its_name_is_given_when_all_of_it_is_on_the_disk(
     monkeypatch.setattr(Path, "replace", named)
     write_whole(tmp_path / "kept", "text")
     assert order == ["file", "name", "folder"]
+
+
+def test_a_folder_that_did_not_reach_the_disk_gets_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk may be noticed only when what was written is written back."""
+
+    def fail(_: int) -> int:
+        ctypes.set_errno(errno.ENOSPC)
+        return -1
+
+    (tmp_path / "tree").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(ctypes, "CDLL", lambda *_words, **_named: SimpleNamespace(syncfs=fail))
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            rename_whole(tmp_path / "tree", tmp_path / "place")
+    assert list(tmp_path.iterdir()) == [tmp_path / "tree"]
+    rename_whole(tmp_path / "tree", tmp_path / "place")
+    assert list(tmp_path.iterdir()) == [tmp_path / "place"]
 
 
 def test_links_and_pipes_stay_what_they_are(tmp_path: Path) -> None:

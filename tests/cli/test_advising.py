@@ -20,7 +20,7 @@ from tests.schemas import assert_valid
 from walproof.cli.advising import LookOrder, Telling, _record, case_of, with_standbys
 from walproof.cli.files import check_file, check_new_folder, large_scratch, write_file
 from walproof.cli.told_wal import _Recorder
-from walproof.errors import DiskError, ProbeError, SettingError, StoreError
+from walproof.errors import DiskError, ProbeError, SettingError, StoreError, WalError
 from walproof.facts.codec import to_json
 from walproof.observe.server import ServerObserver
 from walproof.observe.walinspect import WalInspector
@@ -90,6 +90,30 @@ def test_a_disk_that_is_full_keeps_what_was_told(tmp_path: Path, monkeypatch: py
     told = _tells(tmp_path / "look").run(600.0, lambda *_: None)
     assert "until the disk was nearly full" in told.sentence
     assert read_recording(tmp_path / "look").ended_because == "disk"
+
+
+def test_a_disk_that_is_full_at_the_end_keeps_the_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written is flushed with an error, or the recording itself has no room."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def refuse(folder: Path, _recording: Recording) -> None:
+        (folder / "000000010000000000000001.partial").touch()
+        raise WalError('could not write "recording.json": No space left on device')
+
+    monkeypatch.setattr("walproof.lab.capture.LEAST_FREE_BYTES", 1 << 62)
+    with monkeypatch.context() as patch:
+        patch.setattr("walproof.lab.segments.SegmentFolder.flush", full)
+        assert _tells(tmp_path / "flushed").run(600.0, lambda *_: None).ended_because == "disk"
+    assert read_recording(tmp_path / "flushed").ended_because == "disk"
+    monkeypatch.setattr("walproof.wal.recording.write_recording", refuse)
+    told = _tells(tmp_path / "written").run(600.0, lambda *_: None)
+    assert 'could not write "recording.json": No space left on device' in told.sentence
+    assert (told.records, told.wal_bytes) == (0, 0)
+    assert list((tmp_path / "written").iterdir()) == []
 
 
 def test_what_a_server_tells_leaves_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

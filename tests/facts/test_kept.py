@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,8 +78,9 @@ def test_trials_are_kept_and_stored_once(server: Cluster, store: Store, tmp_path
 
 def test_a_store_whose_network_is_cut_is_away_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody refuses, and nothing comes back."""
-    soon = {"keepalives_idle": "2", "keepalives_interval": "1", "keepalives_count": "2"}
-    monkeypatch.setattr(place, "_NETWORK", {**soon, "tcp_user_timeout": "5000"})
+    soon = {"keepalives_idle": "1", "keepalives_interval": "1", "keepalives_count": "1"}
+    # Two seconds are the least that libpq takes for a connection.
+    monkeypatch.setattr(place, "_NETWORK", {**soon, "tcp_user_timeout": "1500", "connect_timeout": "2"})
     folder = tmp_path / "kept"
     with network() as net, Server(BINDIRS["18"], namespace=net.namespace) as server:
         server.configure({"listen_addresses": net.address})
@@ -86,17 +88,16 @@ def test_a_store_whose_network_is_cut_is_away_soon(tmp_path: Path, monkeypatch: 
             rules.write("host all all samenet trust\n")
         server.stop()
         server.start()
-        store = Store(f"postgresql://postgres@{net.address}/postgres")
-        run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
-        kept = KeptTrials(store, folder, 0.0)
-        with store.claim(run.id):
-            kept.add_trial(run.id, trial(1), (SERIES,))
-            net.cut()
-            began = time.monotonic()
-            kept.add_trial(run.id, trial(2), (SERIES,))
-            assert time.monotonic() - began < 60
-        assert [file.name for file in folder.iterdir()] == [f"{run.id}.000002.json"]
-        store.close()
+        with closing(Store(f"postgresql://postgres@{net.address}/postgres")) as store:
+            run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+            kept = KeptTrials(store, folder, 0.0)
+            with store.claim(run.id):
+                kept.add_trial(run.id, trial(1), (SERIES,))
+                net.cut()
+                began = time.monotonic()
+                kept.add_trial(run.id, trial(2), (SERIES,))
+                assert time.monotonic() - began < 60
+            assert [file.name for file in folder.iterdir()] == [f"{run.id}.000002.json"]
 
 
 def test_a_trial_whose_answer_was_lost_is_not_stored_again(

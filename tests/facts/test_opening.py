@@ -139,14 +139,22 @@ def test_a_link_to_a_store_is_read_as_the_store_itself(
     assert open_engine(find_place(link)).url.query["mode"] == "ro"
 
 
-@pytest.mark.parametrize(("given", "waits"), [("", "120000"), ("&tcp_user_timeout=7000", "7000")])
-def test_a_server_that_says_nothing_is_given_up(server: Cluster, given: str, waits: str) -> None:
+@pytest.mark.parametrize(
+    ("given", "waits", "connects"),
+    [("", "120000", "10"), ("&tcp_user_timeout=7000", "7000", "10"), ("&service=facts", "7000", "4")],
+)
+def test_a_server_that_says_nothing_is_given_up(
+    server: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, waits: str, connects: str
+) -> None:
+    services = tmp_path / "services"
+    services.write_text("[facts]\ntcp_user_timeout=7000\nconnect_timeout=4\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
     engine = open_engine(find_place(store_url(server) + given))
     with engine.connect() as connection:
         session: Any = connection.connection.driver_connection
         parameters = session.info.get_parameters()
     engine.dispose()
-    assert parameters["tcp_user_timeout"] == waits
+    assert (parameters["tcp_user_timeout"], parameters["connect_timeout"]) == (waits, connects)
     assert parameters["keepalives_idle"] == "60"
 
 

@@ -272,7 +272,7 @@ def test_what_is_found_once_only_is_no_verdict(
 def test_an_image_that_cannot_be_kept_is_told_of_without_it(
     embedded: Install, memory: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the disk is full, nothing of it stays there."""
+    """Where the disk is full, nothing of it stays there; nor is the disk of the servers sure to have room."""
 
     def fill(source: Path, target: Path, *, reader: ServerUser | None, writer: ServerUser | None) -> None:
         if target.name == FOLDERS[-1]:
@@ -288,6 +288,17 @@ def test_an_image_that_cannot_be_kept_is_told_of_without_it(
     said = rf'nobody knows why; could not keep an image in "{tmp_path}/.*": No space left on device'
     assert re.fullmatch(said, str(image.reason))
     assert list(tmp_path.iterdir()) == []
+
+    def refuse(workspace: Workspace, name: str) -> Path:
+        if name.startswith("kept-"):
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+        return make(workspace, name)
+
+    make = Workspace.make_folder
+    monkeypatch.setattr(Workspace, "make_folder", refuse)
+    (image,) = _cut(_lab(embedded, memory), order).images
+    assert (image.state, image.kept) == (ImageState.CORRUPT, None)
+    assert os.strerror(errno.EDQUOT) in str(image.reason)
 
 
 def test_a_server_that_ends_before_the_cut_is_no_verdict(

@@ -11,7 +11,7 @@ from walproof.analysis.watch.sync import sync_forecast
 from walproof.facts.calibration import SyncCosts
 from walproof.facts.recovery_log import read_recovery_log
 from walproof.facts.watch import DataDirectory, SyncForecast
-from walproof.lab.recovery.sync_cost import sync_filesystem
+from walproof.files import sync_filesystem
 from walproof.observe.data_files import count_files, dirty_bytes
 from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as

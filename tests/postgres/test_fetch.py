@@ -161,7 +161,7 @@ def test_an_install_appears_when_all_of_it_is_on_the_disk(
     monkeypatch.setenv("WALPROOF_KEEP_ENV", "JAR")
     monkeypatch.setenv("JAR", str(make_jar(tmp_path / "a.jar", make_tar(server("13.7"), "w:xz"))))
     there: list[list[str]] = []
-    monkeypatch.setattr(os, "sync", lambda: there.append(left(cache)))
+    monkeypatch.setattr("walproof.files.sync_filesystem", lambda _: there.append(left(cache)))
     fetch.install("13.7")
     assert [len(names) for names in there] == [1]
     assert "13.7" not in there[0]

@@ -35,6 +35,15 @@ def test_a_template_is_forgotten_when_nobody_else_is_there(tmp_path: Path) -> No
         assert list(workspace.folder.iterdir()) == []
 
 
+def test_a_lock_that_nobody_has_keeps_no_template(tmp_path: Path) -> None:
+    """It is all by which a workspace that cannot be removed is found again, for as long as that lasts."""
+    with Workspace(tmp_path / "work", None) as workspace:
+        template = _made(workspace, "18.4-abc")
+        workspace.folder.with_name("walproof-000000000000.lock").write_text("")
+        templates.forget(workspace, template)
+        assert not template.exists()
+
+
 def test_templates_that_no_run_asked_for_in_two_weeks_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

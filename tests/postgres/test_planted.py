@@ -21,7 +21,8 @@ from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.reaper import remove_remains
+from walproof.postgres.reaper import WAL_WORK, remove_remains
+from walproof.postgres.wal_folder import wal_workspace
 from walproof.postgres.workspace import Workspace, sweep
 from walproof.privilege.user import server_user
 
@@ -84,6 +85,19 @@ def test_the_work_folder_may_be_no_link(tmp_path: Path) -> None:
     with pytest.raises(DiskError, match="symbolic link"), Workspace(tmp_path / "work", server_user()):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_for_wal_that_is_refused_stays_as_it_is(tmp_path: Path) -> None:
+    """Whoever may write beside it makes it a link to another folder, where a file has the lock's name."""
+    waldir, elsewhere = tmp_path / "waldir", tmp_path / "elsewhere"
+    for folder in (waldir, elsewhere):
+        folder.mkdir()
+    (elsewhere / "lock").write_text("of another program")
+    (waldir / WAL_WORK).symlink_to(elsewhere)
+    with pytest.raises(DiskError, match="symbolic link"), wal_workspace(waldir, server_user()):
+        pass
+    assert (elsewhere / "lock").read_text() == "of another program"
+    assert (waldir / WAL_WORK).is_symlink()
 
 
 def test_a_forged_lock_removes_nothing(tmp_path: Path) -> None:

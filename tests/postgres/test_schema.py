@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,8 +47,34 @@ def test_nothing_of_the_address_is_a_word(program: Path) -> None:
     assert "work_mem=5MB" in options
     assert "default_transaction_read_only=on" in options
     # Nothing that a kill could leave on a disk.
+    assert _service_file(told).startswith("/proc/self/fd/")
+
+
+def _service_file(told: list[str]) -> str:
     (file,) = [line.partition("=")[2] for line in told if line.startswith("PGSERVICEFILE=")]
-    assert file.startswith("/proc/self/fd/")
+    return file
+
+
+def test_a_python_without_memfd_create_has_another_file_in_memory(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was built for an older C library, as some are that are fetched."""
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    told = _told(program, "host=db1 sslpassword=pin")
+    assert "sslpassword=pin" in told
+    assert _service_file(told).startswith("/proc/self/fd/")
+    opened = os.open
+
+    def refuse(path: str, flags: int, mode: int = 0o777, **named: Any) -> int:
+        if path == "/dev/shm":
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return opened(path, flags, mode, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert "PGHOST=db1" in _told(program, "host=db1")
+    with pytest.raises(ClusterError, match="could not make a file in memory") as caught:
+        _told(program, "host=db1 sslpassword=canary")
+    assert "canary" not in f"{caught.value.detail} {caught.value.hint}"
 
 
 def test_definitions_are_read_in_utf8(program: Path) -> None:

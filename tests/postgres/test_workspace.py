@@ -21,6 +21,7 @@ from walproof.postgres.cache import cache_folder
 from walproof.postgres.shared_memory import shared_memory_of
 from walproof.postgres.wal_folder import wal_moved
 from walproof.postgres.workspace import Workspace, sweep
+from walproof.privilege import folders
 from walproof.privilege.user import server_user
 from walproof.probe.processes import children, is_running
 
@@ -242,6 +243,24 @@ def test_a_folder_that_goes_while_a_workspace_begins_is_made_again(tmp_path: Pat
     workspace.__exit__(None, None, None)
 
 
+def test_a_folder_that_goes_while_it_is_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watchdog of a killed walproof leaves when its user begins again."""
+    checked, still_there = folders.check_own, [True]
+
+    def check(folder: Path) -> None:
+        if still_there:
+            still_there.clear()
+            folder.rmdir()
+        checked(folder)
+
+    monkeypatch.setattr(folders, "check_own", check)
+    with Workspace(tmp_path / "work", None) as workspace:
+        assert workspace.folder.is_dir()
+    assert still_there == []
+
+
 def test_what_cannot_be_removed_is_found_by_the_next_start(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +277,19 @@ def test_what_cannot_be_removed_is_found_by_the_next_start(
     assert sweep(work) == (workspace.token,)
     assert not workspace.folder.exists()
     assert not workspace.folder.with_suffix(".lock").exists()
+
+
+def test_what_can_never_be_removed_delays_no_start_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = tmp_path / "running"
+    (running / "walproof-000000000000").mkdir(parents=True)
+    (running / "walproof-000000000000.lock").write_text("")
+    monkeypatch.setattr(reaper, "_remove", Path.exists)
+    began = time.monotonic()
+    assert sweep(tmp_path) == ()
+    assert time.monotonic() - began < 5
+    assert (running / "walproof-000000000000.lock").exists()
 
 
 def test_the_next_start_sweeps_what_no_watchdog_saw(work: Path) -> None:

@@ -81,6 +81,24 @@ def test_a_statement_ends_with_the_command_that_asked(server18: Server) -> None:
             time.sleep(0.05)
 
 
+def test_an_old_libpq_is_not_waited_for(server18: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cancel has no bound where the network is silent."""
+    cancelled: list[object] = []
+    monkeypatch.setattr(psycopg.capabilities, "has_cancel_safe", lambda **_: False)
+    monkeypatch.setattr(psycopg.Connection, "cancel", lambda session: cancelled.append(session))
+    with server18.connect() as beside, closing(connect_foreign(server18.conninfo)) as session:
+        pid = session.info.backend_pid
+
+        def is_asking() -> bool:
+            query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
+            return beside.execute(query, [pid]).fetchone() is not None
+
+        with pytest.raises(Interrupt), interrupted(is_asking):
+            session.execute("SELECT pg_sleep(50)")
+        beside.execute("SELECT pg_terminate_backend(%s)", [pid])
+    assert cancelled == []
+
+
 @pytest.mark.parametrize(("wanted", "is_met"), [("read-write", True), ("read-only", False)])
 def test_our_read_only_is_not_the_servers(server: Server, wanted: str, is_met: bool) -> None:
     """libpq takes default_transaction_read_only for a standby's sign, and it is on in every session."""

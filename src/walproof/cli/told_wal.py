@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from walproof.errors import DiskError, ProbeError, WalproofError
+from walproof.errors import DiskError, ProbeError, WalError, WalproofError
 from walproof.units import Lsn, format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -88,20 +88,35 @@ class _Recorder:
                 # The recording of before, whose server ended it: nothing that the user could put away.
                 raise ProbeError(f'folder "{self._folder}" is not empty')
             with SegmentFolder(self._folder, server.timeline, server.segment_bytes, start) as segments:
-                why = self._follow(seconds, tick, segments.write)
-                segments.flush()
+                try:
+                    why = self._follow(seconds, tick, segments.write)
+                    segments.flush()
+                except OSError as error:
+                    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                        raise
+                    why = DISK
                 # What no longer fitted is not part of it.
-                end = self._wal.position if why != DISK else min(self._wal.position, Lsn(segments.written))
+                end = self._wal.position if why != DISK else min(self._wal.position, Lsn(segments.flushed))
+            return self._kept(why, end)
         except OSError as error:
             raise DiskError(f'could not write to "{self._folder}": {error.strerror}') from error
-        self._write(why, end)
+
+    def _kept(self, why: str, end: Lsn) -> ToldOutcome:
+        try:
+            self._write(why, end)
+        except WalError as error:
+            # Nobody can read the segments without it, and the look goes on without them.
+            for segment in self._folder.glob("0*"):
+                segment.unlink()
+            return ToldOutcome(0, 0, self._inspector.spent_s, error.message)
         told = max(0, end - (self._wal.first or end))
         return ToldOutcome(self._wal.records, told, self._inspector.spent_s, why)
 
     def _follow(
         self, seconds: float, tick: Callable[[float, int], None], write: Callable[[memoryview], None]
     ) -> str:
-        """Pieces until the window, and what was written in it, or the disk's room are over; why it ended."""
+        """Pieces until the window, and what was written in it, or the disk's room are over; why it ended.
+        Raises OSError."""
         from walproof.lab.capture import LEAST_FREE_BYTES
         from walproof.lab.receiver import DISK
         from walproof.observe.walinspect import REST
@@ -135,10 +150,6 @@ class _Recorder:
                 rested_until_s = time.monotonic() + (rest_s if until is None else 0.0)
         except WalproofError as error:
             return error.detail or error.message
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            return DISK
 
     def _look(self) -> Lsn:
         """The current end of WAL."""

@@ -27,17 +27,17 @@ _READ_ONLY = "25006"
 """Class of the error of a server that was a primary until a failover: its successor is yet to be reached."""
 PATIENCE_S = 10
 """How long one waits for another process that writes."""
-_CONNECT_S = 10
-"""How long one waits for a server that does not answer, unless its address says how long."""
 _NETWORK = {
+    "connect_timeout": "10",
     "keepalives_idle": "60",
     "keepalives_interval": "10",
     "keepalives_count": "6",
     "tcp_user_timeout": "120000",
 }
-"""Parameters of libpq where the address of a server gives none: one that lost its power or its network is
-given up after two minutes, as it gives up a claim. By itself the kernel waits 15 minutes for what is not
-acknowledged, and two hours for an answer."""
+"""Parameters of libpq where neither the address of a server, nor the environment or a service file gives
+any. A server that is off does not even refuse. One that lost its power or its network later is given up after
+two minutes, as it gives up a claim: by itself the kernel waits 15 minutes for what is not acknowledged, and
+two hours for an answer."""
 _HINT = 'Use the path of an SQLite file, or postgresql://me@host/db, or "postgresql:///?service=facts".'
 _WRITABLE = "Is the folder writable and the server up? --out and --store name another place."
 
@@ -188,20 +188,27 @@ def open_engine(place: StorePlace) -> sa.Engine:
         engine = sa.create_engine(sa.URL.create("sqlite", database=file, query=query))
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
-    # A host that is off does not even refuse: it is not waited for as long as TCP would.
-    given = parse(place.conninfo)
-    wanted: dict[str, str | int] = {name: value for name, value in _NETWORK.items() if name not in given}
-    if "connect_timeout" not in given and not os.environ.get("PGCONNECT_TIMEOUT"):
-        wanted["connect_timeout"] = _CONNECT_S
     # A server that was away and is back has closed the connections that are kept.
     engine = sa.create_engine("postgresql+psycopg://", pool_pre_ping=True)
 
     @sa.event.listens_for(engine, "do_connect")
-    def _by_libpq(_dialect: Any, _record: Any, words: list[Any], named: dict[str, Any]) -> None:
+    def _by_libpq(dialect: Any, _record: Any, words: list[Any], named: dict[str, Any]) -> None:
+        given = _given(dialect.loaded_dbapi, place.conninfo)
         words[:] = [place.conninfo]
-        named.update(wanted)
+        named.update({name: value for name, value in _NETWORK.items() if name not in given})
 
     return engine
+
+
+def _given(psycopg: Any, conninfo: str) -> set[str]:
+    """Parameters that the address, the environment or a service file gives. libpq tells it of a connection
+    only (PQconninfo), so one is begun, to a socket that cannot exist."""
+    nowhere = psycopg.conninfo.make_conninfo(conninfo, host="/dev/null", hostaddr="")
+    begun = psycopg.pq.PGconn.connect_start(nowhere.encode())
+    try:
+        return {option.keyword.decode() for option in begun.info if option.val}
+    finally:
+        begun.finish()
 
 
 def _mode(path: Path) -> dict[str, str]:

@@ -40,18 +40,21 @@ _DETACH_PATIENCE_S = 1.0
 _REMOVAL_PATIENCE_S = 10.0
 
 
-def reap(workspace: Path, sockets: Path | None, user: ServerUser | None) -> bool:
+def reap(
+    workspace: Path, sockets: Path | None, user: ServerUser | None, patience_s: float | None = None
+) -> bool:
     """End every process of the workspace, free its shared memory, remove its folders; whether those are gone.
 
-    ``user`` ran its servers (None: ourselves). Safe to call again, or by two processes at once. Linux
-    (/proc) only.
+    ``user`` ran its servers (None: ourselves). ``patience_s``: how long to wait for whoever still writes
+    there; None: as long as is enough where walproof has just ended. Safe to call again, or by two processes
+    at once. Linux (/proc) only.
     """
     token = workspace.name
     _end_processes(workspace, user)
     for state in _SHARED_MEMORY.glob(f"{token}*"):
         state.unlink(missing_ok=True)  # of a simulated disk
     folders = tuple(folder for folder in (sockets, workspace) if folder is not None)
-    deadline = time.monotonic() + _REMOVAL_PATIENCE_S
+    deadline = time.monotonic() + (_REMOVAL_PATIENCE_S if patience_s is None else patience_s)
     while (left := sum(_remove(folder) for folder in folders)) and time.monotonic() < deadline:
         # Someone wrote while the folder was removed: a program that was between fork and exec when the
         # processes were looked for, or a child of initdb that does not name the workspace.

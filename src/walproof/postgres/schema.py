@@ -118,7 +118,7 @@ def _told(dsn: str, **changes: str) -> dict[str, str]:
 def _out_of_sight(given: Mapping[str, str]) -> Iterator[tuple[dict[str, str], tuple[int, ...]]]:
     """libpq's variables that say the same, because a command line is shown to every user of the machine, and
     descriptors of the files that they name. What has no variable (``sslpassword``) is put into a service file
-    in memory alone: nothing could remove another one after a kill."""
+    in memory alone: nothing could remove another one after a kill. Raises ClusterError."""
     variables = {
         option.keyword.decode(): option.envvar.decode()
         for option in pq.Conninfo.get_defaults()
@@ -129,9 +129,26 @@ def _out_of_sight(given: Mapping[str, str]) -> Iterator[tuple[dict[str, str], tu
     wanted = {name: value for name, value in wanted.items() if name not in ("service", "servicefile")}
     named = {variables[name]: value for name, value in wanted.items() if name in variables}
     others = [f"{name}={value}\n" for name, value in wanted.items() if name not in variables]
-    with os.fdopen(os.memfd_create("pg_service.conf"), "w", encoding="utf-8") as file:
-        if others:
-            file.write(f"[{_SERVICE}]\n{''.join(others)}")
-            file.flush()
-            named |= {"PGSERVICEFILE": f"/proc/self/fd/{file.fileno()}", "PGSERVICE": _SERVICE}
+    if not others:
+        yield named, ()
+        return
+    with os.fdopen(_nameless_file(), "w", encoding="utf-8") as file:
+        file.write(f"[{_SERVICE}]\n{''.join(others)}")
+        file.flush()
+        named |= {"PGSERVICEFILE": f"/proc/self/fd/{file.fileno()}", "PGSERVICE": _SERVICE}
         yield named, (file.fileno(),)
+
+
+def _nameless_file() -> int:
+    """Descriptor of an empty file in memory that is gone with whoever has it open. Raises ClusterError."""
+    # A Python that was built for an older C library has no memfd_create, and vm.memfd_noexec may forbid it.
+    with suppress(AttributeError, OSError):
+        return os.memfd_create("pg_service.conf")
+    try:
+        return os.open("/dev/shm", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ClusterError(
+            "could not make a file in memory for what pg_dump is told",
+            detail=f"/dev/shm: {error.strerror}",
+            hint="None is needed where the address has only what libpq has a variable for.",
+        ) from error

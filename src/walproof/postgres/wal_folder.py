@@ -12,7 +12,7 @@ from pathlib import Path
 
 from walproof.errors import DiskError
 from walproof.files import is_folder
-from walproof.postgres.reaper import WAL_WORK, leave
+from walproof.postgres.reaper import WAL_WORK
 from walproof.postgres.template import sync
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
@@ -38,17 +38,13 @@ def check_wal_folder(folder: Path, work: Path) -> None:
 @contextmanager
 def wal_workspace(folder: Path, user: ServerUser | None) -> Iterator[Workspace]:
     """A workspace in ``folder``, of which nothing is left in the end. Raises DiskError."""
-    work = folder / WAL_WORK
-    try:
-        with ExitStack() as stack:
-            try:
-                workspace = stack.enter_context(Workspace(work, user))
-            except DiskError as error:
-                hint = None if error.hint is None else error.hint.replace("--on", "--waldir")
-                raise DiskError(error.message, detail=error.detail, hint=hint) from error
-            yield workspace
-    finally:
-        leave(work)  # also where the workspace could not begin
+    with ExitStack() as stack:
+        try:
+            workspace = stack.enter_context(Workspace(folder / WAL_WORK, user))
+        except DiskError as error:
+            hint = None if error.hint is None else error.hint.replace("--on", "--waldir")
+            raise DiskError(error.message, detail=error.detail, hint=hint) from error
+        yield workspace
 
 
 @contextmanager

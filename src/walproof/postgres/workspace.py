@@ -48,6 +48,10 @@ _UNBORN = ".new"
 """Suffix of a lock that is not locked yet."""
 _UNBORN_S = 3600.0
 """Age at which such a file is what a killed process left."""
+_TRIES = 10
+"""How often to make a folder that others remove."""
+_SWEEP_PATIENCE_S = 1.0
+"""For each workspace that cannot be removed: every start waits so long."""
 
 
 class Workspace:
@@ -80,16 +84,20 @@ class Workspace:
                 hint="Set TMPDIR to a shorter path.",
             )
         passable = self.user is not None
-        self.work = own_folder(self.work, passable=passable)
+        self.work = _made(self.work, passable=passable)
         sweep(self.work)
-        with _made_and_held(self.work, passable=passable):
-            self.templates = own_folder(self.work / "templates", passable=passable)
-            self.folder = own_folder(self.work / "running", passable=passable) / self.token
-            self._lock_path = self.folder.with_name(self.token + ".lock")
-            try:
-                self._lock = _take_lock(self._lock_path, self.sockets, self.user)
-            except OSError as error:
-                raise _unusable(self.work, error) from error
+        with contextlib.ExitStack() as failing:
+            with _made_and_held(self.work, passable=passable):
+                # Not before: in a folder that is refused nothing is made or removed.
+                failing.callback(leave, self.work)
+                self.templates = own_folder(self.work / "templates", passable=passable)
+                self.folder = own_folder(self.work / "running", passable=passable) / self.token
+                self._lock_path = self.folder.with_name(self.token + ".lock")
+                try:
+                    self._lock = _take_lock(self._lock_path, self.sockets, self.user)
+                except OSError as error:
+                    raise _unusable(self.work, error) from error
+            failing.pop_all()
         try:
             # Before the folders: a kill between them and the watchdog would leave them to the next start.
             self._watchdog = watchdog.start(self.folder, self.sockets, self.user)
@@ -154,7 +162,8 @@ class Workspace:
 
     def is_alone(self) -> bool:
         """Whether no other process has a workspace in the same folder."""
-        return list((self.work / "running").glob("walproof-*.lock")) == [self._lock_path]
+        locks = (self.work / "running").glob("walproof-*.lock")
+        return not any(_is_held(path) for path in locks if path != self._lock_path)
 
     def take_port(self) -> int:
         """A port number that no other cluster of the workspace has (it only names a socket)."""
@@ -191,6 +200,17 @@ class Workspace:
             )
 
 
+def _made(work: Path, *, passable: bool) -> Path:
+    """As `own_folder`, also where the last workspace that was in it removes the folder in between."""
+    for _ in range(_TRIES - 1):
+        try:
+            return own_folder(work, passable=passable)
+        except DiskError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+    return own_folder(work, passable=passable)
+
+
 @contextlib.contextmanager
 def _made_and_held(work: Path, *, passable: bool) -> Iterator[None]:
     """Make the folder if need be, and keep it while the block lasts: the last workspace that was in it may be
@@ -198,7 +218,7 @@ def _made_and_held(work: Path, *, passable: bool) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         is_held = False
         while not is_held:
-            own_folder(work, passable=passable)
+            _made(work, passable=passable)
             try:
                 with contextlib.suppress(FileNotFoundError):  # removed a moment ago
                     stack.enter_context(held_folder(work))
@@ -232,7 +252,7 @@ def sweep(work: Path) -> tuple[str, ...]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             sockets, user = _read_lock(os.fsdecode(os.read(lock, 4096)), lock_path)
-            if reap(lock_path.with_suffix(""), sockets, user):
+            if reap(lock_path.with_suffix(""), sockets, user, _SWEEP_PATIENCE_S):
                 lock_path.unlink(missing_ok=True)
                 swept.append(lock_path.stem)
         except BlockingIOError:
@@ -259,6 +279,21 @@ def _take_lock(path: Path, sockets: Path, user: ServerUser | None) -> int:
         unborn.unlink(missing_ok=True)
         raise
     return lock
+
+
+def _is_held(lock_path: Path) -> bool:
+    """Whether the process of that workspace lives. What could not be removed keeps a lock that nobody has."""
+    try:
+        lock = os.open(lock_path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False  # it ended a moment ago
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _read_lock(text: str, path: Path) -> tuple[Path | None, ServerUser | None]:

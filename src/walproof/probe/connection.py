@@ -73,13 +73,15 @@ class _ForeignSession(psycopg.Connection[TupleRow]):
     """
 
     def wait(self, *words: Any, **named: Any) -> Any:
-        """As psycopg's, but any interruption cancels the statement."""
+        """As psycopg's, but any interruption cancels the statement, with libpq 17 or newer."""
         try:
             return super().wait(*words, **named)
         except Exception:
             raise
         except BaseException:
-            if self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
+            # An older one tries to connect for as long as the kernel does, and hears no signal meanwhile.
+            is_active = self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE
+            if is_active and psycopg.capabilities.has_cancel_safe():
                 with suppress(psycopg.Error, OSError):
                     self.cancel_safe(timeout=_CANCEL_PATIENCE_S)
             raise

@@ -61,24 +61,31 @@ def keep_image(
     again = (f"{name}.{number}" for number in count(2))
     folder = folder.absolute()
     home = folder / next(candidate for candidate in chain([name], again) if not (folder / candidate).exists())
-    built = workspace.make_folder(f"kept-{name}")
     try:
-        build_image(disk, [built / name for name in FOLDERS], case.image.seed, survival)
-        private_folder(folder)
-        home.mkdir(mode=0o700)
+        built = workspace.make_folder(f"kept-{name}")
         try:
-            for name in FOLDERS:
-                copy_tree(built / name, home / name, reader=workspace.user, writer=None)
-            _lead_links(home, built)
-            kept = replace(case.image, kept=str(home))
-            write_whole(home / _CASE, to_json(replace(case, image=kept)))
-        except BaseException:
-            shutil.rmtree(home, ignore_errors=True)
-            raise
+            build_image(disk, [built / name for name in FOLDERS], case.image.seed, survival)
+            return _keep_built(built, home, case, workspace.user)
+        finally:
+            workspace.remove_folder(built)
     except OSError as error:
         raise DiskError(f'could not keep an image in "{home}": {error.strerror}') from error
-    finally:
-        workspace.remove_folder(built)
+
+
+def _keep_built(built: Path, home: Path, case: KeptCase, user: ServerUser | None) -> CheckedImage:
+    """Copy an image that ``user`` owns into the new folder ``home``. Raises DiskError, OSError; then the
+    folder is not there."""
+    private_folder(home.parent)
+    home.mkdir(mode=0o700)
+    try:
+        for name in FOLDERS:
+            copy_tree(built / name, home / name, reader=user, writer=None)
+        _lead_links(home, built)
+        kept = replace(case.image, kept=str(home))
+        write_whole(home / _CASE, to_json(replace(case, image=kept)))
+    except BaseException:
+        shutil.rmtree(home, ignore_errors=True)
+        raise
     return kept
 
 

@@ -16,6 +16,7 @@ from statistics import median
 
 from walproof.errors import DiskError
 from walproof.facts.calibration import SyncCosts
+from walproof.files import sync_filesystem
 from walproof.wal.recovery import PAGE_BYTES
 
 _FILES, _FLUSHED, _LARGE_MB = 200, 40, 32
@@ -82,15 +83,4 @@ def sync_files(paths: list[Path]) -> None:
     for path in paths:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         os.fsync(descriptor)
-        os.close(descriptor)
-
-
-def sync_filesystem(folder: Path) -> None:
-    """Sync the whole file system that holds the folder, with syncfs(2). Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        if libc.syncfs(descriptor) != 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    finally:
         os.close(descriptor)
