@@ -161,13 +161,13 @@ def test_progress_has_neither_secrets_nor_unseen_characters() -> None:
         call.say(1.0, None, "a\u200bb hunter2")
         return ToolAnswer("done")
 
-    heard: list[str | None] = []
+    heard: list[tuple[float, float | None, str | None]] = []
 
-    async def on_progress(_progress: float, _total: float | None, message: str | None) -> None:
-        heard.append(message)
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
 
     async def ask(client: Client) -> None:
         await client.call_tool("says", {}, progress_callback=on_progress)
 
     asked(lambda: in_process(tool("says", says), conceal=lambda text: text.replace("hunter2", "***")), ask)
-    assert heard == ["a\\u200bb ***"]
+    assert heard == [(1.0, None, "a\\u200bb ***")]

@@ -23,10 +23,11 @@ from walproof.units import Lsn
 pytestmark = pytest.mark.live
 SLOT = "walproof_test"
 _STATE = "SELECT state FROM pg_stat_replication WHERE pid = %s"
+_VERSIONS = sorted(BINDIRS, key=int)
 _END = "SELECT pg_current_wal_flush_lsn()::text"
 
 
-@pytest.fixture(params=versions.ends(sorted(BINDIRS, key=int)))
+@pytest.fixture(params=versions.ends(_VERSIONS))
 def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
     """A server of the oldest and of the newest version: those between stream as these do."""
     return servers(request.param)
