@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tests.schemas import assert_valid
 from walproof.cli.app import app
-from walproof.disk.flush import measure_flush, read_flush_rates
+from walproof.disk.flush import METHODS, PASSES, measure_flush, read_flush_rates
 from walproof.errors import DiskError
 from walproof.facts import Install
 
@@ -60,9 +60,10 @@ def test_the_command_says_what_a_server_does_not_do(tmp_path: Path) -> None:
     install = SimpleNamespace(bindir=str(programs))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("walproof.postgres.install.find", lambda _: install)
-        told = CliRunner().invoke(app, ["disk", str(tmp_path), "--pg", "fake"])
+        told = CliRunner().invoke(app, ["disk", str(tmp_path), "--pg", "fake", "--seconds", "1"])
         lines = CliRunner().invoke(app, ["disk", str(tmp_path), "--pg", "fake", "--json"])
     assert told.exit_code == 0, told.output
+    assert f"about {PASSES * METHODS} s" in told.stderr
     assert re.search(r"open_sync +n/a\* +n/a\*", told.output)
     assert "no direct I/O, so that was not measured" in told.output
     assert "debug_io_direct = wal (16 and newer)" in told.output

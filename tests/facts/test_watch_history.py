@@ -268,5 +268,5 @@ def test_files_that_are_no_history(tmp_path: Path) -> None:
 
 def test_an_error_without_words_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read") as caught, guarded(tmp_path / "h", "read"):
-        raise SQLAlchemyError
+        raise SQLAlchemyError("")
     assert caught.value.detail == "SQLAlchemyError"
