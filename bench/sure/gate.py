@@ -2,7 +2,7 @@ r"""What does a gate conclude where the truth is known? On gates drawn from a st
 
     walproof compare --set commit_delay=0 --rounds 24 --out same
     PYTHONPATH=. python bench/sure/gate.py drawn same --gates 1000
-    PYTHONPATH=. python bench/sure/gate.py drawn truth/runs --equal default twin --gates 1000
+    PYTHONPATH=. python bench/sure/gate.py drawn truth/runs --equal default twin --gates 1000 --rounds 40
     PYTHONPATH=. python bench/sure/gate.py live --out gates
 
 ``drawn``: two variants of the runs are the same server under two names (the second command: two of those of
@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parts = parser.add_subparsers(dest="part", required=True)
     drawn = parts.add_parser("drawn")
-    drawn.add_argument("folder", type=Path, help="--out of the runs")
+    drawn.add_argument("folder", type=Path, nargs="+", help="--out of the runs")
     drawn.add_argument("--equal", nargs=2, metavar="NAME", help="the two variants; default: there are two")
     drawn.add_argument("--gates", type=int, default=1000)
     drawn.add_argument("--rounds", type=int, help="of a gate; default: half of all")
@@ -104,14 +104,14 @@ class Results:
                 continue
             counts = Counter(outcome["outcome"] for outcome in outcomes)
             shares = ", ".join(f"{word} {counts[word] / len(outcomes):.1%}" for word in OUTCOMES.values())
-            print(f"{kind:<46} {len(outcomes):>5} gates: {shares}")
+            print(f"{kind:<58} {len(outcomes):>5} gates: {shares}")
 
 
-def draw(folder: Path, equal: Sequence[str] | None, gates: int, rounds: int | None) -> None:
-    """Judge gates made of stored rounds, for each design."""
-    results = Results(folder / "gates-drawn.jsonl")
+def draw(folders: Sequence[Path], equal: Sequence[str] | None, gates: int, rounds: int | None) -> None:
+    """Judge gates made of stored rounds, for each design. Outcomes are kept in the first folder."""
+    results = Results(folders[0] / "gates-drawn.jsonl")
     began = time.monotonic()
-    for design, (whole_plan, whole) in pooled(folder).items():
+    for design, (whole_plan, whole) in pooled(folders).items():
         base, other = equal or [variant.name for variant in whole_plan.variants]
         plan = replace(
             whole_plan,
@@ -119,11 +119,10 @@ def draw(folder: Path, equal: Sequence[str] | None, gates: int, rounds: int | No
         )
         starts = [list(_of_two(start, (base, other))) for start in whole]
         size = rounds or len(starts) // 2
-        print(f"{design}: {len(starts)} rounds, {size} in a gate")
         for promise, changes in CHANGES.items():
             asked = replace(plan, rounds=size, budget_s=None, gate=Gate(parse_promises((promise,))))
             for change, (tps, wal) in changes.items():
-                kind = f"{design}, {promise}, {change}"
+                kind = f"{design}, {size} of {len(starts)}, {promise}, {change}"
                 for number in range(gates):
                     if (kind, number) in results.found:
                         continue

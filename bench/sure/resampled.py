@@ -30,7 +30,7 @@ STARTS = (2, 3, 4, 8)
 def main() -> None:
     """Print a line for each design and number of starts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("folder", type=Path, help="--out of the runs")
+    parser.add_argument("folder", type=Path, nargs="+", help="--out of the runs")
     parser.add_argument("--draws", type=int, default=1000)
     given = parser.parse_args()
     print("| design | starts drawn, of | intervals that hold the truth | of the twin | half-width, median |")
