@@ -29,7 +29,7 @@ from walproof.postgres.reach import reachable_install
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
-from walproof.probe.processes import children
+from walproof.probe.processes import startup_pid
 from walproof.probe.startup import read_startup
 
 SETTINGS = {"shared_buffers": "64MB", "autovacuum": "off", "max_wal_size": "4GB", "checkpoint_timeout": "1h"}
@@ -121,7 +121,8 @@ def _paused(standby: Standby) -> Iterator[None]:
 
 @contextmanager
 def _quota(standby: Standby) -> Iterator[None]:
-    startup = next(pid for pid in children(standby.pid) if read_startup(pid) is not None)
+    startup = startup_pid(standby.pid)
+    assert startup is not None
 
     def cpu_s() -> float | None:
         counted = read_startup(startup)

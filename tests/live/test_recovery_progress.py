@@ -23,7 +23,7 @@ from walproof.facts.recovering import RecoveryPhase
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
-from walproof.probe.processes import children, process_kind, read_proc
+from walproof.probe.processes import startup_pid
 from walproof.probe.recovering import RecoveringServer
 from walproof.probe.syncing import walk_synced
 from walproof.settings.server_conf import server_conf
@@ -70,7 +70,9 @@ def held(loaded: Cluster) -> Iterator[tuple[Cluster, int]]:
     while (sight := server.look()).phase is RecoveryPhase.BEFORE_REDO:
         assert time.monotonic() < deadline
     assert sight.phase is RecoveryPhase.REDO
-    startup = os.pidfd_open(next(pid for pid in children(crashed.pid) if _kind(pid) == "startup"))
+    found = startup_pid(crashed.pid)
+    assert found is not None
+    startup = os.pidfd_open(found)
     signal.pidfd_send_signal(startup, signal.SIGSTOP)
     try:
         yield crashed, startup
@@ -78,10 +80,6 @@ def held(loaded: Cluster) -> Iterator[tuple[Cluster, int]]:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(startup, signal.SIGCONT)
         os.close(startup)
-
-
-def _kind(pid: int) -> str:
-    return process_kind((read_proc(pid, "cmdline") or b"").replace(b"\0", b" ").decode())
 
 
 @pytest.mark.pg(ends=True)
@@ -198,7 +196,8 @@ def test_the_sync_is_seen_file_by_file(loaded: Cluster, tmp_path: Path) -> None:
         assert time.monotonic() < deadline
         assert sights[-1].phase is RecoveryPhase.BEFORE_REDO
         sights.append(server.look())
-    startup = next(pid for pid in children(loaded.pid) if _kind(pid) == "startup")
+    startup = startup_pid(loaded.pid)
+    assert startup is not None
     os.kill(startup, signal.SIGSTOP)
     try:
         walk = walk_synced(loaded.data, time.time())

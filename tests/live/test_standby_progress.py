@@ -22,7 +22,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
-from walproof.probe.processes import children, read_proc
+from walproof.probe.processes import children, read_title
 from walproof.probe.recovering import RecoveringServer
 
 pytestmark = pytest.mark.live
@@ -163,7 +163,7 @@ def test_a_restore_that_is_slow_is_followed_from_segment_to_segment(
             restore_command=f"sleep 4; cp {primary.data}/pg_wal/%f %p",
         ) as cluster,
     ):  # fmt: skip
-        wait_until(lambda: b"waiting for" in startup_title(cluster))
+        wait_until(lambda: "waiting for" in startup_title(cluster))
         line = json.loads(told(cluster, tmp_path, "--once", "--every", "1s", "--json").stdout)
         assert_valid("recovery-progress", line)
         assert (line["phase"], line["sync_files"]) == ("redo", None)
@@ -171,11 +171,11 @@ def test_a_restore_that_is_slow_is_followed_from_segment_to_segment(
         assert line["target"].startswith("recovery_target_lsn = ")
 
 
-def startup_title(cluster: Cluster) -> bytes:
+def startup_title(cluster: Cluster) -> str:
     path = cluster.data / "postmaster.pid"
     pid = path.read_text().split()[:1] if path.exists() else []
-    titles = [read_proc(child, "cmdline") or b"" for child in (children(int(pid[0])) if pid else [])]
-    return next((title for title in titles if b"startup" in title), b"")
+    titles = [read_title(child) for child in (children(int(pid[0])) if pid else [])]
+    return next((title for title in titles if "startup" in title), "")
 
 
 def status(cluster: Cluster) -> str:

@@ -21,7 +21,11 @@ from walproof.probe.processes import (
     children,
     is_running,
     process_kind,
+    read_io,
+    read_schedule,
     read_stat,
+    read_title,
+    startup_pid,
     totals_by_kind,
 )
 from walproof.probe.protocol import Observation, Subject
@@ -78,9 +82,33 @@ def test_a_process_ends_when_it_is_a_zombie() -> None:
         assert stat is not None
         assert stat[0] == b"Z"
         assert not is_running(process.pid)
+        assert read_title(process.pid) == ""
     assert not is_running(process.pid)
     assert read_stat(process.pid) is None
+    assert (read_title(process.pid), read_io(process.pid), read_schedule(process.pid)) == ("", {}, None)
     assert children(process.pid) == []
+
+
+def test_counters_are_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "cmdline": b"postgres: startup   recovering 000000010000000000000003\0\0",
+        "schedstat": b"5000 300 2\n", "io": b"rchar: 7\nwchar: 8\nread_bytes: 4096\n",
+    }  # fmt: skip
+    monkeypatch.setattr(processes, "read_proc", lambda _, name: files[name])
+    assert read_title(1) == "postgres: startup   recovering 000000010000000000000003"
+    assert read_schedule(1) == (5000, 300)
+    assert read_io(1) == {"rchar": 7, "wchar": 8, "read_bytes": 4096}
+
+
+def test_the_startup_process_is_found_among_the_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    titles = {2: b"postgres: checkpointer \0", 3: b"postgres: 16/main: startup \0"}
+    schedules = {2: b"100 0 1", 3: b"5000 0 1"}
+    files = {"cmdline": titles, "schedstat": schedules}
+    monkeypatch.setattr(processes, "children", lambda _: [2, 3])
+    monkeypatch.setattr(processes, "read_proc", lambda pid, name: files[name].get(pid))
+    assert startup_pid(1) == 3
+    del schedules[3]
+    assert startup_pid(1) is None, "its CPU time cannot be read"
 
 
 def test_what_ended_processes_leave_behind_goes_to_the_backends() -> None:

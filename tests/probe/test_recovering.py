@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from walproof.errors import ClusterError
 from walproof.facts.recovering import RecoveryPhase
-from walproof.probe import recovering
+from walproof.probe import processes, recovering
 from walproof.probe.recovering import RecoveringServer
 
 
@@ -69,7 +70,7 @@ def test_a_flush_that_takes_minutes_is_work(tmp_path: Path, monkeypatch: pytest.
         "comm": b"postgres\n", "cmdline": b"postgres: startup \0",
         "schedstat": b"5000 0 1", "io": b"rchar: 10",
     }  # fmt: skip
-    monkeypatch.setattr(recovering, "read_proc", lambda pid, name: files[name])
+    show(monkeypatch, lambda pid, name: files[name])
     monkeypatch.setattr(recovering, "read_stat", lambda pid: [state[0], *[b"1"] * 30])
     monkeypatch.setattr(recovering, "children", lambda pid: [8])
     server = RecoveringServer(tmp_path)
@@ -173,7 +174,7 @@ def test_a_restore_command_that_fetches_is_work(tmp_path: Path, monkeypatch: pyt
     def read(pid: int, name: str) -> bytes:
         return fetched[0] if (pid, name) == (10, "schedstat") else files[name]
 
-    monkeypatch.setattr(recovering, "read_proc", read)
+    show(monkeypatch, read)
     before = server.look().work
     assert server.look().work == before
     fetched[0] = b"2000 0 1"
@@ -188,6 +189,12 @@ MADE = {
 }  # fmt: skip
 
 
+def show(monkeypatch: pytest.MonkeyPatch, read: Callable[[int, str], bytes]) -> None:
+    """Files of /proc as ``read`` gives them."""
+    for module in (processes, recovering):
+        monkeypatch.setattr(module, "read_proc", read)
+
+
 def made_server(
     data: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -198,7 +205,7 @@ def made_server(
 ) -> RecoveringServer:
     """A postmaster of that status; ``files``: of /proc, for it and its startup process."""
     (data / "postmaster.pid").write_text(PID_FILE.format(status.ljust(8)))
-    monkeypatch.setattr(recovering, "read_proc", lambda pid, name: files[name])
+    show(monkeypatch, lambda pid, name: files[name])
     monkeypatch.setattr(recovering, "read_stat", lambda pid: [b"S", *[b"1"] * 30])
     monkeypatch.setattr(recovering, "children", lambda pid: [8] if has_startup else [])
     monkeypatch.setattr(recovering, "read_sync_place", lambda pid: None)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from walproof.probe.replay import ReplayCourse, SegmentStart
+from walproof.probe import replay
+from walproof.probe.replay import ReplayCourse, ReplayWatch, SegmentStart
 
 
 def course(*starts: SegmentStart) -> ReplayCourse:
@@ -34,3 +37,28 @@ def test_a_segment_costs_the_time_that_passed_as_far_as_it_was_cpu(
 def test_the_last_segment_has_no_end() -> None:
     assert course(SegmentStart("A", 1.0, 2.0)).segments_cpu_s() == {}
     assert course().segments_cpu_s() == {}
+
+
+def test_a_startup_process_that_ends_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read before is kept; /proc/PID/io may not be read at all."""
+    schedules = [(2_000_000_000, 500_000_000), None]
+    gone = threading.Event()
+
+    def read_schedule(_: int) -> tuple[int, int] | None:
+        schedule = schedules.pop(0)
+        if schedule is None:
+            gone.set()
+        return schedule
+
+    monkeypatch.setattr(replay, "startup_pid", lambda _: 3)
+    monkeypatch.setattr(
+        replay, "read_title", lambda _: "postgres: startup recovering 000000010000000000000003"
+    )
+    monkeypatch.setattr(replay, "read_schedule", read_schedule)
+    monkeypatch.setattr(replay, "read_io", lambda _: {})
+    watch = ReplayWatch()
+    watch.start(1)
+    assert gone.wait(10)
+    found = watch.stop()
+    assert [start.segment for start in found.starts] == ["000000010000000000000003"]
+    assert (found.cpu_s, found.waited_s, found.read_bytes) == (2.0, 0.5, None)

@@ -18,7 +18,7 @@ from walproof.postgres.build import has_extension
 from walproof.postgres.cpu_share import CpuShare
 from walproof.postgres.standby import Standby
 from walproof.probe.cpu import CpuProbe
-from walproof.probe.processes import children
+from walproof.probe.processes import startup_pid
 from walproof.probe.protocol import Subject
 from walproof.probe.startup import read_startup
 from walproof.probe.stream import StandbyEye, StandbyLook
@@ -101,7 +101,9 @@ class FollowerHere:
 
     def begin_looking(self, replay_cpu_share: float) -> None:
         """Raises ProbeError if its startup process cannot be seen."""
-        pid = self._startup_pid()
+        pid = startup_pid(self._standby.pid)
+        if pid is None:
+            raise ProbeError("the standby's startup process cannot be seen in /proc")
         if replay_cpu_share < 1:
             self._looking.enter_context(CpuShare(pid, replay_cpu_share, lambda: _cpu_s(pid)))
         self._eye = StandbyEye(self._standby.conninfo if self._answers else None, pid)
@@ -156,12 +158,6 @@ class FollowerHere:
     def log_tail(self) -> str:
         """As the method of the standby itself."""
         return self._standby.log_tail()
-
-    def _startup_pid(self) -> int:
-        for pid in children(self._standby.pid):
-            if read_startup(pid) is not None:
-                return pid
-        raise ProbeError("the standby's startup process cannot be seen in /proc")
 
 
 def _cpu_s(pid: int) -> float | None:

@@ -13,10 +13,8 @@ writing, a few lines of log, is counted as client backends' with it.
 from __future__ import annotations
 
 from walproof.errors import ProbeError
-from walproof.probe.processes import POSTMASTER, ProcessSampler, Reading, read_proc, totals_by_kind
+from walproof.probe.processes import POSTMASTER, ProcessSampler, Reading, read_io, totals_by_kind
 from walproof.probe.protocol import Observation, Subject
-
-_WRITTEN = b"wchar: "
 
 
 class IoProbe:
@@ -59,8 +57,5 @@ class IoProbe:
 
 def _read_written(pid: int) -> Reading | None:
     """(bytes handed to write(),)."""
-    text = read_proc(pid, "io")
-    if not text:  # gone, a zombie, or another user's
-        return None
-    begin = text.index(_WRITTEN) + len(_WRITTEN)
-    return (int(text[begin : text.index(b"\n", begin)]),)
+    written = read_io(pid).get("wchar")
+    return None if written is None else (written,)

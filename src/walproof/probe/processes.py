@@ -1,4 +1,5 @@
-"""Walks through the processes of a trial in /proc: the postmaster's children and the load generator.
+"""What /proc tells of a process, and a walk through those of a trial: the postmaster's children and the load
+generator.
 
 What is read of each process (CPU, bytes) is the caller's business. A process that ends takes its counters
 with it, so a thread reads them all the time and the last reading of each is kept.
@@ -104,6 +105,39 @@ def read_stat(pid: int) -> list[bytes] | None:
     if not text:
         return None
     return text[text.rindex(b")") + 2 :].split()  # the second field, the name, may hold anything
+
+
+def read_title(pid: int) -> str:
+    """The command line, which is the title of a server process; empty when the process has ended."""
+    title = read_proc(pid, "cmdline") or b""
+    return title.replace(b"\0", b" ").decode("utf-8", "replace").strip()
+
+
+def read_io(pid: int) -> dict[str, int]:
+    """Counters of /proc/PID/io by name; none when the process is gone, a zombie or another user's."""
+    counters = {}
+    for line in (read_proc(pid, "io") or b"").splitlines():
+        name, _, value = line.partition(b": ")
+        counters[name.decode()] = int(value)
+    return counters
+
+
+def read_schedule(pid: int) -> tuple[int, int] | None:
+    """Nanoseconds on a CPU, and ready to run without one (/proc/PID/schedstat); None when the process is gone
+    or the kernel does not tell."""
+    text = read_proc(pid, "schedstat")
+    if not text:
+        return None
+    run_ns, wait_ns = text.split()[:2]
+    return int(run_ns), int(wait_ns)
+
+
+def startup_pid(postmaster: int) -> int | None:
+    """The child that replays, if there is one whose CPU time can be read."""
+    for pid in children(postmaster):
+        if process_kind(read_title(pid)) == "startup" and read_schedule(pid) is not None:
+            return pid
+    return None
 
 
 def children(pid: int) -> list[int]:
@@ -228,8 +262,7 @@ class ProcessSampler:
             return POSTMASTER
         if pid == self.subject.driver_pid:
             return DRIVER
-        title = read_proc(pid, "cmdline") or b""
-        return process_kind(title.replace(b"\0", b" ").decode("utf-8", "replace").strip())
+        return process_kind(read_title(pid))
 
 
 def totals_by_kind(accounts: list[Account], inherited: int) -> dict[str, int]:

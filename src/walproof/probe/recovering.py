@@ -21,7 +21,15 @@ from pathlib import Path
 
 from walproof.errors import ClusterError
 from walproof.facts.recovering import RecoveryPhase, RecoverySight
-from walproof.probe.processes import children, process_kind, read_proc, read_stat
+from walproof.probe.processes import (
+    children,
+    process_kind,
+    read_io,
+    read_proc,
+    read_schedule,
+    read_stat,
+    read_title,
+)
 from walproof.probe.replay import segment_of
 from walproof.probe.syncing import read_sync_place
 
@@ -33,8 +41,8 @@ _CLOCKS_APART_S = 60.0
 _STEPS = (100_000_000, 8192, 8192)
 """CPU in ns, bytes read and written: less is no progress of a read-only recovery. One that is paused wakes
 every second, and reads signals that other processes send it; one that replays reads pages of WAL."""
-_CHECKPOINT = b"performing end-of-recovery checkpoint"
-_WAITING = re.compile(rb"waiting for ([0-9A-F]{24})")
+_CHECKPOINT = "performing end-of-recovery checkpoint"
+_WAITING = re.compile(r"waiting for ([0-9A-F]{24})")
 """In the title of a startup process that restores a segment from an archive, or waits until there is one
 (XLogFileRead in xlogrecovery.c). The data directory is synced before the first one (StartupXLOG in
 xlog.c)."""
@@ -71,8 +79,8 @@ class RecoveringServer:
                 hint="Its log says why; the next start begins recovery anew.",
             )
         _, status = self._read_pid_file()
-        titles = {pid: read_proc(pid, "cmdline") or b"" for pid in children(self._pid)}
-        kinds = {pid: _kind(title) for pid, title in titles.items()}
+        titles = {pid: read_title(pid) for pid in children(self._pid)}
+        kinds = {pid: process_kind(title) for pid, title in titles.items()}
         startup = next((pid for pid, kind in kinds.items() if kind == "startup"), None)
         if startup is not None:
             self._begun = _start_time(startup) or self._begun
@@ -175,13 +183,9 @@ def _not_running(data: Path, detail: str) -> ClusterError:
     )
 
 
-def _kind(title: bytes) -> str:
-    return process_kind(title.replace(b"\0", b" ").decode(errors="replace"))
-
-
-def _awaited(title: bytes) -> str | None:
+def _awaited(title: str) -> str | None:
     found = _WAITING.search(title)
-    return None if found is None else found[1].decode()
+    return None if found is None else found[1]
 
 
 def _descendants(pid: int) -> Iterator[int]:
@@ -216,7 +220,6 @@ def _waits_for_disk(pid: int) -> bool:
 
 def _work_of(pid: int) -> tuple[int, int, int]:
     """CPU in ns, bytes read and bytes written; 0 where /proc does not show them."""
-    spent, io = read_proc(pid, "schedstat"), read_proc(pid, "io") or b""
-    found = dict(re.findall(rb"^(rchar|wchar): (\d+)", io, re.MULTILINE))
-    cpu_ns = int(spent.split()[0]) if spent else 0
-    return cpu_ns, int(found.get(b"rchar", 0)), int(found.get(b"wchar", 0))
+    cpu_ns, _ = read_schedule(pid) or (0, 0)
+    counters = read_io(pid)
+    return cpu_ns, counters.get("rchar", 0), counters.get("wchar", 0)

@@ -14,12 +14,12 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from walproof.probe.processes import children, read_proc
+from walproof.probe.processes import read_io, read_schedule, read_title, startup_pid
 
 POLL_S = 0.001
 _TICK_S = 0.01
 """The longest time by which the kernel's count of CPU lags (CONFIG_HZ=100)."""
-_RECOVERING = re.compile(rb"startup\s+(?:process\s+)?recovering ([0-9A-F]{24})")
+_RECOVERING = re.compile(r"startup\s+(?:process\s+)?recovering ([0-9A-F]{24})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,43 +81,32 @@ class ReplayWatch:
         startup: int | None = None
         while not self._stopping.wait(self.poll_s):
             if startup is None:
-                startup = _find_startup(postmaster)
+                startup = startup_pid(postmaster)
                 continue
-            title = read_proc(startup, "cmdline")
-            if title is None:
+            title = read_title(startup)
+            schedule = read_schedule(startup)
+            if schedule is None:
                 return
-            self._read(startup, title)
+            self._note(startup, title, schedule)
 
-    def _read(self, pid: int, title: bytes) -> None:
-        spent = read_proc(pid, "schedstat")
-        if not spent:
-            return
+    def _note(self, pid: int, title: str, schedule: tuple[int, int]) -> None:
         now_s = time.monotonic()
-        self._cpu_s, self._waited_s = (int(ns) / 1e9 for ns in spent.split()[:2])
-        counters = read_proc(pid, "io")
+        self._cpu_s, self._waited_s = (ns / 1e9 for ns in schedule)
+        counters = read_io(pid)
         if counters:
-            found = re.search(rb"^read_bytes: (\d+)", counters, re.MULTILINE)
-            self._read_bytes = None if found is None else int(found[1])
+            self._read_bytes = counters.get("read_bytes")
         segment = segment_of(title)
         if segment is not None and (not self._starts or self._starts[-1].segment != segment):
             self._starts.append(SegmentStart(segment, self._cpu_s, now_s - self._waited_s))
 
 
-def segment_of(title: bytes) -> str | None:
-    """The segment that a startup process with this command line reads; None outside of redo."""
-    match = _RECOVERING.search(title.replace(b"\0", b" "))
-    return None if match is None else match[1].decode()
+def segment_of(title: str) -> str | None:
+    """The segment that a startup process with this title reads; None outside of redo."""
+    match = _RECOVERING.search(title)
+    return None if match is None else match[1]
 
 
 def _within(ran_s: float, cpu_s: float) -> float:
     """The time that passed, as far as it may have been CPU; the rest was spent waiting for a disk or a
     lock."""
     return max(0.0, cpu_s - _TICK_S, min(ran_s, cpu_s + _TICK_S))
-
-
-def _find_startup(postmaster: int) -> int | None:
-    for pid in children(postmaster):
-        title = read_proc(pid, "cmdline") or b""
-        if re.search(rb"postgres: .*\bstartup\b", title.replace(b"\0", b" ")):
-            return pid
-    return None

@@ -13,7 +13,7 @@ import numpy as np
 import psycopg
 
 from walproof.errors import ProbeError, one_line
-from walproof.probe.processes import children, read_proc
+from walproof.probe.processes import children, read_io, read_schedule
 from walproof.probe.throughput import read_ended
 from walproof.units import Lsn
 
@@ -57,9 +57,9 @@ def server_cpu_ns(postmaster_pid: int, but: Collection[int] = ()) -> dict[int, i
     kernel does not tell (/proc/PID/schedstat)."""
     found = {}
     for pid in _processes(postmaster_pid, but):
-        text = read_proc(pid, "schedstat")
-        if text:
-            found[pid] = int(text.split()[0])
+        schedule = read_schedule(pid)
+        if schedule is not None:
+            found[pid] = schedule[0]
     return found
 
 
@@ -68,9 +68,9 @@ def server_written_bytes(postmaster_pid: int, but: Collection[int] = ()) -> dict
     some (/proc/PID/io, write_bytes); empty if that cannot be read."""
     found = {}
     for pid in _processes(postmaster_pid, but):
-        for line in (read_proc(pid, "io") or b"").splitlines():
-            if line.startswith(b"write_bytes:"):
-                found[pid] = int(line.split()[1])
+        written = read_io(pid).get("write_bytes")
+        if written is not None:
+            found[pid] = written
     return found
 
 

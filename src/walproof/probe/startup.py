@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from walproof.facts.replication import StartupProcess
-from walproof.probe.processes import process_kind, read_proc, read_stat
+from walproof.probe.processes import process_kind, read_io, read_schedule, read_stat, read_title
 
 _MINOR_FAULTS = 10 - 3
 """The place of minflt in /proc/PID/stat, counted from its third field (proc(5))."""
@@ -37,17 +37,13 @@ def is_here(session: psycopg.Connection[TupleRow]) -> bool:
 
 def read_startup(pid: int) -> StartupProcess | None:
     """Its counters; None if the process is not a startup process here (a container, a tunnel) or is gone."""
-    title = (read_proc(pid, "cmdline") or b"").replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    if process_kind(title) != "startup":
+    if process_kind(read_title(pid)) != "startup":
         return None
-    stat, schedule = read_stat(pid), read_proc(pid, "schedstat")
-    if stat is None or not schedule:
+    stat, schedule = read_stat(pid), read_schedule(pid)
+    if stat is None or schedule is None:
         return None
-    run_ns, wait_ns = (int(word) for word in schedule.split()[:2])
-    counters = {}
-    for line in (read_proc(pid, "io") or b"").splitlines():
-        name, _, value = line.partition(b": ")
-        counters[name.decode()] = int(value)
+    run_ns, wait_ns = schedule
+    counters = read_io(pid)
     return StartupProcess(
         cpu_s=run_ns / 1e9,
         run_queue_s=wait_ns / 1e9,

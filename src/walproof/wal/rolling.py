@@ -20,12 +20,13 @@ from walproof.units import Lsn
 from walproof.wal.whatif import Target, WhatIf, whatif_of
 
 SPAN_S = 6 * 3600
-"""That an answer covers at most."""
+"""That an answer covers at most, by the times that transactions tell."""
 PAGES = 28_000
 """Held by each of both simulations at most: what a table of 557 kB holds."""
 LEARN_BYTES = 64 << 20
 LEARN_S = 60
-"""From which a simulation learns before it begins: what is over first."""
+"""From which a simulation learns before it begins: what is over first. Seconds, too, are what transactions
+tell."""
 
 
 class RollingWhatIf:
@@ -38,20 +39,17 @@ class RollingWhatIf:
         timeline: int,
         targets: Sequence[Target],
         *,
-        span_s: float = SPAN_S,
         most_pages: int = PAGES,
         learn_bytes: int = LEARN_BYTES,
-        learn_s: float = LEARN_S,
     ) -> None:
-        """Of the WAL of that server, whose segments have ``segment_size`` bytes; ``span_s`` and ``learn_s``
-        by the times that transactions tell."""
+        """Of the WAL of that server, whose segments have ``segment_size`` bytes."""
         self.targets = tuple(targets)
         self.timeline = timeline
         self.lock = threading.Lock()
         """Held by who feeds it."""
         self.native = WhatIfRolling(
             system_identifier % 2**64, segment_size, timeline, targets=self.targets, most_pages=most_pages,
-            span_us=int(span_s * 1e6), learn_bytes=learn_bytes, learn_us=int(learn_s * 1e6),
+            span_us=SPAN_S * 1_000_000, learn_bytes=learn_bytes, learn_us=LEARN_S * 1_000_000,
         )  # fmt: skip
 
     def switch_timeline(self, timeline: int, lsn: Lsn) -> None:

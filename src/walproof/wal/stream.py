@@ -29,6 +29,8 @@ from walproof.wal.totals import Gap, WalTotals, gaps_of
 
 RelationKey = tuple[int, int, int]
 """OIDs of tablespace and database, and the relation's file number."""
+_TRACE_BYTES = 1 << 30
+"""13 to 16 keep so many bytes of the records since a checkpoint at most."""
 
 
 class ClockState(StrEnum):
@@ -134,8 +136,6 @@ class StreamSnapshot:
     """Redo point of the clock."""
     next_redo: Lsn | None
     """From 17 on: redo point of the checkpoint that is running."""
-    recomputing_left: int | None
-    """Records still to be simulated again; None when there is nothing to do."""
     checkpoint: StreamCheckpoint | None
     """The last complete checkpoint that was seen."""
     all: WalTotals
@@ -150,8 +150,6 @@ class StreamSnapshot:
     aborts: int
     gaps: tuple[Gap, ...]
     """WAL that was not seen."""
-    trace_bytes: int
-    """13 to 16: bytes of the trace."""
     memory_bytes: int
     """Bytes that the simulations hold, roughly."""
 
@@ -205,7 +203,6 @@ class WalStream:
         concurrency: int | None = None,
         read_ahead_kb: int = READ_AHEAD_KB,
         relations_most: int = 1000,
-        trace_bytes_most: int = 1 << 30,
         trace_folder: str | os.PathLike[str] | None = None,
         also: RollingWhatIf | None = None,
     ) -> None:
@@ -213,10 +210,9 @@ class WalStream:
         bytes; ``redo``: redo point of the last complete checkpoint (pg_control_checkpoint()), from which the
         clock runs if what is fed begins on its page or before; ``concurrency``: maintenance_io_concurrency,
         by default that of the version; ``read_ahead_kb``: of the server's disk; ``relations_most``: relations
-        told apart, at least (the sum of the others is kept); ``trace_bytes_most``: 13 to 16 keep so many
-        bytes
-        of the records since a checkpoint at most, in memory (then at most 64 MB) or, beyond 32 MB, in a file
-        without a name in ``trace_folder``; ``also``: takes every record, too, and the timelines.
+        told apart, at least (the sum of the others is kept); ``trace_folder``: where 13 to 16 keep the
+        records since a checkpoint beyond 32 MB, in a file without a name (without it all are in memory, at
+        most 64 MB); ``also``: takes every record, too, and the timelines.
 
         Raises WalError: sizes that no server can have, or a folder where no file can be made.
         """
@@ -236,7 +232,7 @@ class WalStream:
             read_ahead=read_ahead_kb * 1024 // PAGE_BYTES,
             redo=redo,
             relations=relations_most,
-            trace_bytes=trace_bytes_most,
+            trace_bytes=_TRACE_BYTES,
             trace_folder=trace_folder,
         )
 
@@ -290,7 +286,6 @@ class WalStream:
             clock=None if raw["clock"] is None else self._work(raw["clock"]),
             redo=_lsn(raw["redo"]),
             next_redo=_lsn(raw["next_redo"]),
-            recomputing_left=raw["recomputing_left"],
             checkpoint=_checkpoint(raw["checkpoint"]),
             all=sum(rmgrs.values(), WalTotals()),
             by_rmgr=rmgrs,
@@ -305,7 +300,6 @@ class WalStream:
             commits=raw["commits"],
             aborts=raw["aborts"],
             gaps=gaps_of(raw["gaps"]),
-            trace_bytes=raw["trace_bytes"],
             memory_bytes=raw["memory_bytes"],
         )
 

@@ -23,10 +23,9 @@ def snapshot(written: int, others: int, changes: Changes) -> StreamSnapshot:
     return StreamSnapshot(
         version=18, system_identifier=1, segment_size=1 << 24, timeline=1, received=Lsn(0), start=Lsn(0),
         end=Lsn(0), state=ClockState.NO_CHECKPOINT, clock=None, redo=None, next_redo=None,
-        recomputing_left=None, checkpoint=None, all=total, by_rmgr={"Heap": total},
+        checkpoint=None, all=total, by_rmgr={"Heap": total},
         by_relation={PLACE: relation(PLACE, written, changes), OTHER: relation(OTHER, others, Changes())},
-        other_relations=WalTotals(), no_relation=WalTotals(), commits=0, aborts=0, gaps=(), trace_bytes=0,
-        memory_bytes=0,
+        other_relations=WalTotals(), no_relation=WalTotals(), commits=0, aborts=0, gaps=(), memory_bytes=0,
     )  # fmt: skip
 
 

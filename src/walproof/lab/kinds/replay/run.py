@@ -37,7 +37,7 @@ from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.privilege.environment import child_environment
 from walproof.privilege.user import server_user
-from walproof.probe.processes import children
+from walproof.probe.processes import startup_pid
 from walproof.probe.profile import begin_profile
 from walproof.probe.protocol import Observation
 from walproof.probe.startup import read_startup, state_of
@@ -165,9 +165,9 @@ class ReplayRun:
         cluster.launch(self._settings)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and cluster.is_running():
-            for pid in children(cluster.pid):
-                if read_startup(pid) is not None:
-                    return pid
+            pid = startup_pid(cluster.pid)
+            if pid is not None:
+                return pid
             time.sleep(0.001)
         raise ClusterError(f"no startup process came: {cluster.last_complaint()}", detail=cluster.log_tail())
 
