@@ -10,6 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from walproof.errors import DiskError
+from walproof.report.plaintext import one_line
 from walproof.sentences import say_count, say_percent
 from walproof.units import format_bytes, format_duration
 
@@ -276,13 +277,6 @@ def _no_emulated_disk(install: Install | None) -> str | None:
     except DiskError as error:
         return error.message if error.detail is None else f"{error.message}: {error.detail}"
     return None
-
-
-def one_line(text: str) -> str:
-    """The text in one line, as a terminal shows it safely."""
-    from walproof.sqltext import visible
-
-    return visible(" ".join(text.split()))
 
 
 def short(query: str, most: int = _TEXT_SHOWN) -> str:
