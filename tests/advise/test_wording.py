@@ -11,19 +11,10 @@ from walproof.advise.wording import (
     reach_down,
     reach_up,
     say_none,
-    say_percent,
     say_ratio,
     say_ratio_in_brackets,
 )
 from walproof.analysis.interval import Interval
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.83, "83 %"), (0.0421, "4.2 %"), (0.0003, "< 0.1 %"), (0.0, "0 %"), (1.0, "100 %"), (0.099, "9.9 %")],
-)
-def test_percent(share: float, text: str) -> None:
-    assert say_percent(share) == text
 
 
 @pytest.mark.parametrize(

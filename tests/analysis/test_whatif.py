@@ -179,7 +179,7 @@ def test_no_time_gives_figures_of_the_recording() -> None:
         ({"has_consistency_images": True}, "wal_consistency_checking"),
         ({"longest_silence_us": HOUR_US}, "no transaction ended"),
         ({"agreement": Agreement(900, 9000, 100, 0, 1000, 1000)}, "unexplained"),
-        ({"agreement": Agreement(1000, 9000, 0, 0, 1200, 1000)}, "+20% off"),
+        ({"agreement": Agreement(1000, 9000, 0, 0, 1200, 1000)}, "+20 % off"),
     ],
 )
 def test_reasons(facts: dict[str, object], word: str) -> None:

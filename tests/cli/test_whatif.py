@@ -34,7 +34,7 @@ def test_a_terminal_and_a_page(wal: Path, tmp_path: Path) -> None:
     said = " ".join(done.stdout.split())
     for expected in (
         "max_wal_size = ", "the least WAL at checkpoint_timeout = 30s. It", "128 MB *",
-        "full_page_writes = off", "zstd", "explains", "24% of the images were written because a hint bit",
+        "full_page_writes = off", "zstd", "explains", "24 % of the images were written because a hint bit",
     ):  # fmt: skip
         assert expected in said, expected
     page = (tmp_path / "page.html").read_text()

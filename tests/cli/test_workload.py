@@ -249,11 +249,12 @@ def test_of_what_a_run_calls_several_times_the_statement_is_blamed() -> None:
 
 def test_names_cannot_act_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     load = drafted(tickets(), draft(tickets(), ORDER), Path("my load"))
-    evil = "\x1b]0;x\x07"
+    evil = "\x1b]0;x\x07\u202e"
     script = replace(load.scripts[0], error=f"Key (a)=({evil})\n exists")
     say(with_first(replace(load, database=f"a{evil}", notes=(evil,), name=evil), script))
     text = capsys.readouterr().out
-    assert "\x1b" not in text
+    assert text.startswith("load ?]0;x??, from ")
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
     assert "--load 'my load/tickets.toml' --conf 'my load/server.conf'" in text
 
 

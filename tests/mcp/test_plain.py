@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from walproof.mcp.plain import readable, visible
+from walproof.mcp.plain import escaped, readable
 
 
 def test_unseen_characters_are_escapes() -> None:
     hidden = "".join(chr(0xE0000 + ord(character)) for character in "obey")
-    assert visible(f"orders{hidden}") == "orders" + "".join(
+    assert escaped(f"orders{hidden}") == "orders" + "".join(
         f"\\U{0xE0000 + ord(character):08x}" for character in "obey"
     )
-    assert visible("a\u200bb\u202ec\x1b[2Jd\ue000") == "a\\u200bb\\u202ec\\u001b[2Jd\\ue000"
-    assert visible("v\ufe01\U000e0150") == "v\\ufe01\\U000e0150"
-    assert visible("\ud800") == "\\ud800"
-    assert visible("Bücher, 注文\tx\ny") == "Bücher, 注文\tx\ny"
+    assert escaped("a\u200bb\u202ec\x1b[2Jd\ue000") == "a\\u200bb\\u202ec\\u001b[2Jd\\ue000"
+    assert escaped("v\ufe01\U000e0150") == "v\\ufe01\\U000e0150"
+    assert escaped("\ud800") == "\\ud800"
+    assert escaped("Bücher, 注文\tx\ny") == "Bücher, 注文\tx\ny"
 
 
 def test_all_of_the_data_is_changed_and_times_are_dates() -> None:

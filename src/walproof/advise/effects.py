@@ -8,7 +8,6 @@ from walproof.advise.wording import (
     NOT_KNOWN,
     is_unknown,
     is_vague,
-    say_percent,
     say_ratio,
     say_ratio_in_brackets,
 )
@@ -16,6 +15,7 @@ from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.precision import rounds_for
 from walproof.facts import Design
 from walproof.facts.metrics import metric
+from walproof.sentences import say_percent
 from walproof.settings.durability import DurabilityClass
 
 _UNITS = {Design.FRESH: "rounds", Design.TOGGLED: "starts of the server", Design.SLICED: "starts"}

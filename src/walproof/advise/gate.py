@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from walproof.advise.wording import say_percent, say_ratio
+from walproof.advise.wording import say_ratio
 from walproof.analysis.carry_over import lasting_ms
 from walproof.analysis.gate import FIRST_ROUNDS, Judged, Judgement, Outcome
 from walproof.analysis.unmeasured import MEND, FailedSide, Unmeasured, unmeasured
 from walproof.errors import AnalysisError
 from walproof.facts import Design, Plan, Trial
-from walproof.sentences import say_count, say_list
+from walproof.sentences import say_count, say_list, say_percent
 from walproof.units import format_duration
 
 _ROUNDS_SENSIBLE = 1000

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 from walproof.advise.case import Case
 from walproof.advise.finding import Finding, FindingKind
-from walproof.advise.wording import say_percent
-from walproof.sentences import say_list
+from walproof.sentences import say_list, say_percent
 from walproof.units import format_duration
 
 NOTABLE = 0.25

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from walproof.advise.finding import Finding, FindingKind
-from walproof.advise.wording import say_percent, say_ratio
+from walproof.advise.wording import say_ratio
 from walproof.analysis.drift import Steadiness
 from walproof.analysis.summary import Analysis
 from walproof.facts import Plan, Trial, TrialState
 from walproof.facts.metrics import metric
-from walproof.sentences import say_list
+from walproof.sentences import say_list, say_percent
 
 STOLEN = 0.02
 """Mean share of stolen CPU time from which it is worth a sentence."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from walproof.advise.wording import say_percent
 from walproof.analysis.effect import Effect
 from walproof.analysis.within import Outlook, pilot_rounds
 from walproof.facts import Plan
+from walproof.sentences import say_percent
 from walproof.units import format_duration
 
 

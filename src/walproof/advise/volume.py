@@ -5,8 +5,9 @@ from __future__ import annotations
 from walproof.advise.case import Case, pair_numbers
 from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.limits import commit_flush, row_lock
-from walproof.advise.wording import say_percent, say_ratio, say_ratio_in_brackets
+from walproof.advise.wording import say_ratio, say_ratio_in_brackets
 from walproof.analysis.effect import Conclusion, Effect, effects
+from walproof.sentences import say_percent
 from walproof.settings.catalogue import as_shown
 
 NOTABLE_CHANGE = 0.02

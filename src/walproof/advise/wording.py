@@ -83,14 +83,6 @@ def say_none(
     return f"{whether} is not known: one round only of {say_list(single)}" if single else none
 
 
-def say_percent(share: float) -> str:
-    """``83 %``, ``4.2 %``, ``0.3 %``, ``< 0.1 %``, of a share of 1."""
-    percent = 100 * share
-    if 0 < abs(percent) < 0.1:
-        return "< 0.1 %"
-    return f"{percent:.0f} %" if abs(percent) >= 10 or percent == 0 else f"{percent:.1f} %"
-
-
 def say_ratio(ratio: float, interval: Interval | None) -> str:
     """``3.9x (3.7 to 4.1)``; without an interval ``3.9x``; for a vague one its ends, ``0.29x to 1.70x``, or
     ``not known yet``. What is below 0.1 has two significant digits: ``0.0040x to 0.012x``."""

@@ -32,6 +32,7 @@ from walproof.analysis.whatif import ServerPrediction
 from walproof.errors import AnalysisError, WalError
 from walproof.facts.calibration import Calibration, SyncCosts
 from walproof.facts.recovery_log import RecoveryTimes
+from walproof.sentences import say_percent
 from walproof.settings.minors import compared_minors, major_minor
 from walproof.units import Lsn, format_bytes, format_utc, parse_bytes
 from walproof.wal.places.opened import Path as WalPath
@@ -267,9 +268,9 @@ def forecast(
         notes += (f"Costs are the shipped ones, scaled to the recovery in {crash.source}.",)
     if found.last.done:
         notes += (
-            f"{found.last.done / found.last.references:.0%} of block references are to pages that a server "
-            f"with shared_buffers = {format_bytes(crashed * PAGE_BYTES)} had written before it crashed; "
-            "replay passes them over.",
+            f"{say_percent(found.last.done / found.last.references)} of block references are to pages that a "
+            f"server with shared_buffers = {format_bytes(crashed * PAGE_BYTES)} had written before it "
+            "crashed; replay passes them over.",
         )
     predictions = tuple(predict(found.last, size, coefficients, costs.disk) for size in buffers)
     if any(is_limited(prediction) for prediction in predictions):

@@ -10,6 +10,7 @@ from walproof.analysis.whatif import (
     ServerPrediction,
     Study,
 )
+from walproof.sentences import say_percent
 from walproof.settings.minors import compared_minors
 from walproof.wal.whatif import WHOLE_SHARE
 
@@ -67,8 +68,8 @@ def recording_reasons(study: Study) -> list[str]:
     if recorded.hint_images > HINT_SHARE * recorded.images:
         share = recorded.hint_images / recorded.images
         reasons.append(
-            f"{share:.0%} of the images were written because a hint bit was set. A hint bit on a page that "
-            "was logged already leaves no trace, so shorter spacings may write more than predicted."
+            f"{say_percent(share)} of the images were written because a hint bit was set. A hint bit on a "
+            "page that was logged already leaves no trace, so shorter spacings may write more than predicted."
         )
     if recorded.begun_before > _BEGUN_BEFORE * recorded.pages:
         reasons.append(
@@ -83,18 +84,19 @@ def recording_reasons(study: Study) -> list[str]:
     if recorded.held_pages < recorded.pages:
         reasons.append(
             f"{recorded.held_pages:,} of about {recorded.pages:,} pages were followed, a sample by relation. "
-            f"Its standard error is {study.present.sample_error:.1%} of WAL for the present settings; "
-            "intervals hold two of it."
+            f"Its standard error is {say_percent(study.present.sample_error)} of WAL for the present "
+            "settings; intervals hold two of it."
         )
     agreement = recorded.agreement
     if agreement.share is not None and agreement.share < 1 - _DISAGREEMENT:
         reasons.append(
-            f"The rule explains {agreement.share:.1%} of the recording's own references; "
+            f"The rule explains {say_percent(agreement.share)} of the recording's own references; "
             f"{agreement.unexplained:,} images are unexplained and {agreement.missing:,} missing."
         )
     if agreement.size_error is not None and abs(agreement.size_error) > _SIZE_ERROR:
         reasons.append(
-            f"Sizes of images that were followed from record to record are {agreement.size_error:+.0%} off."
+            "Sizes of images that were followed from record to record are "
+            f"{100 * agreement.size_error:+.0f} % off."
         )
     return reasons
 
@@ -104,8 +106,8 @@ def prediction_reasons(prediction: ServerPrediction) -> list[str]:
     reasons = []
     if not prediction.has_whole_cycles:
         reasons.append(
-            f"whole checkpoint cycles are less than {WHOLE_SHARE:.0%} of the recording, so the figure is "
-            "that of the beginning of a cycle: an upper bound"
+            f"whole checkpoint cycles are less than {say_percent(WHOLE_SHARE)} of the recording, so the "
+            "figure is that of the beginning of a cycle: an upper bound"
         )
     elif prediction.cycles < CYCLES_WANTED:
         cycles = "1 whole cycle" if prediction.cycles == 1 else f"{prediction.cycles} whole cycles"
@@ -118,18 +120,21 @@ def prediction_reasons(prediction: ServerPrediction) -> list[str]:
     if prediction.elasticity is not None and prediction.elasticity < STEEP:
         reasons.append(
             f"the curve is steep (elasticity below {STEEP}): a checkpoint that is 10 % early costs more than "
-            f"{1.1**-STEEP - 1:.0%} of WAL"
+            f"{say_percent(1.1**-STEEP - 1)} of WAL"
         )
     if prediction.image_error > _TOLD_ERROR:
         reasons.append(
-            f"only some images were test-compressed: WAL may differ by {prediction.image_error:.0%} for this"
+            "only some images were test-compressed: WAL may differ by "
+            f"{say_percent(prediction.image_error)} for this"
         )
     if prediction.cycle_error > _TOLD_ERROR:
         reasons.append(
-            f"cycles of the recording differ: WAL may differ by {prediction.cycle_error:.0%} for this"
+            "cycles of the recording differ: WAL may differ by "
+            f"{say_percent(prediction.cycle_error)} for this"
         )
     if prediction.guessed_share > 0.05:
         reasons.append(
-            f"{prediction.guessed_share:.0%} of the images are of pages whose size the recording never shows"
+            f"{say_percent(prediction.guessed_share)} of the images are of pages whose size the recording "
+            "never shows"
         )
     return reasons

@@ -118,10 +118,10 @@ def watch_order(typed: Typed, file: WatchFile | None) -> WatchOrder:
     from walproof.cli.watch_file import WatchFile
 
     base = file or WatchFile()
-    recovery_s = _size("--recovery-target", typed.recovery_target, duration)
-    room = _size("--wal-disk", typed.wal_disk, options.positive_bytes)
-    rate = _size("--max-rate", typed.max_rate, options.positive_bytes)
-    every_s = _first(_size("--every", typed.every, duration), base.every, 2.0)
+    recovery_s = _read("--recovery-target", typed.recovery_target, duration)
+    room = _read("--wal-disk", typed.wal_disk, options.positive_bytes)
+    rate = _read("--max-rate", typed.max_rate, options.positive_bytes)
+    every_s = _first(_read("--every", typed.every, duration), base.every, 2.0)
     if every_s < SHORTEST_S:
         raise SettingError(f"the time between two looks is {every_s:g} s: expected {SHORTEST_S:g} s at least")
     servers = tuple(
@@ -147,7 +147,7 @@ def watch_order(typed: Typed, file: WatchFile | None) -> WatchOrder:
         servers,
         every_s,
         thresholds_of(typed, file),
-        _first(_size("--max-retained", typed.max_retained, _bytes), base.max_retained, _MAX_RETAINED),
+        _first(_read("--max-retained", typed.max_retained, _bytes), base.max_retained, _MAX_RETAINED),
         _either(typed.listen, base.listen),
         _either(typed.web, base.web),
         typed.web_names,
@@ -164,7 +164,7 @@ def thresholds_of(typed: Typed, file: WatchFile | None) -> Thresholds:
         option = "--" + key.replace("_", "-")
         default: float = getattr(given, f"{key}_s")
         filed: float | None = None if file is None else getattr(file, key)
-        return _first(_size(option, text, duration), filed, default)
+        return _first(_read(option, text, duration), filed, default)
 
     return Thresholds(
         None, seconds("full_warning"), seconds("full_critical"), seconds("lag_warning"),
@@ -177,7 +177,7 @@ def replay_thresholds(typed: Typed, file: WatchFile | None) -> Callable[[str], T
     nor the file has one for it. Raises SettingError, UnitError.
     """
     thresholds = thresholds_of(typed, file)
-    typed_s = _size("--recovery-target", typed.recovery_target, duration)
+    typed_s = _read("--recovery-target", typed.recovery_target, duration)
     tables = () if file is None else file.server
     filed_s = {table.name or server_name(table.conninfo): table.recovery_target for table in tables}
     of_all_s = None if file is None else file.recovery_target
@@ -219,8 +219,8 @@ def _chosen(words: tuple[str, ...], file: WatchFile) -> tuple[WatchedServerTable
 def _history(typed: Typed, file: WatchFile) -> HistoryOrder | None:
     from walproof.facts.watch_recorder import LEAST_BYTES, HistoryLimits
 
-    keep_s = _either(_size("--keep", typed.keep, duration), file.keep)
-    most = _either(_size("--history-max", typed.history_max, options.positive_bytes), file.history_max)
+    keep_s = _either(_read("--keep", typed.keep, duration), file.keep)
+    most = _either(_read("--history-max", typed.history_max, options.positive_bytes), file.history_max)
     path = _either(typed.history, file.history)
     if path is None and keep_s is None and most is None:
         return None
@@ -235,7 +235,7 @@ def _bytes(_option: str, text: str) -> int:
     return parse_bytes(text)
 
 
-def _size(option: str, text: str | None, read: Callable[[str, str], _T]) -> _T | None:
+def _read(option: str, text: str | None, read: Callable[[str, str], _T]) -> _T | None:
     return None if text is None else read(option, text)
 
 

@@ -10,6 +10,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from walproof.errors import DiskError
+from walproof.report.plaintext import one_line
+from walproof.sentences import say_count, say_percent
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -101,8 +103,6 @@ def _table(made: MadeTable, draws: Draws | None) -> DraftedTable:
 
 def say(load: DraftedLoad) -> None:
     """What the load has, what it does not have, and what to do with it."""
-    from walproof.sentences import say_count
-
     out = sys.stdout.write
     since = "since the statistics were reset" if load.seconds is None else format_duration(load.seconds)
     scripts = say_count(sum(each.calls > 0 for each in load.scripts), "script")
@@ -110,7 +110,8 @@ def say(load: DraftedLoad) -> None:
     out(
         f"load {one_line(load.name)}, from {since} of database {one_line(load.database)}: "
         f"{scripts} with {pieces}\n"
-        f"{load.calls_share:.0%} of the calls and {load.wal_share:.0%} of the WAL are in it\n\n"
+        f"{say_percent(load.calls_share)} of the calls and {say_percent(load.wal_share)} of the WAL "
+        "are in it\n\n"
     )
     for line in _script_lines(load) if load.tried is None else _tried_lines(load):
         out(line.rstrip() + "\n")
@@ -124,7 +125,7 @@ def say(load: DraftedLoad) -> None:
     if shown:
         out("\nnot in the load, those with the most WAL first\n")
         for left in shown[:_LEFT_OUT_SHOWN]:
-            shares = f"{left.wal_share:.1%} of the WAL, {left.calls_share:.1%} of the calls"
+            shares = f"{say_percent(left.wal_share)} of the WAL, {say_percent(left.calls_share)} of the calls"
             head = f"{shares}: {one_line(left.why)}"
             out(textwrap.fill(head, _WIDTH, initial_indent="  ", subsequent_indent="    ") + "\n")
             out(f"      {short(left.query)}\n")
@@ -144,7 +145,7 @@ def _script_lines(load: DraftedLoad) -> Iterator[str]:
     yield "share of scripts   WAL of a run   script"
     for each in load.scripts:
         wal = format_bytes(each.per_run("wal_bytes"))
-        yield f"{each.calls / total:>15.1%}   {wal:>12}   {one_line(each.file)}"
+        yield f"{say_percent(each.calls / total):>15}   {wal:>12}   {one_line(each.file)}"
         for item in each.statements:
             times = _times(item)
             yield f"{'':>34}{times}{short(item.query, _TEXT_SHOWN - len(times))}"
@@ -160,7 +161,7 @@ def _tried_lines(load: DraftedLoad) -> Iterator[str]:
     yield f"{'share of':>8}  {'WAL of':>8}   {'rows of a call':^17}   {'WAL records of it':^17}"
     yield f"{'scripts':>8}  {'a run':>8}   {'app':>7} {'here':>7}     {'app':>7} {'here':>7}     script"
     for each in load.scripts:
-        share, wal = f"{each.calls / total:.1%}", format_bytes(each.per_run("wal_bytes"))
+        share, wal = say_percent(each.calls / total), format_bytes(each.per_run("wal_bytes"))
         if not each.statements:
             share = wal = "-"
         yield f"{share:>8}  {wal:>8}{'':>42}{one_line(each.file)}"
@@ -276,13 +277,6 @@ def _no_emulated_disk(install: Install | None) -> str | None:
     except DiskError as error:
         return error.message if error.detail is None else f"{error.message}: {error.detail}"
     return None
-
-
-def one_line(text: str) -> str:
-    """The text in one line, as a terminal shows it safely."""
-    from walproof.sqltext import visible
-
-    return visible(" ".join(text.split()))
 
 
 def short(query: str, most: int = _TEXT_SHOWN) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walproof.cli.workload_kept import INTERRUPTED, keep, write
-from walproof.cli.workload_said import drafted, one_line, short
+from walproof.cli.workload_said import drafted, short
 from walproof.errors import InstallError, WalproofError
+from walproof.report.plaintext import one_line
 
 if TYPE_CHECKING:
     from walproof.advise.workload.draft import Draft, DraftOrder

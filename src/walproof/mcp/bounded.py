@@ -99,7 +99,7 @@ class _Node:
         elif isinstance(value, dict):
             items = list(value.items())[first:]
             self._keys = [key for key, _ in items]
-            self._children = [_Node(f"{at}/{_escaped(key)}", member, most) for key, member in items]
+            self._children = [_Node(f"{at}/{_pointer_key(key)}", member, most) for key, member in items]
             self._of = len(value)
         else:
             self._of = 0
@@ -169,5 +169,5 @@ class _Node:
         return Cut(self.at, self._first + self._shown, self._of)
 
 
-def _escaped(key: str) -> str:
+def _pointer_key(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")

@@ -16,7 +16,7 @@ _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
 """Variation selectors: a row of them can hold a byte in each."""
 
 
-def visible(text: str) -> str:
+def escaped(text: str) -> str:
     """The text with an escape (``\\u200b``) for each character that is not seen; line ends and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
@@ -24,14 +24,14 @@ def visible(text: str) -> str:
 
 
 def readable(value: object, change: Callable[[str], str], key: str = "") -> object:
-    """JSON data for a model: every text and key made visible, texts then changed, times as dates.
+    """JSON data for a model: every text and key escaped, texts then changed, times as dates.
 
     ``key``: the value's own. Times are those whose key is ``at`` or ends in ``_at``, in Unix seconds.
     """
     if isinstance(value, str):
-        return change(visible(value))
+        return change(escaped(value))
     if isinstance(value, Mapping):
-        return {visible(str(name)): readable(item, change, str(name)) for name, item in value.items()}
+        return {escaped(str(name)): readable(item, change, str(name)) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [readable(item, change, key) for item in value]
     if (

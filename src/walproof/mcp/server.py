@@ -19,7 +19,7 @@ from walproof import __version__
 from walproof.errors import WalproofError
 from walproof.mcp.bounded import MOST_BYTES, bounded, dumped, found_at
 from walproof.mcp.kept import Kept
-from walproof.mcp.plain import readable, visible
+from walproof.mcp.plain import escaped, readable
 from walproof.mcp.tool import AnswerPart, Call, Tool, ToolAnswer, ToolArguments
 
 _AT_ONCE = 2
@@ -124,7 +124,7 @@ class AssistantServer:
         done: asyncio.Future[types.CallToolResult] = loop.create_future()
 
         def tell(progress: float, total: float | None, sentence: str) -> None:
-            told = _short(self._conceal(visible(sentence)))
+            told = _short(self._conceal(escaped(sentence)))
             coroutine = ctx.session.report_progress(progress, total, told)
             try:
                 asyncio.run_coroutine_threadsafe(coroutine, loop)
@@ -174,7 +174,7 @@ class AssistantServer:
             result = answer.result
             shown, cuts = bounded(result, MOST_BYTES, part.at, part.first)
         data: dict[str, Any] = {"result": shown}
-        notes = [self._conceal(visible(note)) for note in answer.notes]
+        notes = [self._conceal(escaped(note)) for note in answer.notes]
         if cuts:
             data["left_out"] = [{"at": cut.at, "next": cut.first, "of": cut.of} for cut in cuts]
             name = part.answer if part is not None else self._kept.keep(result)
@@ -192,7 +192,7 @@ class AssistantServer:
         if notes:
             data["notes"] = notes
         if answer.command:
-            data["command"] = self._conceal(visible(shlex.join(answer.command)))
+            data["command"] = self._conceal(escaped(shlex.join(answer.command)))
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=dumped(data))], structured_content=data
         )
@@ -204,7 +204,7 @@ class AssistantServer:
     def _error(self, message: str, detail: str | None, hint: str | None) -> types.CallToolResult:
         parts = {"message": message, "detail": detail, "hint": hint}
         said = {
-            name: _short(self._conceal(visible(text))) for name, text in parts.items() if text is not None
+            name: _short(self._conceal(escaped(text))) for name, text in parts.items() if text is not None
         }
         text = "\n".join(
             part if name == "message" else f"{name}: {part}" for name, part in said.items()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from walproof.advise.wording import say_percent, say_ratio
+from walproof.advise.wording import say_ratio
 from walproof.analysis.interval import Interval
 from walproof.facts.metrics import Shown, metric
+from walproof.sentences import say_percent
 from walproof.units import format_bytes, format_number
 
 UNKNOWN = "-"

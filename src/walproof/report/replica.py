@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from walproof.advise.replica.cause import Cause, NamedCause
+from walproof.advise.replica.cause import Cause, NamedCause, ranked
 from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.analysis.replication import Pace, Stage, StageLag
 from walproof.facts.codec import to_data
 from walproof.facts.replication import ReplicationWindow
 from walproof.report.plaintext import one_line
 from walproof.report.watch.view import ServerView
+from walproof.sentences import say_percent
 from walproof.units import Lsn, format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -200,18 +201,15 @@ def processes(window: ReplicationWindow, diagnosis: Diagnosis) -> list[str]:
     load = diagnosis.split.startup
     if load is not None:
         text = (
-            f"startup: {load.cpu_share * 100:.0f} % of a core, {load.run_queue_share * 100:.0f} % without one"
+            f"startup: {say_percent(load.cpu_share)} of a core, "
+            f"{say_percent(load.run_queue_share)} without one"
         )
         if load.read_bytes_per_s is not None:
             text += f", reads {format_bytes(load.read_bytes_per_s)}/s"
         lines.append(text)
     for process, counts in window.waits.items():
-        total = sum(counts.values())
-        if total:
-            most = sorted(counts.items(), key=lambda item: -item[1])[:3]
-            lines.append(
-                f"{process}: " + ", ".join(f"{event} {100 * count / total:.0f} %" for event, count in most)
-            )
+        if any(counts.values()):
+            lines.append(f"{process}: {ranked(counts)}")
     prefetch = window.last.standby.prefetch
     before = window.first.standby.prefetch
     if prefetch is not None and before is not None:

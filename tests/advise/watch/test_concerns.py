@@ -417,6 +417,8 @@ def work(**shares: float | None) -> WalCauses:
 def test_freezing_and_a_bulk_update_are_named_with_the_time_they_began() -> None:
     (concern,) = concerns(assessed(Server()), causes=work(freeze_share=0.9, begun_s=12.0))
     assert concern.key == "freezing shop: public.orders"
+    assert concern.sentence == "VACUUM freezes shop: public.orders: that is 54 % of all WAL."
+    assert concern.evidence[1] == "90 % of it freezes rows"
     assert "autovacuum_vacuum_cost_delay" in concern.advice[1]
     assert concern.since == BEGAN + 30 - 12
     bulk = work(update_share=0.8, updates_per_s=9000.0, updates_per_run=4000.0, begun_s=7.0)

@@ -16,6 +16,7 @@ from walproof.analysis.replication import (
     share,
 )
 from walproof.facts.replication import ReplicationWindow
+from walproof.sentences import say_percent
 from walproof.units import format_bytes
 
 SHARE = 0.3
@@ -142,9 +143,4 @@ def ranked(waits: Mapping[str, int]) -> str:
     """The three events that were seen most, with their shares; empty where nothing was seen."""
     total = sum(waits.values())
     most = sorted(waits.items(), key=lambda item: -item[1])[:3]
-    return ", ".join(f"{event} {percent(count / total)}" for event, count in most)
-
-
-def percent(part: float) -> str:
-    """A share in percent."""
-    return f"{part * 100:.0f} %"
+    return ", ".join(f"{event} {say_percent(count / total)}" for event, count in most)

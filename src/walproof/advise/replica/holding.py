@@ -8,7 +8,6 @@ from walproof.advise.replica.cause import (
     Cause,
     NamedCause,
     most_seen,
-    percent,
     replays_own_wal,
     streams,
 )
@@ -20,6 +19,7 @@ from walproof.analysis.replication import (
     share,
 )
 from walproof.facts.replication import RECOVERY_TARGETS, ReplicationWindow
+from walproof.sentences import say_percent
 from walproof.units import format_bytes, format_duration
 
 
@@ -75,7 +75,8 @@ def conflict(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     if seen < SHARE or split.lag_bytes == 0:
         return None
     evidence = [
-        f"the startup process waited for {most_seen(waits, CONFLICT_WAITS)} in {percent(seen)} of the looks"
+        f"the startup process waited for {most_seen(waits, CONFLICT_WAITS)} in {say_percent(seen)} of the "
+        "looks"
     ]
     evidence += [
         f"session {blocker.pid} (user {blocker.user}, "
@@ -111,7 +112,7 @@ def apply_delay(window: ReplicationWindow, split: LagSplit) -> NamedCause | None
     delay = window.standby_settings.get("recovery_min_apply_delay", "0")
     if seen < SHARE or split.lag_bytes == 0:
         return None
-    evidence = [f"the startup process waited for its time in {percent(seen)} of the looks"]
+    evidence = [f"the startup process waited for its time in {say_percent(seen)} of the looks"]
     if not replays_own_wal(window):
         evidence.append(f"{format_bytes(split.stage(Stage.APPLY_DELAY).lag_bytes)} are waiting")
     return NamedCause(

@@ -8,7 +8,6 @@ from walproof.advise.replica.cause import (
     Cause,
     NamedCause,
     most_seen,
-    percent,
     ranked,
     replay_is_late,
     replay_rate,
@@ -22,6 +21,7 @@ from walproof.analysis.replication import (
     share,
 )
 from walproof.facts.replication import ReplicationWindow
+from walproof.sentences import say_percent
 from walproof.units import format_bytes
 
 
@@ -34,11 +34,13 @@ def replay_starved(window: ReplicationWindow, split: LagSplit) -> NamedCause | N
     if kept_off < SHARE or kept_off < load.cpu_share:
         return None
     evidence = [
-        f"the startup process was ready and had no core for {percent(load.run_queue_share)} of the time, "
-        f"and ran for {percent(load.cpu_share)}",
+        f"the startup process was ready and had no core for {say_percent(load.run_queue_share)} of the time, "
+        f"and ran for {say_percent(load.cpu_share)}",
     ]
     if load.stopped_share:
-        evidence.append(f"a signal had stopped it (state T) in {percent(load.stopped_share)} of the looks")
+        evidence.append(
+            f"a signal had stopped it (state T) in {say_percent(load.stopped_share)} of the looks"
+        )
     if load.stopped_share >= BUSY_SHARE:
         return NamedCause(
             Cause.REPLAY_STARVED,
@@ -70,14 +72,16 @@ def replay_cpu(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
         return None
     evidence = [replay_rate(split)]
     if load is not None:
-        evidence.insert(0, f"the startup process ran for {percent(load.cpu_share)} of the time, on one core")
+        evidence.insert(
+            0, f"the startup process ran for {say_percent(load.cpu_share)} of the time, on one core"
+        )
         if load.cpu_us_per_mb is not None:
             evidence.append(f"replay costs {load.cpu_us_per_mb:,.0f} us of CPU a megabyte of WAL")
     else:
         evidence.insert(
             0,
-            f"the startup process waited for nothing in {percent(running)} of the looks; whether it ran or "
-            f"had no core can be seen only on its machine",
+            f"the startup process waited for nothing in {say_percent(running)} of the looks; whether it ran "
+            "or had no core can be seen only on its machine",
         )
     return NamedCause(
         Cause.REPLAY_CPU,
@@ -101,10 +105,10 @@ def replay_io(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     if max(seen, in_kernel) < SHARE:
         return None
     evidence = [
-        f"the startup process waited for {most_seen(waits, IO_WAITS)} in {percent(seen)} of the looks"
+        f"the startup process waited for {most_seen(waits, IO_WAITS)} in {say_percent(seen)} of the looks"
     ]
     if split.startup is not None:
-        evidence.append(f"it waited in the kernel for a device in {percent(in_kernel)} of the looks")
+        evidence.append(f"it waited in the kernel for a device in {say_percent(in_kernel)} of the looks")
         if split.startup.read_bytes_per_s is not None:
             evidence.append(f"it read {format_bytes(split.startup.read_bytes_per_s)}/s from the device")
     prefetch = window.standby_settings.get("recovery_prefetch")

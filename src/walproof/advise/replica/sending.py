@@ -9,7 +9,6 @@ from walproof.advise.replica.cause import (
     NamedCause,
     is_late,
     most_seen,
-    percent,
     streams,
 )
 from walproof.analysis.replication import (
@@ -20,6 +19,7 @@ from walproof.analysis.replication import (
     share,
 )
 from walproof.facts.replication import ReplicationWindow
+from walproof.sentences import say_percent
 from walproof.units import format_bytes, format_duration
 
 
@@ -51,9 +51,11 @@ def network(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
         f"{format_bytes(rates.generated_bytes_per_s)}/s",
     ]
     if idle := share(waits, ("Activity/",)):
-        evidence.append(f"the walreceiver waited for WAL in {percent(idle)} of the looks")
+        evidence.append(f"the walreceiver waited for WAL in {say_percent(idle)} of the looks")
     if full := share(window.waits.get("walsender", {}), ("Client/WalSenderWriteData",)):
-        evidence.append(f"the walsender waited for the network to take more in {percent(full)} of the looks")
+        evidence.append(
+            f"the walsender waited for the network to take more in {say_percent(full)} of the looks"
+        )
     if (sender := window.last.upstream.sender) is not None and sender.state != "streaming":
         evidence.append(f"the walsender's state is {sender.state}")
     return NamedCause(
@@ -82,7 +84,7 @@ def flush(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     ]
     if seen:
         evidence.insert(
-            0, f"the walreceiver waited for {most_seen(waits, IO_WAITS)} in {percent(seen)} of the looks"
+            0, f"the walreceiver waited for {most_seen(waits, IO_WAITS)} in {say_percent(seen)} of the looks"
         )
     return NamedCause(
         Cause.FLUSH,

@@ -4,7 +4,7 @@ be what requests them now."""
 from __future__ import annotations
 
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_percent
+from walproof.sentences import say_percent
 
 REQUESTED_SHARE = 0.1
 """The share of checkpoints that WAL forces above which max_wal_size decides."""

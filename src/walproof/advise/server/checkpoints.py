@@ -20,11 +20,10 @@ from walproof.advise.server.checkpoint_counts import (
 )
 from walproof.advise.server.room import fitting_keep_mb, over_room, over_room_together
 from walproof.advise.server.sizing import WORTH, Choice, choice, say_size, settings
-from walproof.advise.wording import say_percent
 from walproof.analysis.server_limits import ServerLimits
 from walproof.analysis.whatif import ServerPrediction, Study
 from walproof.analysis.whatif_answer import COMPLETION_TARGET, DEFAULT_TIMEOUT_S, enough_mb, fits
-from walproof.sentences import say_list
+from walproof.sentences import say_list, say_percent
 from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration, parse_bytes
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from walproof.advise.server.advice import Advice, AdvisedFigure, Fine, Found, Sure, Unseen, Weight, wal_figure
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_percent
 from walproof.analysis.whatif import ServerPrediction, Study
-from walproof.sentences import say_list
+from walproof.sentences import say_list, say_percent
 from walproof.settings.change import Change
 from walproof.units import format_bytes
 from walproof.wal.whatif import Compression

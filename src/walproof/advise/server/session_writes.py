@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_percent
-from walproof.sentences import say_count
+from walproof.sentences import say_count, say_percent
 
 _RULE = "writes of sessions"
 _COUNTS_EVICTIONS = 17

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_percent
 from walproof.facts.server import OTHER_INDEXES, ServerIndex, ServerTable
-from walproof.sentences import say_count, say_list
+from walproof.sentences import say_count, say_list, say_percent
 from walproof.sqltext import visible
 from walproof.units import format_bytes, format_duration
 

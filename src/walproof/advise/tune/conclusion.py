@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from walproof.advise.tune.shown_by import OF_DISTANCE, OVER_CYCLES
-from walproof.advise.wording import is_vague, say_percent
+from walproof.advise.wording import is_vague
 from walproof.analysis.tuning.ablation import chain_step
 from walproof.analysis.tuning.blocks import Blocks
 from walproof.analysis.tuning.lines import TuningOutcome
@@ -19,7 +19,7 @@ from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import compared_in, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Objective, Purpose, RuledOut, TuningFacts
 from walproof.facts.tuning_answers import candidate_name
-from walproof.sentences import say_list
+from walproof.sentences import say_list, say_percent
 
 
 class Conclusion(Enum):

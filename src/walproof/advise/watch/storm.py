@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity
 from walproof.facts.wal_causes import WalCause, WalCauses
+from walproof.sentences import say_percent
 from walproof.units import format_bytes
 
 _SHARE = 0.25
@@ -63,8 +64,8 @@ def _freezing(cause: WalCause) -> Concern:
     return Concern(
         f"freezing {cause.name}",
         Severity.WARNING,
-        f"VACUUM freezes {cause.name}: that is {cause.share * cause.freeze_share:.0%} of all WAL.",
-        (_written(cause), f"{cause.freeze_share:.0%} of it freezes rows"),
+        f"VACUUM freezes {cause.name}: that is {say_percent(cause.share * cause.freeze_share)} of all WAL.",
+        (_written(cause), f"{say_percent(cause.freeze_share)} of it freezes rows"),
         (
             "It ends when the table is done: pg_stat_progress_vacuum says how far it is.",
             "autovacuum_vacuum_cost_delay slows autovacuum down (a manual VACUUM: vacuum_cost_delay, set "
@@ -78,7 +79,7 @@ def _bulk_update(cause: WalCause) -> Concern:
         f"bulk update {cause.name}",
         Severity.WARNING,
         f"One transaction updates many rows of {cause.name}: "
-        f"that is {cause.share * cause.update_share:.0%} of all WAL.",
+        f"that is {say_percent(cause.share * cause.update_share)} of all WAL.",
         (
             _written(cause),
             f"{cause.updates_per_s:,.0f} rows are updated a second, {cause.updates_per_run:,.0f} by one "
@@ -93,6 +94,6 @@ def _bulk_update(cause: WalCause) -> Concern:
 
 def _written(cause: WalCause) -> str:
     return (
-        f"it writes {format_bytes(cause.bytes_per_s)}/s, {cause.share:.0%} of all WAL, "
-        f"{cause.image_share:.0%} of it page images"
+        f"it writes {format_bytes(cause.bytes_per_s)}/s, {say_percent(cause.share)} of all WAL, "
+        f"{say_percent(cause.image_share)} of it page images"
     )

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from walproof.advise.wording import say_percent
 from walproof.advise.workload.naming import Catalog, NoneOfIt, Unreadable
 from walproof.advise.workload.parameters import ReadStatement, read_statement
 from walproof.advise.workload.parts import Part
@@ -27,7 +26,7 @@ from walproof.advise.workload.weights import rare_notes, weights_of
 from walproof.advise.workload.writer import Drawing
 from walproof.analysis.working_set import Draws
 from walproof.facts.application import HIDDEN, Application, AppStatement, AppTable
-from walproof.sentences import say_count, say_list
+from walproof.sentences import say_count, say_list, say_percent
 from walproof.sqltext import visible
 from walproof.units import format_bytes
 

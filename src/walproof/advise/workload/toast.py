@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from walproof.advise.wording import say_percent
 from walproof.advise.workload.values import base_of
 from walproof.facts.application import AppColumn, AppTable
-from walproof.sentences import say_list
+from walproof.sentences import say_list, say_percent
 from walproof.sqltext import identifiers
 from walproof.units import format_bytes
 

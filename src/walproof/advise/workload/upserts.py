@@ -10,9 +10,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from walproof.advise.wording import say_percent
 from walproof.advise.workload.parameters import ReadStatement
 from walproof.facts.application import HIDDEN, AppStatement, AppTable
+from walproof.sentences import say_percent
 
 _NEW_LEAST = 0.5
 """Share of the rows from which on they are taken for new ones."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from walproof.advise.wording import say_percent
 from walproof.advise.workload.transactions import Transaction
-from walproof.sentences import say_list
+from walproof.sentences import say_list, say_percent
 
 _SUM = 10_000
 """Sum of the weights, about, where no script is rare."""

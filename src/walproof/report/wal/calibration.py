@@ -5,6 +5,7 @@ from __future__ import annotations
 from walproof.analysis.recovery_costs import CHECKPOINT_TERMS, COLD_TERMS, TERMS, Coefficients
 from walproof.analysis.recovery_fit import repeat_difference
 from walproof.facts.calibration import Calibration
+from walproof.sentences import say_percent
 
 _QUIET_DIFFERENCE = 0.08
 """Spread of the replays of a phase above which costs hold only for the minutes of the calibration."""
@@ -51,10 +52,10 @@ def calibration_text(calibration: Calibration, coefficients: Coefficients) -> st
         memory += f"; {fresh_us:.1f} us where the host has taken back what was free. Costs are without that"
     lines.append(f"{memory}.")
     if coefficients.phase_error is not None:
-        lines.append(f"Median error of the fit on its own phases: {coefficients.phase_error:.0%}.")
+        lines.append(f"Median error of the fit on its own phases: {say_percent(coefficients.phase_error)}.")
     difference = repeat_difference(calibration, coefficients)
     if difference is not None:
-        line = f"Replays of a phase differed by {difference:.0%} in the median"
+        line = f"Replays of a phase differed by {say_percent(difference)} in the median"
         is_quiet = difference < _QUIET_DIFFERENCE
         advice = "this machine is not quiet. At another hour, calibrate again with --add."
         lines.append(f"{line}." if is_quiet else f"{line}: {advice}")

@@ -49,13 +49,13 @@ def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
     if not said:
         said = [f"{say_count(len(views), 'server')} watched, no concern", *map(_unseen, views)]
     figures = " ".join(figure for view in views for figure in _figures(view, limits))
-    text = _one_line("; ".join(words.removesuffix(".") for words in said if words))
+    text = _status_line("; ".join(words.removesuffix(".") for words in said if words))
     return Checked(status, f"WALPROOF {status.name} - {text}" + (f" | {figures}" if figures else ""))
 
 
 def failed(message: str) -> Checked:
     """The answer when no check could be made at all."""
-    return Checked(Nagios.UNKNOWN, f"WALPROOF UNKNOWN - {_one_line(message)}")
+    return Checked(Nagios.UNKNOWN, f"WALPROOF UNKNOWN - {_status_line(message)}")
 
 
 def _sentence(concern: Concern) -> str:
@@ -149,6 +149,6 @@ def _digits(value: float) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
-def _one_line(text: str) -> str:
+def _status_line(text: str) -> str:
     """A bar would begin the performance data."""
     return " ".join(text.replace("|", "/").split())

@@ -14,7 +14,7 @@ from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.watch import CrashClock, Span, StreamPhase
 from walproof.report.watch.view import ServerView, calm_s, known_lag_s
-from walproof.sentences import say_count
+from walproof.sentences import say_count, say_percent
 from walproof.units import format_bytes, format_duration, format_number
 
 _FAR_S = 30 * 86400.0
@@ -187,7 +187,7 @@ def _causes(view: ServerView) -> Iterator[Panel]:
     if causes is None:
         return
     # An hour is the unit in which other sizes of max_wal_size are told.
-    words = [f"{format_bytes(3600 * causes.bytes_per_s)}/h", f"page images {causes.image_share:.0%}"]
+    words = [f"{format_bytes(3600 * causes.bytes_per_s)}/h", f"page images {say_percent(causes.image_share)}"]
     if causes.costliest is not None:
         words.append(f"costliest: {causes.costliest.name} {format_bytes(causes.costliest.bytes_per_s)}/s")
     is_bad = any(concern.key.startswith(("index ", "freezing ", "bulk update ")) for concern in view.concerns)
