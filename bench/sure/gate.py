@@ -104,12 +104,12 @@ class Results:
                 continue
             counts = Counter(outcome["outcome"] for outcome in outcomes)
             shares = ", ".join(f"{word} {counts[word] / len(outcomes):.1%}" for word in OUTCOMES.values())
-            print(f"{kind:<58} {len(outcomes):>5} gates: {shares}")
+            print(f"{kind:<60} {len(outcomes):>5} gates: {shares}")
 
 
 def draw(folders: Sequence[Path], equal: Sequence[str] | None, gates: int, rounds: int | None) -> None:
     """Judge gates made of stored rounds, for each design. Outcomes are kept in the first folder."""
-    results = Results(folders[0] / "gates-drawn.jsonl")
+    results = Results(folders[0] / f"gates-drawn-of-{len(folders)}.jsonl")
     began = time.monotonic()
     for design, (whole_plan, whole) in pooled(folders).items():
         base, other = equal or [variant.name for variant in whole_plan.variants]

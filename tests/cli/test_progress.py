@@ -113,7 +113,7 @@ def test_a_pilot_has_its_own_trials_and_time(capsys: pytest.CaptureFixture[str])
     trials = 3 * len(plan.round_cells(1))
     first, *lines = ended(plan, 3, capsys)
     assert first.endswith(
-        f": a pilot of {trials} trials says how long +-2.0 % takes, at most {plan.trials_most} trials"
+        f": a pilot of {trials} trials says how long +-2 % takes, at most {plan.trials_most} trials"
     )
     assert all("left of the pilot)" in line for line in lines[:-1])
     assert "left" not in lines[-1], "what follows is said after it"
@@ -121,7 +121,7 @@ def test_a_pilot_has_its_own_trials_and_time(capsys: pytest.CaptureFixture[str])
     with TerminalProgress(toggled) as progress:
         progress.run_started(make_run(toggled), [], toggled.trials_most)
     assert "a pilot of 2 trials says" in capsys.readouterr().err
-    assert _rounds_text(toggled).startswith("a pilot of 2 says how many take every ratio within +-2.0 %")
+    assert _rounds_text(toggled).startswith("a pilot of 2 says how many take every ratio within +-2 %")
 
 
 def test_names_are_no_markup_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,7 +104,7 @@ def test_points_above_the_knee_are_never_tried(store: Store) -> None:
     text = to_markdown(view).replace("\\", "")
     assert "| 100,000 |" in text
     assert "copy: 10,000 and 100,000 rows a batch were skipped" in text
-    assert "are shown to gain less than 5.0 %, by the upper end" in text
+    assert "are shown to gain less than 5 %, by the upper end" in text
     (told,) = json.loads(to_json(view))["sweeps"]
     assert [point["at"] for point in told["skipped"]] == [10_000, 100_000]
     assert told["has_ended"] is True

@@ -90,7 +90,7 @@ def recording_reasons(study: Study) -> list[str]:
     agreement = recorded.agreement
     if agreement.share is not None and agreement.share < 1 - _DISAGREEMENT:
         reasons.append(
-            f"The rule explains {say_percent(agreement.share)} of the recording's own references; "
+            f"The rule explains {100 * agreement.share:.1f} % of the recording's own references; "
             f"{agreement.unexplained:,} images are unexplained and {agreement.missing:,} missing."
         )
     if agreement.size_error is not None and abs(agreement.size_error) > _SIZE_ERROR:

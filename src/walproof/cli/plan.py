@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walproof.facts import Design, Plan, Variant
-from walproof.sentences import say_list, say_percent
+from walproof.sentences import say_list
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _rounds_text(plan: Plan) -> str:
     if plan.half_width is not None:
         text = (
             f"a pilot of {pilot_rounds(plan)} says how many take every ratio within "
-            f"+-{say_percent(plan.half_width)}; {plan.rounds} at most"
+            f"+-{100 * plan.half_width:.3g} %; {plan.rounds} at most"
         )
     if plan.budget_s is not None:
         text += f", none that would end after {format_duration(plan.budget_s)}"

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from walproof.facts import Cell, Plan, Request, Run, Trial, TrialState
 from walproof.report.kinds.registry import report_kind
 from walproof.report.requests import say_request
-from walproof.sentences import say_count, say_list, say_percent
+from walproof.sentences import say_count, say_list
 from walproof.units import format_duration
 
 _NAMES_MOST = 40
@@ -169,7 +169,7 @@ class TerminalProgress:
         if self._plan.half_width is None:
             return ""
         trials = say_count(self._pilot_trials(), "trial")
-        return f"a pilot of {trials} says how long +-{say_percent(self._plan.half_width)} takes, "
+        return f"a pilot of {trials} says how long +-{100 * self._plan.half_width:.3g} % takes, "
 
     def _spend(self, trial: Trial) -> None:
         if self._budget_s is not None:

@@ -114,7 +114,7 @@ def read_title(pid: int) -> str:
 
 
 def read_io(pid: int) -> dict[str, int]:
-    """Counters of /proc/PID/io by name; none when the process is gone, a zombie or another user's."""
+    """Counters of /proc/PID/io by name; none when the process is gone or another user's."""
     counters = {}
     for line in (read_proc(pid, "io") or b"").splitlines():
         name, _, value = line.partition(b": ")

@@ -16,7 +16,7 @@ def printable(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The same, on one line."""
-    return " ".join(printable(text).split())
+    return printable(" ".join(text.split()))
 
 
 def addresses(text: str) -> tuple[str, ...]:

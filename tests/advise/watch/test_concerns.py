@@ -307,11 +307,8 @@ def test_replay_that_stands_still_is_named_from_the_upstream_alone() -> None:
 
 def storm(kind: str, images_per_key: float, share: float = 0.6, of_keys: float = 0.95) -> WalCauses:
     """``of_keys``: share of images of pages into which keys came; all images are 95 %."""
-    name = "shop: public.orders_id_idx"
-    cause = WalCause(
-        (1663, 5, 16400), name, kind, 3e6, share, 0.95, 0.8,
-        key_image_share=of_keys, images_per_key=images_per_key,
-    )  # fmt: skip
+    of = {"key_image_share": of_keys, "images_per_key": images_per_key}
+    cause = WalCause((1663, 5, 16400), "shop: public.orders_id_idx", kind, 3e6, share, 0.95, 0.8, **of)
     return WalCauses(60.0, 5e6, 0.8, 100.0, (), {}, 20.0, (cause,))
 
 
@@ -322,15 +319,10 @@ def test_an_index_with_random_keys_is_named_while_it_floods_the_wal() -> None:
 
 
 # The last is vacuumed: it writes images of the index, and many of the few keys that come have one, too.
-OTHERS = [
-    storm("table", 0.8),
-    storm("index", 0.01),
-    storm("index", 0.8, 0.1),
-    storm("index", 0.8, of_keys=0.1),
-]
+CALM = [storm("table", 0.8), storm("index", 0.01), storm("index", 0.8, 0.1), storm("index", 0.8, 0.6, 0.1)]
 
 
-@pytest.mark.parametrize("causes", OTHERS)
+@pytest.mark.parametrize("causes", CALM)
 def test_a_table_or_an_index_with_keys_in_order_is_none(causes: WalCauses) -> None:
     assert concerns(assessed(Server()), causes=causes) == ()
 
@@ -421,7 +413,7 @@ def work(**shares: float | None) -> WalCauses:
 def test_freezing_and_a_bulk_update_are_named_with_the_time_they_began() -> None:
     (concern,) = concerns(assessed(Server()), causes=work(freeze_share=0.9, begun_s=12.0))
     assert concern.key == "freezing shop: public.orders"
-    assert concern.sentence == "VACUUM freezes shop: public.orders: that is 54 % of all WAL."
+    assert "that is 54 % of all WAL" in concern.sentence
     assert concern.evidence[1] == "90 % of it freezes rows"
     assert "autovacuum_vacuum_cost_delay" in concern.advice[1]
     assert concern.since == BEGAN + 30 - 12

@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 from walproof.facts.watch_sizes import SizeCurve, SizePoint
 from walproof.report.figures.wal_curve import size_label
 from walproof.report.numbers import UNKNOWN
+from walproof.sentences import say_percent
 from walproof.units import format_bytes, format_duration
 from walproof.web.live.plot import HEIGHT, WIDTH, ceiling, day, framed, path_of
 
@@ -77,7 +78,7 @@ class SizePicture:
         else:
             followed = (
                 f"{curve.held_pages:,} of about {curve.pages:,} pages that it touched were followed, "
-                f"a standard error of {100 * curve.sample_error:.1f} % of the WAL"
+                f"a standard error of {say_percent(curve.sample_error)} of the WAL"
             )
             band = "what is expected, with that error twice"
         cut = " It continues above the plot." if self._most > self._top else ""

@@ -40,7 +40,6 @@ from walproof.probe.slices import (
     server_cpu_ns,
     server_written_bytes,
 )
-from walproof.sentences import say_percent
 from walproof.workload.pgbench import PgbenchRun
 
 WAITING_CPU_MOST = 0.02
@@ -304,6 +303,6 @@ def _note(measured: Measured, turns: Sequence[_Turn], loaded_s: float, *, has_ch
         measured.metrics["since_checkpoint_s"] = loaded_s
     if measured.metrics["waiting_cpu_share"] > WAITING_CPU_MOST:
         measured.warnings.append(
-            f"servers that waited took more than {say_percent(WAITING_CPU_MOST)} of a CPU from the one that "
+            f"servers that waited took more than {100 * WAITING_CPU_MOST:g} % of a CPU from the one that "
             "was loaded"
         )

@@ -64,7 +64,7 @@ _STEPS = (
 )
 _STEPS_NOTE = (
     "Rates of the load within rounds that have both. Three points are always tried; a larger one only until "
-    f"two steps in a row are shown to gain less than {percent(GAIN)}, by the upper end of the interval."
+    f"two steps in a row are shown to gain less than {100 * GAIN:g} %, by the upper end of the interval."
 )
 _PARTS = (
     Column("method"),
@@ -151,7 +151,7 @@ def _step(name: str, step: SweepStep) -> tuple[str, ...]:
     if step.interval is None:
         verdict = "one round says nothing about the spread"
     elif step.is_gainless:
-        verdict = f"gains less than {percent(GAIN)}"
+        verdict = f"gains less than {100 * GAIN:g} %"
     elif step.interval.low > 1:
         verdict = "a gain"
     else:
@@ -239,7 +239,7 @@ def _say_skipped(climb: Climb) -> str:
     skipped = say_list([f"{point.at:,}" for point in climb.skipped])
     return (
         f"{climb.sweep.feed}: {skipped} {climb.sweep.swept} were skipped, because the two steps up to "
-        f"{climb.sweep.points[climb.reached - 1].at:,} each gain less than {percent(GAIN)}."
+        f"{climb.sweep.points[climb.reached - 1].at:,} each gain less than {100 * GAIN:g} %."
     )
 
 
