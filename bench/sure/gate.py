@@ -36,7 +36,7 @@ from typing import Any
 from bench.sure.pool import Start, pooled, put_together
 from walproof.analysis.gate import judge
 from walproof.cli.status import ExitStatus
-from walproof.facts import Gate, Slice, Trial
+from walproof.facts import Gate, Slice, Toggling, Trial
 from walproof.facts.gate import parse_promises
 
 PROMISES = ("tps < 0.97x", "wal_bytes_per_txn > 1.01x")
@@ -121,6 +121,9 @@ def draw(folders: Sequence[Path], equal: Sequence[str] | None, gates: int, round
         size = rounds or len(starts) // 2
         for promise, changes in CHANGES.items():
             asked = replace(plan, rounds=size, budget_s=None, gate=Gate(parse_promises((promise,))))
+            asked = replace(
+                asked, toggling=_of_starts(plan.toggling, size), slicing=_of_starts(plan.slicing, size)
+            )
             for change, (tps, wal) in changes.items():
                 kind = f"{design}, {size} of {len(starts)}, {promise}, {change}"
                 for number in range(gates):
@@ -136,6 +139,11 @@ def draw(folders: Sequence[Path], equal: Sequence[str] | None, gates: int, round
                     results.add(kind, number, outcome=found.outcome.value, rounds=found.done)
     results.print()
     print(f"{time.monotonic() - began:.0f} s")
+
+
+def _of_starts(cut: Toggling | None, starts: int) -> Toggling | None:
+    """The same slices, in so many starts: a gate looks at no more than its plan has."""
+    return None if cut is None else replace(cut, starts=starts)
 
 
 def _of_two(start: Start, names: Sequence[str]) -> Iterator[Trial]:
