@@ -120,10 +120,10 @@ def draw(folders: Sequence[Path], equal: Sequence[str] | None, gates: int, round
         starts = [list(_of_two(start, (base, other))) for start in whole]
         size = rounds or len(starts) // 2
         for promise, changes in CHANGES.items():
-            asked = replace(plan, rounds=size, budget_s=None, gate=Gate(parse_promises((promise,))))
             asked = replace(
-                asked, toggling=_of_starts(plan.toggling, size), slicing=_of_starts(plan.slicing, size)
-            )
+                plan, rounds=size, budget_s=None, gate=Gate(parse_promises((promise,))),
+                toggling=_of_starts(plan.toggling, size), slicing=_of_starts(plan.slicing, size),
+            )  # fmt: skip
             for change, (tps, wal) in changes.items():
                 kind = f"{design}, {size} of {len(starts)}, {promise}, {change}"
                 for number in range(gates):

@@ -30,7 +30,7 @@ def _plan() -> Plan:
     return Plan(
         "durability", "?", "", Throughput(), (INSTALL,), INSTALL, (workload,), {},
         tuple(Variant(name, settings) for name, (settings, _, _) in VARIANTS.items()),
-        "default", {}, "full", (), 3, None, None, (), True, (), 1, "/work",
+        "default", {}, "full", (), 3, None, None, (), True, (), 1, "/srv",
         references=tuple(
             Reference(name, "scale 1", tps=_tps(THERE_S * share, waits))
             for name, (_, share, waits) in VARIANTS.items()

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
-from tests.report.facts import durability
+from tests.report.facts import durability, keep
 from tests.schemas import assert_valid
 from walproof.cli.app import app
 from walproof.facts.store import Store
@@ -120,13 +120,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     stored = durability()
     store = Store(out / "walproof.sqlite")
     going_on = store.add_run(stored.run.plan, ("walproof",), stored.run.environment, "0.1.0")
-    run = store.add_run(
-        stored.run.plan, stored.run.command, stored.run.environment, stored.run.walproof_version
-    )
-    for trial in stored.trials:
-        store.add_trial(run.id, trial)
-    store.finish_run(run.id)
     store.close()
+    keep(stored, out / "walproof.sqlite")
     install = find("embedded")
     fetched = cache / "installs" / install.version
     fetched.mkdir(parents=True)

@@ -21,13 +21,12 @@ from tests.analysis.calibrations import calibrated
 from tests.cli.command import environment, walproof
 from tests.golden.unpack import unpack
 from tests.mcp.asking import answer, asked, error_of, process, told, whole
-from tests.report.facts import durability
+from tests.report.facts import durability, keep
 from walproof.analysis.forecast import MachineFacts
 from walproof.cli.mcp import mcp
 from walproof.errors import WalproofError
 from walproof.facts.calibration import write_calibration
 from walproof.facts.codec import to_json
-from walproof.facts.store import Store
 from walproof.probe.environment import this_machine
 from walproof.units import Lsn
 from walproof.wal.recording import Position, Recording, write_recording
@@ -52,15 +51,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
         wal,
         Recording(7710417928548557394, 180004, 1, 1 << 20, _SETTINGS, began, ended, (began, ended), "time"),
     )
-    stored = durability()
-    store = Store(top / "out" / "walproof.sqlite")
-    run = store.add_run(
-        stored.run.plan, stored.run.command, stored.run.environment, stored.run.walproof_version
-    )
-    for trial in stored.trials:
-        store.add_trial(run.id, trial)
-    store.finish_run(run.id)
-    store.close()
+    keep(durability(), top / "out" / "walproof.sqlite")
     return top
 
 

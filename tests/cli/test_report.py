@@ -7,24 +7,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.report.facts import durability
+from tests.report.facts import durability, keep
 from walproof.cli.app import app
 from walproof.errors import ReportError
-from walproof.facts.store import Store
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     """A folder of results with a finished run."""
-    stored = durability()
-    store = Store(tmp_path / "walproof.sqlite")
-    run = store.add_run(
-        stored.run.plan, stored.run.command, stored.run.environment, stored.run.walproof_version
-    )
-    for trial in stored.trials:
-        store.add_trial(run.id, trial)
-    store.finish_run(run.id)
-    store.close()
+    keep(durability(), tmp_path / "walproof.sqlite")
     return tmp_path
 
 

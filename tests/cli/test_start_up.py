@@ -17,8 +17,7 @@ import pytest
 import walproof
 from tests.cli.command import environment
 from tests.golden.unpack import unpack
-from tests.report.facts import durability
-from walproof.facts.store import Store
+from tests.report.facts import durability, keep
 
 HEAVY = {
     "adbc_driver_postgresql", "altair", "jinja2", "mcp", "numpy", "obstore", "pandas", "polars", "psutil",
@@ -70,15 +69,7 @@ finally:
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     wal, out = tmp_path_factory.mktemp("wal"), tmp_path_factory.mktemp("out")
     unpack(17, wal)
-    stored = durability()
-    store = Store(out / "walproof.sqlite")
-    run = store.add_run(
-        stored.run.plan, stored.run.command, stored.run.environment, stored.run.walproof_version
-    )
-    for trial in stored.trials:
-        store.add_trial(run.id, trial)
-    store.finish_run(run.id)
-    store.close()
+    keep(durability(), out / "walproof.sqlite")
     return {"WAL": str(wal / "00000001000000000000000A"), "STORE": str(out)}
 
 

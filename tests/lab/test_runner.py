@@ -103,13 +103,13 @@ class Unlucky(Trials):
         self._number = number
 
     def run(self, order: TrialOrder, measured: Measured) -> None:
-        raise OSError(self._number, os.strerror(self._number), "/work/trial")
+        raise OSError(self._number, os.strerror(self._number), "/srv/trial")
 
 
 def test_a_full_disk_fails_the_trial() -> None:
     trial, _ = run_trial(Unlucky(errno.ENOSPC), TrialOrder(1, 1, "18", "w", "default"))
     assert trial.state is TrialState.FAILED
-    assert trial.reason == 'could not use "/work/trial": No space left on device'
+    assert trial.reason == 'could not use "/srv/trial": No space left on device'
 
 
 def test_what_no_machine_causes_is_a_defect() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -64,14 +65,16 @@ def test_what_the_user_gave_holds_beside_it(
         assert session.info.get_parameters()["connect_timeout"] == "3"
 
 
+def _is_active(beside: psycopg.Connection[tuple[object, ...]], pid: int) -> bool:
+    query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
+    return beside.execute(query, [pid]).fetchone() is not None
+
+
 def test_a_statement_ends_with_the_command_that_asked(server18: Server) -> None:
     """Though the session is still open: a server that computes would not notice its end."""
     with server18.connect() as beside, closing(connect_foreign(server18.conninfo)) as session:
         pid = session.info.backend_pid
-
-        def is_asking() -> bool:
-            query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
-            return beside.execute(query, [pid]).fetchone() is not None
+        is_asking = partial(_is_active, beside, pid)
 
         with pytest.raises(Interrupt), interrupted(is_asking):
             session.execute("SELECT pg_sleep(50)")
@@ -88,10 +91,7 @@ def test_an_old_libpq_is_not_waited_for(server18: Server, monkeypatch: pytest.Mo
     monkeypatch.setattr(psycopg.Connection, "cancel", lambda session: cancelled.append(session))
     with server18.connect() as beside, closing(connect_foreign(server18.conninfo)) as session:
         pid = session.info.backend_pid
-
-        def is_asking() -> bool:
-            query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
-            return beside.execute(query, [pid]).fetchone() is not None
+        is_asking = partial(_is_active, beside, pid)
 
         with pytest.raises(Interrupt), interrupted(is_asking):
             session.execute("SELECT pg_sleep(50)")

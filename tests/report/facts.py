@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 
 from walproof.facts import (
     Environment,
@@ -20,6 +21,7 @@ from walproof.facts import (
     Variant,
     Workload,
 )
+from walproof.facts.store import Store
 from walproof.settings.durability import DurabilityClass
 
 NONE, LAST, CORRUPT = DurabilityClass.NONE, DurabilityClass.LAST_COMMITS, DurabilityClass.CORRUPT
@@ -234,6 +236,18 @@ def make_run(plan: Plan, finished: bool = True) -> Run:
 def durability() -> Facts:
     """Seven variants, two workloads, five rounds, two failed trials, one variant without series."""
     return make_facts()
+
+
+def keep(stored: Facts, file: Path) -> None:
+    """Make a store of the run, which is finished."""
+    store = Store(file)
+    run = store.add_run(
+        stored.run.plan, stored.run.command, stored.run.environment, stored.run.walproof_version
+    )
+    for trial in stored.trials:
+        store.add_trial(run.id, trial)
+    store.finish_run(run.id)
+    store.close()
 
 
 def make_facts(rounds: int = 5, *, planned: int | None = None, **changes: object) -> Facts:

@@ -12,8 +12,7 @@ import pytest
 from bench.ship.pages import runnable
 from tests.cli.command import environment
 from tests.golden.unpack import unpack
-from tests.report.facts import durability
-from walproof.facts.store import Store
+from tests.report.facts import durability, keep
 
 TUTORIALS = Path(__file__).parent.parent.parent / "docs" / "tutorials"
 OFFLINE = ("walproof report ", "walproof runs", "walproof show ", "walproof studies ", "walproof wal ")
@@ -36,15 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("tutorials")
     (made / "shop.recording").mkdir()
     unpack(17, made / "shop.recording")
-    stored = durability()
-    store = Store(made / "walproof-out" / "walproof.sqlite")
-    run = store.add_run(
-        stored.run.plan, stored.run.command, stored.run.environment, stored.run.walproof_version
-    )
-    for trial in stored.trials:
-        store.add_trial(run.id, trial)
-    store.finish_run(run.id)
-    store.close()
+    keep(durability(), made / "walproof-out" / "walproof.sqlite")
     return made
 
 
