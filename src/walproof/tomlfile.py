@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from walproof.errors import UnitError, WalproofError
+from walproof.files import reason
 from walproof.units import parse_duration_s
 
 Place: TypeAlias = tuple[int | str, ...]
@@ -27,8 +28,7 @@ def read_toml(
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise error(f"could not read {called}", detail=reason, hint=hint) from None
+        raise error(f"could not read {called}", detail=reason(problem), hint=hint) from None
     try:
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
