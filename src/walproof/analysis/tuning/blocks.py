@@ -1,21 +1,36 @@
 """How do two candidates compare that seldom or never ran in the same round?
 
-By way of the others: a value is the level of its round, plus what its candidate does, plus noise; least
-squares over all rounds gives the ratio of any two candidates that a chain of shared rounds connects. That is
-the intra-block analysis of incomplete blocks (Yates 1936; Cochran and Cox, "Experimental Designs", 1957).
+By way of the others: a value is the level of its round, plus what its candidate does, plus noise, and
+generalized least squares over all rounds gives the ratio of any two candidates that a chain of shared rounds
+connects. Levels are drawn, too: where a machine is as fast in one round as in another, values of different
+rounds compare directly, and one noisy trial that links two rounds does not move everything else in them (the
+recovery of inter-block information: Yates 1940). How much levels vary is weighed by the likelihood of what
+the candidates leave over (Patterson and Thompson 1971), with a half-Cauchy prior on their spread in units of
+the noise (Gelman 2006). Where levels vary much this becomes the comparison within rounds.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
 from walproof.analysis.tuning.values import Round, Values
 from walproof.facts.tuning import Candidate
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix: TypeAlias = NDArray[np.float64]
+
 _ESTIMABLE = 1e-6
 """Largest error of a contrast's own equation that is rounding."""
+_SPREADS = (0.05, 100.0, 23)
+"""Standard deviations of rounds' levels that are weighed, in units of the noise: from, to, how many."""
+_LEAST = 1e-18
+"""Variance of logarithms below which values are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,19 @@ class Estimate:
         return Interval(self.mean - reach, self.mean + reach, level, "t").exp()
 
 
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """The candidates' effects under one spread of the rounds' levels."""
+
+    effects: Matrix
+    inverse: Matrix
+    """Covariance of the effects, in units of the noise's variance; (candidates, candidates)."""
+    rest: Matrix
+    """What effects and levels leave over of each value."""
+    likely: float
+    """Logarithm of the spread's posterior weight, but for a constant."""
+
+
 class Blocks:
     """Fitted to all rounds of some values."""
 
@@ -42,18 +70,27 @@ class Blocks:
         import numpy as np
 
         rounds = {number: column for column, number in enumerate(values.rounds)}
-        self._columns = {each: len(rounds) + at for at, each in enumerate(values.candidates)}
-        design = np.zeros((len(values.logs), len(rounds) + len(self._columns)))
-        for row, (number, each) in enumerate(values.logs):
-            design[row, rounds[number]] = design[row, self._columns[each]] = 1.0
-        self._inner = design.T @ design
-        self._inverse = np.linalg.pinv(self._inner, hermitian=True)
+        self._columns = {each: at for at, each in enumerate(values.candidates)}
+        self._keys = tuple(values.logs)
         logs = np.array(list(values.logs.values()))
-        self._effects = self._inverse @ design.T @ logs
-        self._degrees = len(logs) - int(np.linalg.matrix_rank(self._inner, hermitian=True))
-        rest = logs - design @ self._effects
-        self._rest = {key: float(value) for key, value in zip(values.logs, rest, strict=True)}
-        self._variance = float(rest @ rest) / self._degrees if self._degrees else None
+        in_round = np.zeros((len(logs), len(rounds)))
+        has = np.zeros((len(logs), len(self._columns)))
+        for row, (number, each) in enumerate(self._keys):
+            in_round[row, rounds[number]] = has[row, self._columns[each]] = 1.0
+        # Within rounds: which candidates a chain connects, and how much a value varies.
+        within = has - in_round @ ((in_round.T @ has) / in_round.sum(axis=0)[:, None])
+        inner = within.T @ within
+        self._inner, self._inverse = inner, np.linalg.pinv(inner, hermitian=True)
+        self._degrees = len(logs) - len(rounds) - int(np.linalg.matrix_rank(inner, hermitian=True))
+        noise = logs - in_round @ ((in_round.T @ logs) / in_round.sum(axis=0))
+        noise = noise - within @ (self._inverse @ (within.T @ noise))
+        self._variance = float(noise @ noise) / self._degrees if self._degrees else None
+        first, last, count = _SPREADS
+        spreads = np.geomspace(first, last, count).tolist() if len(logs) else []
+        self._fits = [_fitted(logs, has, in_round, spread) for spread in spreads]
+        best = max((fit.likely for fit in self._fits), default=0.0)
+        weights = np.exp(np.array([fit.likely - best for fit in self._fits]))
+        self._weights: Matrix = weights / weights.sum()
 
     def estimate(self, candidate: Candidate, base: Candidate) -> Estimate | None:
         """Log ratio of ``candidate`` to ``base``; None if no chain of rounds connects them."""
@@ -65,10 +102,13 @@ class Blocks:
         wanted[self._columns[candidate]], wanted[self._columns[base]] = 1.0, -1.0
         if np.abs(self._inner @ self._inverse @ wanted - wanted).max() > _ESTIMABLE:
             return None
+        means = np.array([fit.effects @ wanted for fit in self._fits])
+        mean = float(self._weights @ means)
         error = None
         if self._variance is not None:
-            error = math.sqrt(self._variance * float(wanted @ self._inverse @ wanted))
-        return Estimate(float(wanted @ self._effects), error, self._degrees)
+            own = self._variance * np.array([wanted @ fit.inverse @ wanted for fit in self._fits])
+            error = math.sqrt(float(self._weights @ (own + (means - mean) ** 2)))
+        return Estimate(mean, error, self._degrees)
 
     def ratios(self, candidate: Candidate, base: Candidate) -> dict[Round, float]:
         """Log ratio to ``base`` that each trial of ``candidate`` says, given all others.
@@ -78,4 +118,38 @@ class Blocks:
         found = self.estimate(candidate, base)
         if found is None:
             return {}
-        return {number: found.mean + rest for (number, each), rest in self._rest.items() if each == candidate}
+        rest = sum(weight * fit.rest for weight, fit in zip(self._weights, self._fits, strict=True))
+        return {
+            number: found.mean + float(over)
+            for (number, each), over in zip(self._keys, rest, strict=True)
+            if each == candidate
+        }
+
+
+def _fitted(logs: Matrix, has: Matrix, in_round: Matrix, spread: float) -> _Fit:
+    """The fit with levels of that standard deviation, in units of the noise.
+
+    ``has`` and ``in_round``: which candidate and which round each value is of; (values, candidates) and
+    (values, rounds), 0 or 1.
+    """
+    import numpy as np
+
+    variance = spread**2
+    sizes = in_round.sum(axis=0)
+    shrunk = variance / (1 + sizes * variance)  # of a round's sum of deviations, what is its level
+
+    def weighed(values: Matrix) -> Matrix:
+        found: Matrix = values - in_round @ (shrunk[:, None] * (in_round.T @ values))
+        return found
+
+    inner = has.T @ weighed(has)
+    inverse = np.linalg.inv(inner)
+    effects = inverse @ (has.T @ weighed(logs[:, None])[:, 0])
+    over = logs - has @ effects
+    rest = weighed(over[:, None])[:, 0]
+    degrees = len(logs) - has.shape[1]
+    likely = math.log(spread / (1 + variance))
+    likely -= 0.5 * (float(np.log(1 + sizes * variance).sum()) + float(np.linalg.slogdet(inner)[1]))
+    if degrees:
+        likely -= 0.5 * degrees * math.log(max(float(over @ rest) / degrees, _LEAST))
+    return _Fit(effects, inverse, rest, likely)
