@@ -113,6 +113,20 @@ def test_nothing_is_asked_where_only_the_last_answer_still_fits(
     assert journal.spent_s < 62.0
 
 
+def test_before_any_trial_one_takes_as_long_as_the_recording_did_until_its_load_began(tmp_path: Path) -> None:
+    """Copying the tables took 90 s, which no estimate from the load's own words knows."""
+    recorded = RecordedFacts({"tps": 1000.0}, {}, 1, 1.0, before_s=90.0)
+    journal, _, file = _conducted(tmp_path, 100.0)
+    load = TuningLoad(
+        "shop", {}, tmp_path, tmp_path, Install("18.4", "18.4", 180004, "/nowhere", "embedded"),
+        duration_s=20.0, warmup_s=2.0,
+    )  # fmt: skip
+    with closing(Store(tmp_path / "facts.sqlite")) as store:
+        conductor = Instant(load, store, file, Slow(), 30.0)
+        assert conductor.facts(replace(journal, recorded=None, steps=())).trial_s == 30.0
+        assert conductor.facts(replace(journal, recorded=recorded, steps=())).trial_s == 112.0
+
+
 class Undisked(Instant):
     """A machine on which no disk can be emulated."""
 

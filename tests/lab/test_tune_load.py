@@ -91,6 +91,17 @@ def test_emulated_disks_are_variants_of_one_configuration(load: TuningLoad) -> N
     ]  # fmt: skip
 
 
+def test_a_limit_on_time_away_crashes_no_server_that_shows_what_a_faster_flush_gives(
+    load: TuningLoad,
+) -> None:
+    objective = Objective("tps", True, ("recovery_s", 1.1))
+    step = replace(_step(Purpose.FLUSH, SMALL), devices=("flush=0.5ms",))
+    plan = step_plan(load, "t", {}, objective, step)
+    assert plan.kind.added_crash is None
+    assert [made.device for made in plan.variants] == [None, "flush=0.5ms"]
+    assert step_plan(load, "t", {}, objective, _step(Purpose.FINAL, SMALL)).kind.added_crash is not None
+
+
 def test_answers_of_trials_that_worked_and_failed(load: TuningLoad) -> None:
     objective = Objective("tps", True, ("latency_ms_p99", 1.1))
     step = _step(Purpose.SEARCH, DEFAULT, SMALL)

@@ -34,7 +34,7 @@ from walproof.facts.tuning import (
 )
 from walproof.platforms.registry import platform
 from walproof.report.tune.json import to_json
-from walproof.report.tune.names import gained
+from walproof.report.tune.names import gained, verdict_words
 from walproof.report.tune.page import to_html
 from walproof.report.tune.view import tune_view
 
@@ -179,6 +179,33 @@ def test_lines_that_were_not_tried_by_themselves_are_named_first(own_judge: Reco
         told = tune_view(facts, replace(found, lines=lines), asked_of(facts), platform("conf"))
         assert told.summary[0].startswith(words)
     assert "# lines:" not in told.conf_text
+
+
+def test_a_line_that_gains_but_is_in_no_conf_is_not_called_kept(own_judge: RecordedJudge) -> None:
+    facts = _confirmed(Candidate.of({"commit_delay": "100"}), [1300.0 + number for number in range(1, 5)])
+    (costs,) = answer(facts, own_judge, lambda _: own_judge).lines
+    line = replace(costs.line, verdict=LineVerdict.KEPT)
+    assert verdict_words(line) == "kept"
+    assert verdict_words(replace(line, in_conf=False)) == "proven, but out"
+
+
+def test_a_second_metric_that_was_not_measured_is_not_taken_for_kept(own_judge: RecordedJudge) -> None:
+    facts = _confirmed(Candidate.of({"commit_delay": "100"}), [1300.0 + number for number in range(1, 5)])
+    objective = replace(facts.plan.objective, limit=("recovery_s", 1.1))
+    facts = replace(facts, plan=replace(facts.plan, objective=objective))
+    found = answer(facts, own_judge, lambda _: own_judge)
+    said = tune_view(facts, found, asked_of(facts), platform("conf")).summary
+    assert "recovery_s was NOT MEASURED with what is advised; allowed is at most 1.1 of the defaults'." in said
+
+
+def test_a_gain_that_was_not_measured_is_not_written_as_one(own_judge: RecordedJudge) -> None:
+    """The tuning was stopped in the race, whose rounds seldom have the defaults in them."""
+    facts = _confirmed(Candidate.of({"commit_delay": "100"}), [1300.0 + number for number in range(1, 5)])
+    found = answer(facts, own_judge, lambda _: own_judge)
+    stopped = replace(found, outcome=replace(found.outcome, gain=None, interval=None, rounds=0))
+    told = tune_view(facts, stopped, asked_of(facts), platform("conf"))
+    assert "was not compared with that of the defaults in the same rounds (the best so far" in told.summary[0]
+    assert "not compared with the defaults in the same rounds (the best so far" in told.conf_text
 
 
 @pytest.mark.parametrize(

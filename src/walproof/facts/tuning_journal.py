@@ -34,6 +34,8 @@ class RecordedFacts:
     """Insert position before the load began."""
     load_s: float
     """Length of the load, warm-up included."""
+    before_s: float = 0.0
+    """Wall time from the copy of the tables to the server that takes the load; 0 in older journals."""
 
 
 @dataclass(frozen=True, slots=True)

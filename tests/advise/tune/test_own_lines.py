@@ -67,10 +67,23 @@ def test_what_the_platform_leaves_out_is_judged_as_the_server_has_it() -> None:
     own = {"checkpoint_timeout": "1h"}
     advised = Candidate.of({"max_wal_size": "16GB"})
     whole = {"max_wal_size": "16GB", "checkpoint_timeout": "5min"}
-    assert broken_as_pasted(own, whole, advised, _judge) == ()
-    (broken,) = broken_as_pasted(own, {"max_wal_size": "16GB"}, advised, _judge)
+    assert broken_as_pasted(own, whole, advised, _judge, is_memory_promised=True) == ()
+    (broken,) = broken_as_pasted(own, {"max_wal_size": "16GB"}, advised, _judge, is_memory_promised=False)
     assert (broken.limit, broken.predicted) == (Limit.RECOVERY_TARGET, "10 GB")
     # Nothing is pasted, or the answer itself breaks it, which is said elsewhere.
-    assert broken_as_pasted({"checkpoint_timeout": "1h", "max_wal_size": "16GB"}, {}, advised, _judge) == ()
+    assert (
+        broken_as_pasted(
+            {"checkpoint_timeout": "1h", "max_wal_size": "16GB"}, {}, advised, _judge, is_memory_promised=True
+        )
+        == ()
+    )
     both = Candidate.of({"max_wal_size": "16GB", "checkpoint_timeout": "1h"})
-    assert broken_as_pasted({}, both.conf, both, _judge) == ()
+    assert broken_as_pasted({}, both.conf, both, _judge, is_memory_promised=True) == ()
+
+
+@pytest.mark.parametrize("is_memory_promised", [False, True])
+def test_memory_is_a_promise_where_somebody_named_it(is_memory_promised: bool) -> None:
+    """The platform refuses the line that takes shared_buffers back to the default."""
+    own = {"shared_buffers": "16GB"}
+    broken = broken_as_pasted(own, COMPRESSED.conf, COMPRESSED, _judge, is_memory_promised=is_memory_promised)
+    assert [each.limit for each in broken] == ([Limit.MEMORY] if is_memory_promised else [])

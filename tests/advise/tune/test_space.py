@@ -227,8 +227,10 @@ def test_kept_and_only() -> None:
         _space(only=("work_mem",))
     with pytest.raises(SettingError, match='unrecognized configuration parameter "max_wal_siz"'):
         _space(only=("max_wal_siz",))
-    with pytest.raises(SettingError, match="no setting is left"):
+    with pytest.raises(SettingError, match="no setting is left") as refused:
         _space(only=("fsync",))
+    assert "fsync = off: " in (refused.value.detail or "")
+    assert (refused.value.hint or "").startswith("Promise less (--may-lose")
 
 
 def test_a_conf_is_parted_into_what_moves_and_what_stays() -> None:

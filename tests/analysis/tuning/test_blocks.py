@@ -23,7 +23,9 @@ def values_of(
     chance = np.random.default_rng(seed)
     return Values(
         {
-            ((1, number), candidate): level_spread * level + EFFECTS[candidate] + noise * chance.standard_normal()
+            ((1, number), candidate): level_spread * level
+            + EFFECTS[candidate]
+            + noise * chance.standard_normal()
             for number, level in enumerate(chance.standard_normal(len(rounds)))
             for candidate in rounds[number]
         }

@@ -13,9 +13,15 @@ from bench.tune.table import Table, tuned
 from tests.analysis.tuning import synthetic
 from tests.analysis.tuning.synthetic import FACTORS, flat, plan_of
 from walproof.analysis.tuning.ablation import shortest
-from walproof.analysis.tuning.lines import LineVerdict, TuningOutcome, outcome, prediction_interval
+from walproof.analysis.tuning.lines import (
+    LineVerdict,
+    TuningOutcome,
+    concluding_facts,
+    outcome,
+    prediction_interval,
+)
 from walproof.analysis.tuning.search import TuneSearch
-from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TrialAnswer, TuningFacts
+from walproof.facts.tuning import DEFAULT, STOPPED, Candidate, Purpose, Step, TrialAnswer, TuningFacts
 
 WINNER = Candidate.of({"commit_delay": "100", "max_wal_size": "16GB", "wal_buffers": "64MB"})
 
@@ -294,6 +300,32 @@ def test_the_best_so_far_is_shown_while_there_is_more_to_come() -> None:
         assert ended.advised == (WINNER if meanwhile.interval.low > 1 else DEFAULT)
         shown += meanwhile.advised != ended.advised
     assert shown >= 5
+
+
+def test_a_final_step_that_was_stopped_at_once_takes_nothing_back() -> None:
+    table = synthetic.synthetic(FACTORS, one_useful, noise=0.02)
+    facts = from_winner(table, 1)
+    (final,) = (step for step in facts.steps if step.purpose is Purpose.FINAL)
+    steps = tuple(step for step in facts.steps if step.number <= final.number)
+
+    def stopped_after(rounds: int, *notes: str) -> TuningFacts:
+        measured = tuple(
+            trial
+            for trial in facts.measured
+            if trial.step < final.number or (trial.step == final.number and trial.round <= rounds)
+        )
+        return replace(facts, steps=steps, measured=measured, notes=notes)
+
+    note = f"{STOPPED} during step {final.number}: the answer is the best so far."
+    before = concluding_facts(stopped_after(2, note))
+    assert before.steps == steps[:-1]
+    found = outcome(before, table.judge)
+    assert (found.is_final, found.defaults_are_best) == (False, False)
+    assert found.gain is not None
+    assert found.gain > 1.1
+    # One that was long enough, or was not stopped by anybody, counts.
+    for whole in (stopped_after(3, note), stopped_after(1)):
+        assert concluding_facts(whole) == whole
 
 
 def test_a_line_that_a_promise_needs_stays() -> None:

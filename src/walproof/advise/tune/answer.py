@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from walproof.advise.tune.conclusion import Conclusion, conclude
 from walproof.advise.tune.judge import RecordedJudge
-from walproof.analysis.tuning.lines import ConfLine, TuningOutcome, outcome
+from walproof.analysis.tuning.lines import ConfLine, TuningOutcome, concluding_facts, outcome
 from walproof.analysis.tuning.space import Space
 from walproof.facts.tuning import (
     DEFAULT,
@@ -85,11 +85,12 @@ class TuneAnswer:
 
 def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: Callable[[Candidate], Judge]) -> TuneAnswer:
     """The answer from the facts so far. ``fast_judge``: a judge at the speed of a configuration."""
-    found = outcome(facts, judge)
+    concluding = concluding_facts(facts)
+    found = outcome(concluding, judge)
     space = Space(facts.plan)
     conf = found.advised
     default_prediction, default_broken = judge(DEFAULT)
-    conclusion, why_default = conclude(facts, found, default_broken, space, judge)
+    conclusion, why_default = conclude(concluding, found, default_broken, space, judge)
     prediction, broken_as_recorded = judge(conf)
     own_prediction, own_broken = (None, ()) if facts.plan.own is None else judge(facts.plan.own)
     return TuneAnswer(

@@ -61,16 +61,24 @@ def lines_left(
 
 
 def broken_as_pasted(
-    own: Mapping[str, str], changes: Mapping[str, str], conf: Candidate, judge: Judge
+    own: Mapping[str, str],
+    changes: Mapping[str, str],
+    conf: Candidate,
+    judge: Judge,
+    *,
+    is_memory_promised: bool,
 ) -> tuple[RuledOut, ...]:
     """Promises that the user's server would break after the changes, and that the answer itself keeps.
 
     A platform may refuse some of the lines, whose settings then stay as the user's server has them. ``own``:
-    those of the user's conf; ``changes``: the lines that the platform takes; ``conf``: what is advised.
-    Raises WalError.
+    those of the user's conf; ``changes``: the lines that the platform takes; ``conf``: what is advised;
+    ``is_memory_promised``: whether the user named a limit of memory. Without one what this machine has no
+    memory for may fit on the user's. Raises WalError.
     """
     if not changes:
         return ()
-    known = {Limit.MEMORY, *(each.limit for each in judge(conf)[1])}
+    known = {each.limit for each in judge(conf)[1]}
+    if not is_memory_promised:
+        known.add(Limit.MEMORY)
     _, broken = judge(Candidate.of({**own, **changes}))
     return tuple(each for each in broken if each.limit not in known)

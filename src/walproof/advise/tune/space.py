@@ -184,9 +184,12 @@ def search_space(
         raise SettingError(
             "no setting is left that may move",
             detail="\n".join(
-                f"{unmoved.setting}: {unmoved.reason}" for unmoved in left if unmoved.value is None
+                f"{unmoved.setting}{'' if unmoved.value is None else f' = {unmoved.value}'}: {unmoved.reason}"
+                for unmoved in left
             ),
-            hint="Keep fewer settings, or allow more with --only.",
+            hint="Promise less (--may-lose, --wal-disk, --memory)."
+            if any(unmoved.limit is not None for unmoved in left)
+            else "Keep fewer settings, or allow more with --only.",
         )
     return SearchSpace(tuple(factors.values()), tuple(left))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from statistics import fmean, stdev
 
@@ -25,10 +25,10 @@ from walproof.analysis.tuning.proof import (
     ratio,
     second_against_default,
 )
-from walproof.analysis.tuning.search import TuneSearch
+from walproof.analysis.tuning.search import FINAL_ROUNDS, TuneSearch
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import compared_in, objective_values
-from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, TuningFacts
+from walproof.facts.tuning import DEFAULT, STOPPED, Candidate, Judge, Purpose, Step, TuningFacts
 
 
 class LineVerdict(Enum):
@@ -125,6 +125,26 @@ class TuningOutcome:
     None in answers that earlier versions kept."""
     rounds: int = 0
     """Rounds that ``gain`` rests on."""
+
+
+def concluding_facts(facts: TuningFacts) -> TuningFacts:
+    """The facts that an answer rests on: without a final step that was stopped before it could say anything.
+
+    What was proven before it holds as it did.
+    """
+    last = facts.steps[-1] if facts.steps else None
+    if last is None or last.purpose is not Purpose.FINAL:
+        return facts
+    values = objective_values(facts, [last.number])
+    whole = [
+        number
+        for number in values.rounds
+        if all((number, candidate) in values.logs for candidate in last.candidates)
+    ]
+    if len(whole) >= FINAL_ROUNDS[0] or not any(note.startswith(STOPPED) for note in facts.notes):
+        return facts
+    measured = tuple(trial for trial in facts.measured if trial.step != last.number)
+    return replace(facts, steps=facts.steps[:-1], measured=measured)
 
 
 def outcome(facts: TuningFacts, judge: Judge) -> TuningOutcome:

@@ -153,8 +153,15 @@ class Conductor:
         return any(self.store.run(name).stopped is not None for name in taken.runs)
 
     def facts(self, journal: Journal) -> TuningFacts:
-        """What a search is told."""
-        return tuning_facts(journal, self.store, self.trial_s)
+        """What a search is told.
+
+        Before any trial a trial takes at least as long as the recording did until its load began.
+        """
+        trial_s = self.trial_s
+        if journal.recorded is not None:
+            window_s = (self.load.duration_s or 0.0) + (self.load.warmup_s or 0.0)
+            trial_s = max(trial_s, journal.recorded.before_s + window_s)
+        return tuning_facts(journal, self.store, trial_s)
 
     def plan(self, journal: Journal, step: Step) -> Plan:
         """The plan of a step."""
@@ -212,7 +219,7 @@ class Conductor:
             found = record_load(plan, self.file.recording, self.progress.trials(plan))
         _require_rate(plan, found.metrics)
         settings = plan.settings_of(plan.variants[0])
-        return RecordedFacts(found.metrics, settings, found.start_lsn, found.seconds)
+        return RecordedFacts(found.metrics, settings, found.start_lsn, found.seconds, found.before_s)
 
     def _run(self, plan: Plan, journal: Journal) -> Run:
         """The finished run of the plan: a run that ended before its answer was noted, or a new one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,8 @@ class RecordedLoad:
     """Insert position before the load began."""
     seconds: float
     """Length of the load, warm-up included."""
+    before_s: float
+    """Wall time from the copy of the tables to the server that takes the load."""
 
 
 def record_load(plan: Plan, folder: Path, progress: Progress) -> RecordedLoad:
@@ -52,15 +55,17 @@ def record_load(plan: Plan, folder: Path, progress: Progress) -> RecordedLoad:
     with opened_bench(plan, progress) as bench:
         template = prepare_tables(bench)[(cell.install, cell.workload)]
         progress.trial_started(1, 1, cell)
+        since = time.monotonic()
         with bench.cluster(order, "recording", template, measured) as (cluster, _):
             open_server(bench, order, cluster, {}, measured)
+            before_s = time.monotonic() - since
             assert measured.wal_start is not None
             with _Receiver(cluster, folder, plan) as receiver:
                 receiver.wait_until_streaming()
                 measure_window(bench, order, cluster, measured)
     workload = plan.workloads[0]
     seconds = workload.warmup_s + (measured.window_s or 0.0)
-    return RecordedLoad(dict(measured.metrics), int(measured.wal_start), seconds)
+    return RecordedLoad(dict(measured.metrics), int(measured.wal_start), seconds, before_s)
 
 
 def recorded_settings(settings: Mapping[str, str]) -> dict[str, str]:

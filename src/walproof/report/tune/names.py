@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from walproof.advise.wording import is_vague
 from walproof.analysis.interval import Interval
+from walproof.analysis.tuning.lines import ConfLine, LineVerdict
 from walproof.report.numbers import ratio
 
 
@@ -13,3 +14,12 @@ def gained(value: float | None, interval: Interval | None, rounds: int) -> str:
         return ratio(value, interval)
     few = f"n = {rounds}: too few to say" if rounds else "too few to say"
     return f"{ratio(value)} ({few})"
+
+
+def verdict_words(line: ConfLine) -> str:
+    """``kept``; ``not proven here, out``; ``proven, but out`` of a line that gains and is in no conf."""
+    if line.verdict is LineVerdict.KEPT and not line.in_conf:
+        return "proven, but out"
+    if line.verdict is LineVerdict.NOT_PROVEN:
+        return f"{line.verdict.value}, {'in' if line.in_conf else 'out'}"
+    return line.verdict.value

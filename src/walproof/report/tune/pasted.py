@@ -116,6 +116,8 @@ def conf_text(answer: TuneAnswer, facts: TuningFacts, made: Pasted, notes: Seque
     worth = f"{objective}: {gain} as good as with the defaults"
     if answer.outcome.gain is None and facts.is_default_ruled_out:
         worth = f"{objective}: the best of what keeps the promises; not compared with the defaults"
+    elif answer.outcome.gain is None:
+        worth = f"{objective}: not compared with the defaults in the same rounds"
     if answer.why_default is not None:
         worth = f"{objective}: the defaults are best; {answer.why_default}"
     if answer.conf != DEFAULT and not answer.outcome.is_final:

@@ -11,14 +11,13 @@ from walproof.advise.tune.answer import TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.tuning.blocks import Blocks
-from walproof.analysis.tuning.lines import LineVerdict
 from walproof.analysis.tuning.race import replay
 from walproof.analysis.tuning.values import objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
 from walproof.facts.tuning_answers import candidate_name
 from walproof.report.blocks import Column, Table, TableCell, class_cell, text_cells
 from walproof.report.numbers import UNKNOWN, percent, ratio, size
-from walproof.report.tune.names import gained
+from walproof.report.tune.names import gained, verdict_words
 from walproof.units import format_duration
 
 
@@ -42,13 +41,10 @@ def line_table(answer: TuneAnswer) -> Table:
     for costs in answer.lines:
         had, without = costs.memory_bytes
         line = costs.line
-        verdict = line.verdict.value
-        if line.verdict is LineVerdict.NOT_PROVEN:
-            verdict += ", in" if line.in_conf else ", out"
         rows.append(
             (
                 TableCell(f"{line.setting} = {line.value}"),
-                TableCell(verdict),
+                TableCell(verdict_words(line)),
                 TableCell(gained(line.gain, line.interval, len(line.rounds))),
                 TableCell(ratio(line.alone, line.alone_interval)),
                 TableCell(_change(costs.had.wal_bytes_per_txn, costs.without.wal_bytes_per_txn)),

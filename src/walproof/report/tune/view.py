@@ -193,6 +193,8 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext) -> 
         worth = f"{objective} {gain} as good as with the defaults ({where})"
         if outcome.gain is None and facts.is_default_ruled_out:
             worth = f"the best {objective} of what keeps the promises, {where}"
+        elif outcome.gain is None:
+            worth = f"{objective} was not compared with that of the defaults in the same rounds ({where})"
         found.append(f"{count} {'line' if count == 1 else 'lines'}{said}: {worth}.")
         if (text := window_sentence(facts, answer)) is not None:
             found.append(text)
@@ -266,8 +268,14 @@ def _left_out(costs: LineCosts) -> str:
 def _second_sentence(facts: TuningFacts, answer: TuneAnswer) -> str | None:
     """What the second metric was with the best configuration, and whether that is proven to be allowed."""
     outcome, objective = answer.outcome, facts.plan.objective
-    if outcome.second is None or objective.limit is None:
+    if objective.limit is None:
         return None
+    if outcome.second is None:
+        if answer.conf == DEFAULT:
+            return None
+        return (
+            f"{objective.limit[0]} was NOT MEASURED with what is advised; allowed is {objective.limit_words}."
+        )
     interval = outcome.second_interval
     which = "what is advised" if answer.why_default is None else "that configuration"
     text = (
