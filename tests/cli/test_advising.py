@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from walproof.cli.files import check_file, check_new_folder, large_scratch, writ
 from walproof.cli.told_wal import _Recorder
 from walproof.errors import DiskError, ProbeError, SettingError, StoreError, WalError
 from walproof.facts.codec import to_json
+from walproof.lab.receiver import DISK
 from walproof.observe.server import ServerObserver
 from walproof.observe.walinspect import WalInspector
 from walproof.settings.durability import DurabilityClass
@@ -41,6 +43,41 @@ def test_wal_of_another_server_is_not_read_with_these_statistics(tmp_path: Path)
     with pytest.raises(SettingError, match="statistics of another") as refused:
         case_of(healthy(), tmp_path, DurabilityClass.NONE, None, None, None)
     assert refused.value.detail == "System identifiers: 7710417928548557394 and 7."
+
+
+@pytest.mark.parametrize(
+    ("ended_because", "received", "words"),
+    [
+        ("time", 1, None),
+        ("interrupted", 1, None),
+        ("interrupted", 3, "more than 2 bytes of WAL came"),
+        (DISK, 1, "the disk was nearly full"),
+        ("the server keeps 1 GB for us", 1, "the server keeps 1 GB for us"),
+    ],
+)
+def test_a_look_that_ends_early_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended_because: str, received: int, words: str | None
+) -> None:
+    """By what ``capture`` answers, whose own ends are tried on servers elsewhere."""
+
+    def ends(_order: object, watch: Callable[[float, int, int], None], *_: object) -> SimpleNamespace:
+        watch(3.0, received, 1 << 40)
+        return SimpleNamespace(ended_because=ended_because)
+
+    monkeypatch.setattr("walproof.lab.capture.capture", ends)
+    said: list[str] = []
+    lack = _record(
+        cast(ServerObserver, SimpleNamespace(tick=lambda: None)),
+        LookOrder("host=/nowhere", 600.0, 2, tmp_path),
+        Telling(lambda *_: None, said.append),
+    )
+    if words is None:
+        assert (lack, said) == (None, [])
+    else:
+        assert lack is not None
+        assert (lack.what, lack.is_refused) == ("the rest of the WAL", False)
+        assert said == [lack.reason]
+        assert words in lack.reason
 
 
 def test_a_folder_that_cannot_be_used_is_not_taken_for_a_refusal_of_the_server(

@@ -144,6 +144,7 @@ def test_a_word_is_a_server_of_the_file_or_a_connection_string(tmp_path: Path) -
         ("[[server]]\nservice='a'\npassword='hunter2'\n", "server[1].password: no such key", "~/.pgpass"),
         ("[[server]]\nname='a'\n", 'a server has either "service" or "dsn"', "docs/watch.md"),
         ("every = '2 parsecs'\n", "watch.toml:1: every: ", "docs/watch.md"),
+        ("[[server]]\nservice='a'\nwal_disk = 200\n", "200 has no unit", "docs/watch.md"),
         ("[[server]]\nservice='a'\nwal_disk = -1\n", "server[1].wal_disk: ", "docs/watch.md"),
         ("[[server]]\ndsn = 'host=a password=hunter2 x y'\n", "invalid connection string", "docs/watch.md"),
         ("[[server]]\ndsn = 4711\n", "server[1].dsn: should be a text, in quotes", "docs/watch.md"),

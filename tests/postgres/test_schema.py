@@ -130,3 +130,18 @@ def test_what_pg_dump_says_is_without_secrets(program: Path) -> None:
     with pytest.raises(ClusterError) as caught:
         _told(program, "host=db1 password=canary")
     assert caught.value.detail == "bad ***, db1"
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("pg_dump: error: query failed: ERROR:  permission denied for table orders", "takes SELECT"),
+        ("ERROR:  canceling statement due to lock timeout", "Somebody holds a lock"),
+        ("pg_dump: error: something else", "--table FILE.sql:NAME takes the output"),
+    ],
+)
+def test_what_pg_dump_could_not_do_has_a_hint_of_its_own(program: Path, said: str, hint: str) -> None:
+    program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+    with pytest.raises(ClusterError) as refused:
+        dump_schema("host=/nowhere dbname=shop", program)
+    assert hint in (refused.value.hint or "")

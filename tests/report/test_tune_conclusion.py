@@ -195,7 +195,9 @@ def test_a_second_metric_that_was_not_measured_is_not_taken_for_kept(own_judge: 
     facts = replace(facts, plan=replace(facts.plan, objective=objective))
     found = answer(facts, own_judge, lambda _: own_judge)
     said = tune_view(facts, found, asked_of(facts), platform("conf")).summary
-    assert "recovery_s was NOT MEASURED with what is advised; allowed is at most 1.1 of the defaults'." in said
+    assert (
+        "recovery_s was NOT MEASURED with what is advised; allowed is at most 1.1 of the defaults'." in said
+    )
 
 
 def test_a_gain_that_was_not_measured_is_not_written_as_one(own_judge: RecordedJudge) -> None:

@@ -26,6 +26,7 @@ RULE = 'no pg_hba.conf entry for replication connection from host "10.0.0.1", us
         ("number of requested standby connections exceeds max_wal_senders", "", "raise max_wal_senders"),
         ('replication slots can only be used if "max_replication_slots" > 0', "", "max_replication_slots"),
         ("replication slots can only be used if wal_level >= replica", "", "wal_level = replica"),
+        ('FATAL: unrecognized configuration parameter "jit"', "prefer", "older than PostgreSQL 13"),
         ("unsupported startup parameter: options", "prefer", "pooler"),
         ("FATAL: the database system is starting up", "prefer", "walproof recovery progress DATA"),
         ("FATAL: the database system is in recovery mode", "prefer", "walproof recovery progress DATA"),

@@ -27,7 +27,7 @@ from walproof.cli.advising import (
 )
 from walproof.cli.streams import reader_may_leave, say
 from walproof.errors import SettingError
-from walproof.units import parse_bytes, parse_duration_s
+from walproof.units import parse_duration_s
 
 if TYPE_CHECKING:
     from walproof.cli.advised import Asked
@@ -156,7 +156,15 @@ def advise(
             "--standby is for one running server",
             hint="Name the primary as well." if is_one else "A standby is recognised: name it as one more.",
         )
-    most, seconds = parse_bytes(wal_most), _seconds(for_, demo=demo)
+    looking = {"--for": for_ is not None, "--save": save is not None, "--wal-most": wal_most != _WAL_MOST}
+    typed_for_look = [name for name, is_typed in looking.items() if is_typed]
+    if words and config is None and typed_for_look and all(map(is_folder, words)):
+        raise SettingError(
+            f"{typed_for_look[0]} is for a running server",
+            detail="A folder holds a look that is over.",
+            hint=f"Leave out {typed_for_look[0]}, or name the server for a new look.",
+        )
+    most, seconds = options.positive_bytes("--wal-most", wal_most), _seconds(for_, demo=demo)
     from walproof.report.advice.since import earlier_of_one, earlier_of_several
 
     if is_one:
@@ -188,6 +196,10 @@ def _one(
 
     if save is not None and (place is None or not is_folder(place)):
         check_new_folder("--save", save)
+    if place is not None and not is_folder(place):
+        from walproof.cli.advised import require_readable
+
+        require_readable([place], [place])
     with ExitStack() as stack:
         if place is None:
             place = stack.enter_context(_demo(pg))

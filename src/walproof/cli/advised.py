@@ -73,7 +73,7 @@ def asked_servers(words: Sequence[str], config: Path | None, typed: Typed) -> li
     if servers or not words:
         from walproof.probe.connection import require_service
 
-        _require_readable([word for word in servers if word not in named], words)
+        require_readable([word for word in servers if word not in named], words)
         order = watch_order(replace(typed, servers=servers), file)
         retained = None if file is None else file.max_retained
         for server in order.servers:
@@ -83,7 +83,7 @@ def asked_servers(words: Sequence[str], config: Path | None, typed: Typed) -> li
     return [replace(asked, name=name) for asked, name in zip(found, names, strict=True)]
 
 
-def _require_readable(servers: Sequence[str], words: Sequence[str]) -> None:
+def require_readable(servers: Sequence[str], words: Sequence[str]) -> None:
     """Raise ConninfoError for what is no connection string, and say which word it is: it is not repeated."""
     from walproof.settings.conninfo import parse
 
@@ -91,11 +91,11 @@ def _require_readable(servers: Sequence[str], words: Sequence[str]) -> None:
         try:
             parse(word)
         except ConninfoError as error:
-            place = f"server {words.index(word) + 1} of {len(words)}"
+            place = f"server {words.index(word) + 1} of {len(words)}: " if len(words) > 1 else ""
             is_bare = "=" not in word and "://" not in word
             raise ConninfoError(
-                f"{place}: {error.message}",
-                detail="No folder has that name, and no server of the file." if is_bare else None,
+                f"{place}{error.message}",
+                detail="No folder has that name, and no server of a file." if is_bare else error.detail,
                 hint=error.hint,
             ) from None
 

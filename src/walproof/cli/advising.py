@@ -146,7 +146,9 @@ def observe_server(order: LookOrder, telling: Telling) -> ServerWindow:
         return window
     from dataclasses import replace
 
-    return replace(window, lacks=(*window.lacks, f"the WAL: {lack.reason}"), is_wal_refused=lack.is_refused)
+    return replace(
+        window, lacks=(*window.lacks, f"{lack.what}: {lack.reason}"), is_wal_refused=lack.is_refused
+    )
 
 
 def _check_standbys(observer: ServerObserver, order: LookOrder) -> None:
@@ -176,16 +178,18 @@ def with_standbys(window: ServerWindow, standbys: Sequence[str]) -> ServerWindow
 
 @dataclass(frozen=True, slots=True)
 class _WalLack:
-    """Why the WAL was not streamed."""
+    """Why the WAL was not streamed, or not to the end."""
 
     reason: str
     is_refused: bool
     """Whether the server refused it, and pg_walinspect did not tell of it instead."""
+    what: str = "the WAL"
 
 
 def _record(observer: ServerObserver, order: LookOrder, telling: Telling) -> _WalLack | None:
     """Record WAL, stripped, while looking. Returns the reason when it is not streamed."""
     from walproof.lab.capture import MAX_RETAINED_BYTES, Beginning, CaptureOrder, capture
+    from walproof.lab.receiver import DISK
 
     received = 0
 
@@ -210,10 +214,19 @@ def _record(observer: ServerObserver, order: LookOrder, telling: Telling) -> _Wa
         order.conninfo, order.seconds, order.folder, max_retained_bytes=retained, is_stripped=True
     )
     try:
-        capture(wanted, watch, is_over, begun)
+        recording = capture(wanted, watch, is_over, begun)
     except ProbeError as error:
         return _told(observer, order, _both(error), telling)
-    return None
+    why = recording.ended_because
+    if received > order.wal_most:
+        why = f"more than {format_bytes(order.wal_most)} of WAL came, the most that is recorded (--wal-most)"
+    elif why == DISK:
+        why = "the disk was nearly full"
+    elif why in ("time", "interrupted"):
+        return None
+    cut = f"the look ended early: {why}; rates rest on the shorter time"
+    telling.say(cut)
+    return _WalLack(cut, is_refused=False, what="the rest of the WAL")
 
 
 def _told(observer: ServerObserver, order: LookOrder, refused: str, telling: Telling) -> _WalLack:

@@ -77,11 +77,11 @@ def _bound(host: str, port: int, option: str) -> socket.socket:
         except OSError:
             made.close()
             raise
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter for a name with empty or too long labels
         hint = {
             errno.EADDRINUSE: f"Another program has that port, perhaps another walproof. {option} {host}:0 "
             "takes a free port.",
             errno.EACCES: "Ports below 1024 are for root: use a higher one.",
-        }.get(error.errno or 0, "The address has to be one of this machine.")
+        }.get(getattr(error, "errno", None) or 0, "The address has to be one of this machine.")
         raise SettingError(f"could not listen on {host}:{port}: {reason(error)}", hint=hint) from error
     return made

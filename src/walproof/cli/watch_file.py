@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from walproof.cli.options import WITHOUT_UNIT_LEAST
 from walproof.errors import SettingError, UnitError, WalproofError
 from walproof.files import expanded
 from walproof.sentences import say_count
@@ -41,6 +42,8 @@ def _size(value: object) -> int:
         raise ValueError(f"{error.message}; {error.hint}") from None
     if size <= 0:
         raise ValueError("a size has to be above zero")
+    if str(value).strip().isdigit() and size < WITHOUT_UNIT_LEAST:
+        raise ValueError(f'{value} has no unit, so it would be bytes: expected a size such as "200GB"')
     return size
 
 

@@ -46,8 +46,7 @@ def dump_schema(dsn: str, program: Path) -> str:
         raise ClusterError(
             "pg_dump could not read the definitions",
             detail=said or None,
-            hint=hint_for(said, given.get("sslmode", "prefer"))
-            or "pg_dump has to be as new as the server, and --table FILE.sql:NAME takes its output too.",
+            hint=hint_for(said, given.get("sslmode", "prefer")) or _hint(said),
         )
     try:
         return done.stdout.decode("utf-8")
@@ -152,3 +151,15 @@ def _nameless_file() -> int:
             detail=f"/dev/shm: {error.strerror}",
             hint="None is needed where the address has only what libpq has a variable for.",
         ) from error
+
+
+def _hint(said: str) -> str:
+    """What helps where pg_dump could not read the definitions."""
+    if "permission denied for" in said:
+        return (
+            "pg_dump locks every table of the database, which takes SELECT: GRANT pg_read_all_data (14 and "
+            "newer), or let a role that may dump it and give --table FILE.sql:NAME."
+        )
+    if "lock timeout" in said:
+        return "Somebody holds a lock on a table of the database: try again."
+    return "--table FILE.sql:NAME takes the output of pg_dump --schema-only, too."

@@ -25,6 +25,8 @@ OWN_APPLICATION = "walproof probe"
 """application_name of every probe's session on walproof's own servers."""
 _CONNECT_PATIENCE_S = "10"
 _CANCEL_PATIENCE_S = 2.0
+_OLDEST_NUM = 130000
+"""Version of the oldest servers that are looked at."""
 _DEFAULTS = {
     "application_name": APPLICATION,
     "connect_timeout": _CONNECT_PATIENCE_S,
@@ -108,10 +110,16 @@ def connect_foreign(conninfo: str) -> psycopg.Connection[TupleRow]:
             # Behind a pooler the next statement may come to another session, which knows no names.
             prepare_threshold=None,
         )
+        version_num, version = session.info.server_version, session.info.parameter_status("server_version")
+        if version_num < _OLDEST_NUM:
+            session.close()
+            raise ProbeError(
+                f"the server is PostgreSQL {version}, which is too old", detail="Expected 13 or newer."
+            )
         if _is_read_only(session):
             return session
         session.close()
-    except psycopg.Error as error:
+    except (psycopg.Error, UnicodeError) as error:  # names of hosts with empty or too long labels
         said = concealed(one_line(error), conninfo)
         # Not "from error": its text is libpq's.
         raise ProbeError(

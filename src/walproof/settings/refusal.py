@@ -15,6 +15,11 @@ _UNDEFINED = re.compile(r'definition of service "[^"]*" not found|service file "
 
 _HINTS = (
     (
+        # Options of every session of ours, of which 10 and 11 lack one.
+        re.compile(r'unrecognized configuration parameter "(?:jit|tcp_user_timeout)"'),
+        "Servers older than PostgreSQL 13 are not looked at.",
+    ),
+    (
         re.compile(r"the database system is (?:starting up|in recovery mode|not yet accepting connections)"),
         'It recovers from a crash, or starts: "walproof recovery progress DATA" on its machine says how far '
         "it is.",
