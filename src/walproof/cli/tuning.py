@@ -222,8 +222,8 @@ class Tuning:
         changes = lines_of(facts, found, asked, platform_named(platform)).changes
         pasted = {change.name: change.value for change in changes}
         is_promised = facts.plan.promises.memory_bytes is not None
-        broken = broken_as_pasted(moved, pasted, found.conf, fast, is_memory_promised=is_promised)
-        asked = replace(asked, broken_as_pasted=broken)
+        not_kept = broken_as_pasted(moved, pasted, found.conf, fast, is_memory_promised=is_promised)
+        asked = replace(asked, broken_as_pasted=not_kept)
         made = KeptAnswer(found, asked, platform, journal.finished)
         keep_answer(self.conductor.file.folder, made)
         if made.finished:

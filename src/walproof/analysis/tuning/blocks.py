@@ -143,8 +143,8 @@ def _fitted(logs: Matrix, has: Matrix, in_round: Matrix, spread: float) -> _Fit:
         return found
 
     inner = has.T @ weighed(has)
-    inverse = np.linalg.inv(inner)
-    effects = inverse @ (has.T @ weighed(logs[:, None])[:, 0])
+    inverse: Matrix = np.linalg.inv(inner)
+    effects: Matrix = inverse @ (has.T @ weighed(logs[:, None])[:, 0])
     over = logs - has @ effects
     rest = weighed(over[:, None])[:, 0]
     degrees = len(logs) - has.shape[1]

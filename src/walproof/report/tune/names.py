@@ -20,6 +20,7 @@ def verdict_words(line: ConfLine) -> str:
     """``kept``; ``not proven here, out``; ``proven, but out`` of a line that gains and is in no conf."""
     if line.verdict is LineVerdict.KEPT and not line.in_conf:
         return "proven, but out"
+    verdict = str(line.verdict.value)
     if line.verdict is LineVerdict.NOT_PROVEN:
-        return f"{line.verdict.value}, {'in' if line.in_conf else 'out'}"
-    return line.verdict.value
+        verdict += ", in" if line.in_conf else ", out"
+    return verdict
