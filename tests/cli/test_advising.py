@@ -50,7 +50,7 @@ def test_wal_of_another_server_is_not_read_with_these_statistics(tmp_path: Path)
     [
         ("time", 1, None),
         ("interrupted", 1, None),
-        ("interrupted", 3, "more than 2 bytes of WAL came"),
+        ("interrupted", 3, "more than 2 B of WAL came"),
         (DISK, 1, "the disk was nearly full"),
         ("the server keeps 1 GB for us", 1, "the server keeps 1 GB for us"),
     ],

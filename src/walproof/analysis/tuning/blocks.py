@@ -143,7 +143,7 @@ def _fitted(logs: Matrix, has: Matrix, in_round: Matrix, spread: float) -> _Fit:
         return found
 
     inner = has.T @ weighed(has)
-    inverse: Matrix = np.linalg.inv(inner)
+    inverse: Matrix = np.asarray(np.linalg.inv(inner), dtype=np.float64)
     effects: Matrix = inverse @ (has.T @ weighed(logs[:, None])[:, 0])
     over = logs - has @ effects
     rest = weighed(over[:, None])[:, 0]
