@@ -187,6 +187,8 @@ def test_a_line_that_gains_but_is_in_no_conf_is_not_called_kept(own_judge: Recor
     line = replace(costs.line, verdict=LineVerdict.KEPT)
     assert verdict_words(line) == "kept"
     assert verdict_words(replace(line, in_conf=False)) == "proven, but out"
+    open_ = Interval(0.97, 1.17, 0.95, "t")
+    assert verdict_words(replace(line, in_conf=False, interval=open_)) == "not confirmed, out"
 
 
 def test_a_second_metric_that_was_not_measured_is_not_taken_for_kept(own_judge: RecordedJudge) -> None:

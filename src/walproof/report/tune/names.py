@@ -17,9 +17,11 @@ def gained(value: float | None, interval: Interval | None, rounds: int) -> str:
 
 
 def verdict_words(line: ConfLine) -> str:
-    """``kept``; ``not proven here, out``; ``proven, but out`` of a line that gains and is in no conf."""
+    """``kept``; ``not proven here, out``. A line that was proven in a step and is in no conf is ``proven, but
+    out``, or ``not confirmed, out`` where the gain that is shown with it, of later rounds, may be none."""
     if line.verdict is LineVerdict.KEPT and not line.in_conf:
-        return "proven, but out"
+        is_open = line.interval is not None and line.interval.contains(1.0)
+        return "not confirmed, out" if is_open else "proven, but out"
     verdict = str(line.verdict.value)
     if line.verdict is LineVerdict.NOT_PROVEN:
         verdict += ", in" if line.in_conf else ", out"
