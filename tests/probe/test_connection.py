@@ -115,3 +115,14 @@ def test_what_is_no_connection_string_is_not_repeated() -> None:
         connect_foreign("host=h password=hush oops")
     assert "hush" not in f"{caught.value} {caught.value.detail}"
     assert resolve("postgresql://me@db1:7/shop")["port"] == "7"
+
+
+def test_a_server_that_is_too_old_is_refused_at_once(
+    server18: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No server older than 13 is here: the limit is raised above one of 18."""
+    monkeypatch.setattr("walproof.probe.connection._OLDEST_NUM", 180000)
+    connect_foreign(server18.conninfo).close()
+    monkeypatch.setattr("walproof.probe.connection._OLDEST_NUM", 190000)
+    with pytest.raises(ProbeError, match=r"the server is PostgreSQL 18\.\d+, which is too old"):
+        connect_foreign(server18.conninfo)

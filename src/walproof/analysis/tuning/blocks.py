@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
 from walproof.analysis.tuning.values import Round, Values
 from walproof.facts.tuning import Candidate
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Matrix: TypeAlias = NDArray[np.float64]
+    from walproof.analysis.tuning.values import Matrix
 
 _ESTIMABLE = 1e-6
 """Largest error of a contrast's own equation that is rounding."""
@@ -78,11 +75,11 @@ class Blocks:
         for row, (number, each) in enumerate(self._keys):
             in_round[row, rounds[number]] = has[row, self._columns[each]] = 1.0
         # Within rounds: which candidates a chain connects, and how much a value varies.
-        within = has - in_round @ ((in_round.T @ has) / in_round.sum(axis=0)[:, None])
+        within = _weighed(has, in_round, math.inf)
         inner = within.T @ within
         self._inner, self._inverse = inner, np.linalg.pinv(inner, hermitian=True)
         self._degrees = len(logs) - len(rounds) - int(np.linalg.matrix_rank(inner, hermitian=True))
-        noise = logs - in_round @ ((in_round.T @ logs) / in_round.sum(axis=0))
+        noise = _weighed(logs, in_round, math.inf)
         noise = noise - within @ (self._inverse @ (within.T @ noise))
         self._variance = float(noise @ noise) / self._degrees if self._degrees else None
         first, last, count = _SPREADS
@@ -134,22 +131,24 @@ def _fitted(logs: Matrix, has: Matrix, in_round: Matrix, spread: float) -> _Fit:
     """
     import numpy as np
 
-    variance = spread**2
-    sizes = in_round.sum(axis=0)
-    shrunk = variance / (1 + sizes * variance)  # of a round's sum of deviations, what is its level
-
-    def weighed(values: Matrix) -> Matrix:
-        found: Matrix = values - in_round @ (shrunk[:, None] * (in_round.T @ values))
-        return found
-
-    inner = has.T @ weighed(has)
+    inner = has.T @ _weighed(has, in_round, spread)
     inverse: Matrix = np.asarray(np.linalg.inv(inner), dtype=np.float64)
-    effects: Matrix = inverse @ (has.T @ weighed(logs[:, None])[:, 0])
+    effects: Matrix = inverse @ (has.T @ _weighed(logs, in_round, spread))
     over = logs - has @ effects
-    rest = weighed(over[:, None])[:, 0]
+    rest = _weighed(over, in_round, spread)
     degrees = len(logs) - has.shape[1]
-    likely = math.log(spread / (1 + variance))
-    likely -= 0.5 * (float(np.log(1 + sizes * variance).sum()) + float(np.linalg.slogdet(inner)[1]))
+    likely = math.log(spread / (1 + spread**2))
+    likely -= 0.5 * (
+        float(np.log(1 + in_round.sum(axis=0) * spread**2).sum()) + float(np.linalg.slogdet(inner)[1])
+    )
     if degrees:
         likely -= 0.5 * degrees * math.log(max(float(over @ rest) / degrees, _LEAST))
     return _Fit(effects, inverse, rest, likely)
+
+
+def _weighed(values: Matrix, in_round: Matrix, spread: float) -> Matrix:
+    """Values without that part of their round's sum that is its level, by the spread of levels: the values'
+    inverse covariance times them. Of an infinite spread that is their round's mean."""
+    levels = (in_round.T @ values).T / (spread**-2 + in_round.sum(axis=0))
+    found: Matrix = values - in_round @ levels.T
+    return found
