@@ -13,7 +13,7 @@ import typer
 from walproof.cli import options
 from walproof.cli.status import ExitStatus
 from walproof.cli.streams import reader_may_leave
-from walproof.errors import SettingError, StudyError
+from walproof.errors import ConninfoError, SettingError, StudyError
 from walproof.units import format_duration, parse_duration_s
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def workload(
 
         load = try_again(Path(source))
     else:
+        _require_database(source)
         load = _draft(source, *_asked(to, for_, since_reset, size, statements), try_)
     with reader_may_leave():
         if json:
@@ -110,6 +111,17 @@ def _is_load(source: str) -> bool:
             )
         return path.is_file() or (source.endswith(_LOAD) and "=" not in source)
     return False
+
+
+def _require_database(source: str) -> None:
+    """Raise ConninfoError for what is no connection string; a word may be meant as a file."""
+    from walproof.settings.conninfo import parse
+
+    try:
+        parse(source)
+    except ConninfoError as error:
+        detail = "No file has that name." if "=" not in source and "://" not in source else error.detail
+        raise ConninfoError(error.message, detail=detail, hint=error.hint) from None
 
 
 def _asked(
