@@ -145,12 +145,12 @@ def test_outlook_without_an_interval() -> None:
 
 
 def test_what_two_stages_keep_of_the_coverage() -> None:
-    """300 runs of three variants that may stop at +- 4 % (about twelve rounds): all intervals cover 95 %, the
+    """150 runs of three variants that may stop at +- 4 % (about twelve rounds): all intervals cover 95 %, the
     band being four standard deviations of a share over runs. Looking after every round covers 91 %."""
     plan = make_plan((DEFAULT, FSYNC_OFF, FPW_OFF))
     rule = Within(plan, 0.04, "tps")
     held, rounds = [], []
-    for seed in range(300):
+    for seed in range(150):
         trials = make_trials(plan, 40, lambda cell: 500.0, noise=0.045, seed=seed)
         end = PILOT_ROUNDS
         while end < 40 and not rule(until(trials, end)):
@@ -160,7 +160,7 @@ def test_what_two_stages_keep_of_the_coverage() -> None:
         for effect in effects(plan, until(trials, end)):
             assert effect.interval is not None
             held.append(effect.interval.contains(1.0))
-    assert sum(held) / len(held) == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 300))
+    assert sum(held) / len(held) == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 150))
     assert 6 < sum(rounds) / len(rounds) < 20
 
 

@@ -21,7 +21,7 @@ from walproof.wal import stats
 from walproof.wal.images import IMAGES_FILE
 from walproof.wal.recording import RECORDING_FILE, RELATIONS_FILE, Position, Recording, write_recording
 
-COUNT = 12
+COUNT = 8
 WHATIF, STATS = ("wal", "whatif", "recording"), ("wal", "stats", "recording", "--by", "relation")
 PREDICT = ("recovery", "predict", "recording")
 SETTINGS = {

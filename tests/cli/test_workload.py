@@ -49,7 +49,7 @@ def test_the_disk_of_the_server_is_emulated_where_its_flush_is_known(
     assert "with the server's own settings and a disk like its own:" in text
     assert "--set NAME=VALUE" in text
     tuning = next(line for line in text.splitlines() if "walproof tune" in line)
-    assert "--conf tickets/server.conf --device flush=1.43ms --keep shared_buffers=" in tuning
+    assert tuning.endswith("--conf tickets/server.conf --device flush=1.43ms")
     assert "track_wal_io_timing" not in text
     assert load.device == "flush=1.43ms"
 

@@ -39,7 +39,7 @@ from walproof.wal.recording import RECORDING_FILE, UNFINISHED, read_recording
 pytestmark = pytest.mark.live
 
 
-@pytest.mark.pg(ends=True)
+@pytest.mark.pg(newest=True)
 def test_the_server_gives_a_stopped_capture_up(
     install: Install, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -61,7 +61,7 @@ def test_the_server_gives_a_stopped_capture_up(
             wait_for(lambda: slots(connection) == [], 60)
 
 
-@pytest.mark.pg(ends=True)
+@pytest.mark.pg(newest=True)
 def test_a_server_that_is_stopped_ends_the_recording(
     install: Install, workspace: Workspace, tmp_path: Path
 ) -> None:

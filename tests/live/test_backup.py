@@ -78,7 +78,7 @@ def _run(plan: Plan) -> dict[str, Trial]:
     return found
 
 
-@pytest.mark.pg(program="pg_basebackup", ends=True)
+@pytest.mark.pg(program="pg_basebackup", newest=True)
 def test_full_backups_are_restored_to_the_moment(install: Install, work: Path) -> None:
     variants: list[dict[str, Any]] = [{"name": "full"}, {"name": "packed", "backup": {"compress": "gzip"}}]
     # Versions differ in how backups are taken; ways to pause and to write WAL are seen in the newest alone.
@@ -221,7 +221,7 @@ def test_a_wrong_restore_is_found(embedded: Install, work: Path, monkeypatch: py
             case.restore("without-wal")
 
 
-@pytest.mark.pg(program="pg_basebackup", ends=True)
+@pytest.mark.pg(program="pg_basebackup", newest=True)
 def test_a_damaged_backup_is_found(install: Install, work: Path) -> None:
     """By its manifest, where pg_verifybackup runs; the trial says where it does not."""
     with _taken(install, work) as case:

@@ -265,8 +265,9 @@ def test_a_missing_segment(pair: Pair, others: Workspace) -> None:
             standby.stop("immediate")
 
 
-def test_every_version_is_watched_with_pg_monitor_alone(install: Install, workspace: Workspace) -> None:
-    """Quiet, under load, and paused, on each version: what is asked differs between them."""
+@pytest.mark.pg(ends=True)
+def test_pg_monitor_alone_is_enough(install: Install, workspace: Workspace) -> None:
+    """Quiet, under load, and paused: what is asked differs between versions."""
     with running_pair(install, workspace) as pair:
         pair.until_quiet()
         with writing(pair.primary, 1_000_000):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.live
 SMALL = ("--scale", "1", "--clients", "4", "--threads", "2", "--duration", "2", "--rounds", "1")
 
 
-@pytest.mark.pg(ends=True)
+@pytest.mark.pg(newest=True)
 def test_a_comparison_on_every_version(tmp_path: Path, install: Install) -> None:
     done = walproof(
         "compare", "--set", "fsync=off", "--set", "wal_level=minimal", "--design", "fresh",

@@ -13,7 +13,7 @@ from tests.schemas import assert_valid
 from walproof.facts import Design, Install, Slice, TrialState
 from walproof.facts.store import Store
 
-pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
+pytestmark = [pytest.mark.live, pytest.mark.pg(newest=True)]
 
 CLIENTS, PASSES = 4, 6
 SMALL = ("--scale", "1", "--clients", str(CLIENTS), "--threads", "2", "--passes", str(PASSES))

@@ -62,7 +62,7 @@ def statements_of(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("chosen", counting_installs(), ids=lambda each: each.version)
+@pytest.mark.parametrize("chosen", versions.newest(counting_installs()), ids=lambda each: each.version)
 def test_each_statement_stands_beside_the_applications(
     chosen: Install, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -140,7 +140,7 @@ TABLES = """
 """
 
 
-@pytest.mark.parametrize("chosen", versions.ends(versions.installs()), ids=lambda each: each.version)
+@pytest.mark.parametrize("chosen", versions.newest(versions.installs()), ids=lambda each: each.version)
 def test_every_script_is_tried_whatever_the_others_do(chosen: Install, tmp_path: Path) -> None:
     versions.note(chosen.version)
     for name, text in SCRIPTS.items():

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -340,19 +341,22 @@ def test_an_error_inside_leaves_nothing(work: Path) -> None:
     assert not workspace.sockets.exists()
 
 
-@pytest.mark.parametrize(
-    "program", ["tar", "pg_basebackup", "pg_combinebackup", "pg_verifybackup", "strace", "perf"]
-)
-def test_programs_that_take_long_end_with_the_workspace(work: Path, program: str) -> None:
-    with Workspace(work, None) as workspace:
-        # It waits for its standard input.
-        words = [program, "-", str(workspace.folder / "backup")]
-        started = subprocess.Popen(words, executable="/bin/cat", stdin=subprocess.PIPE)
-        # The kernel tells Popen of the new program a moment before it shows its arguments.
-        while not Path(f"/proc/{started.pid}/cmdline").read_bytes():
-            time.sleep(0.01)
-    with started:
-        assert started.wait(30) != 0
+def test_programs_that_take_long_end_with_the_workspace(work: Path) -> None:
+    programs = ("tar", "pg_basebackup", "pg_combinebackup", "pg_verifybackup", "strace", "perf")
+    with ExitStack() as stack:
+        with Workspace(work, None) as workspace:
+            backup = str(workspace.folder / "backup")
+            # Each waits for its standard input.
+            started = [
+                subprocess.Popen([program, "-", backup], executable="/bin/cat", stdin=subprocess.PIPE)
+                for program in programs
+            ]
+            for process in map(stack.enter_context, started):
+                # The kernel tells Popen of the new program a moment before it shows its arguments.
+                while not Path(f"/proc/{process.pid}/cmdline").read_bytes():
+                    time.sleep(0.01)
+        for program, process in zip(programs, started, strict=True):
+            assert process.wait(30) != 0, program
 
 
 def test_a_damaged_lock_names_no_other_folder(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests import versions
 from walproof.errors import SettingError
 from walproof.facts.plan import Install
 from walproof.postgres.build import available_values
-from walproof.postgres.install import discover, label_all, major
+from walproof.postgres.install import label_all, major
 from walproof.postgres.reach import reachable_install
 from walproof.privilege.user import running_as, server_user
 from walproof.settings.catalogue import Catalogue
@@ -105,7 +105,7 @@ class Oracle:
 
 
 @pytest.fixture(
-    scope="session", params=label_all([*versions.installs(), *discover()]), ids=lambda install: install.label
+    scope="session", params=label_all(versions.ends(versions.installs())), ids=lambda install: install.label
 )
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
     """One for each PostgreSQL on this machine; the embedded ones are always there."""

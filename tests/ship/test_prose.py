@@ -1,23 +1,12 @@
-"""Documents, docstrings and comments have none of the wordings that were once mended, as in ``make lint``."""
+"""Documents, docstrings and comments have none of the wordings that were once mended: ``make lint`` looks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.ship.prose import RULES, complaints, pages, sources, words_of_python, words_of_rust
-
-
-@pytest.mark.parametrize("texts", [pages, sources])
-def test_documents_and_sources_have_none(texts: Callable[[], Iterator[tuple[str, str]]]) -> None:
-    found = [
-        f'{name}:{line}: "{words}": {instead}'
-        for name, text in texts()
-        for line, words, instead in complaints(text)
-    ]
-    assert found == []
+from bench.ship.prose import RULES, complaints, words_of_python, words_of_rust
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from walproof.wal.whatif import Target, simulate
 pytestmark = pytest.mark.live
 
 
+@pytest.mark.pg(ends=True)
 def test_nothing_of_anybody_s_data_is_left(install: Install, tmp_path: Path) -> None:
     with Server(Path(install.bindir), segment_mb=1, checksums=True) as server:
         start = server.insert_lsn()

@@ -244,7 +244,6 @@ def _say_next(load: DraftedLoad) -> None:
     out = sys.stdout.write
     path = Path(load.file)
     file = quote(load.file)
-    keep = "" if load.shared_buffers is None else f" --keep {quote(f'shared_buffers={load.shared_buffers}')}"
     install = install_like(10000 * int(load.pg))
     refused = None if load.device is None else _no_emulated_disk(install)
     device = load.device if refused is None else None
@@ -263,7 +262,7 @@ def _say_next(load: DraftedLoad) -> None:
     out(f"  walproof workload {file}\n" if load.tried is None or _differs(load) else "")
     out(f"  walproof run {file} {where} --quick\n")
     out(f"  walproof compare --load {file} {where} --set NAME=VALUE\n")
-    out(f"  walproof tune --load {file} {where}{keep}\n")
+    out(f"  walproof tune --load {file} {where}\n")
 
 
 def _no_emulated_disk(install: Install | None) -> str | None:

@@ -298,6 +298,7 @@ SERVER = (("checkpoint_timeout", "15min"), ("shared_buffers", "512MB"), ("wal_co
 def test_the_servers_settings_come_along() -> None:
     found = draft(replace(tickets(), settings=SERVER), ORDER)
     assert found.shared_buffers is None
+    assert "base" not in tomllib.loads(found.files["tickets.toml"])
     assert [row for row in found.files["server.conf"].splitlines() if not row.startswith("#")] == [
         "checkpoint_timeout = '15min'",
         "shared_buffers = '512MB'",
@@ -321,6 +322,9 @@ def test_shared_buffers_has_the_share_that_the_tables_have(tmp_path: Path) -> No
     (tmp_path / "server.conf").write_text(text)
     assert read_conf(tmp_path / "server.conf") == {**dict(SERVER), "shared_buffers": found.shared_buffers}
     assert any("server.conf" in note for note in found.notes)
+    # Whoever takes the load without the file has it, too, and tune does not move what [base] has.
+    load = tomllib.loads(found.files["tickets.toml"])
+    assert load["base"] == {"shared_buffers": found.shared_buffers}
 
 
 def test_more_than_the_tables_need_is_more_than_a_laboratory_may_have() -> None:

@@ -259,14 +259,14 @@ def test_a_flat_machine_gets_no_advice_from_a_small_budget() -> None:
     table = synthetic.synthetic(FACTORS, flat, noise=0.03)
     advised, without = 0, dict.fromkeys((8, 10, 12, 15, 25), 0)
     for trials in without:
-        for seed in range(40):
+        for seed in range(20):
             *_, facts = tuned(table, plan_of(FACTORS, trials=trials, seed=seed), TuneSearch(table.judge))
             found = outcome(facts, table.judge)
             without[trials] += found.winner != DEFAULT and not found.is_final
             advised += not found.defaults_are_best
     assert without[15] == without[25] == 0
-    assert sum(without.values()) >= 12
-    assert advised <= 4
+    assert sum(without.values()) >= 6
+    assert advised <= 2
 
 
 def confirmed(table: Table, seed: int, trials: int) -> TuningFacts:

@@ -10,7 +10,7 @@ from tests.hostile import check
 from tests.wal.verify.conftest import Layer
 from tests.wal.verify.layouts import Laid
 
-COUNT = 12
+COUNT = 8
 
 
 def _verify(laid: Laid) -> tuple[tuple[str, ...], ...]:

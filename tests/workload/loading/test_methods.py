@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.versions import ends
+from tests.versions import newest
 from tests.workload.loading.cluster import bench_of, connect, load_plan, loaded_cluster
 from tests.workload.loading.shop import NARROW, REPLAY, SHOP
 from walproof.errors import StudyError, WorkloadError
@@ -54,7 +54,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "merge": {"feed": "merge"},
 }
 MAJORS = sorted({server.version_num // 10000: server for server in discover()}.items())
-CHOSEN = ends([server for major, server in MAJORS if major in (13, 16, 18)])
+CHOSEN = newest([server for major, server in MAJORS if major in (13, 16, 18)])
 
 
 def empty(cluster: Cluster, table: str) -> None:

@@ -147,7 +147,9 @@ def draft(
     schema = _schema(order.name, members, tuple(drawing.made.values()), texts, share)
     files = {"schema.sql": schema.sql, FILE: conf_of(application, fitted)} | texts
     keeps_answers = any(r"\gset" in text for text in texts.values())
-    files[f"{order.name}.toml"] = _toml(application, order, scripts, rate, keeps_answers=keeps_answers)
+    files[f"{order.name}.toml"] = _toml(
+        application, order, scripts, rate, fitted, keeps_answers=keeps_answers
+    )
     return Draft(
         name=order.name,
         files=files,
@@ -257,6 +259,7 @@ def _toml(
     order: DraftOrder,
     scripts: Mapping[str, Transaction],
     rate: float | None,
+    fitted: str | None,
     *,
     keeps_answers: bool,
 ) -> str:
@@ -271,6 +274,7 @@ def _toml(
         "# The server's major version; --pg runs another one.",
         f'pg = ["{application.version_num // 10000}"]',
         *_initdb(application.segment_bytes),
+        *_base(fitted),
         "",
         "[quick]",
         "rounds = 3",
@@ -301,6 +305,18 @@ def _initdb(segment_bytes: int) -> tuple[str, ...]:
     if segment_bytes == 16 << 20:
         return ()
     return ("# The server's wal_segment_size.", f'initdb = ["--wal-segsize={segment_bytes >> 20}"]')
+
+
+def _base(fitted: str | None) -> tuple[str, ...]:
+    """What every configuration has: what is best for cut-down tables is not best for whole ones."""
+    if fitted is None:
+        return ()
+    return (
+        "",
+        "[base]",
+        "# Fitted to these tables. tune does not move it: what is best here is not best for the server's.",
+        f"shared_buffers = {json.dumps(fitted)}",
+    )
 
 
 def _emptied(made: Sequence[Transaction]) -> Iterator[str]:
