@@ -156,6 +156,20 @@ def test_what_does_not_vary_is_decided_at_the_first_look() -> None:
     assert [judged.outcome for judged in found.judged] == [Outcome.HOLDS, Outcome.BROKEN]
 
 
+def test_a_look_at_which_the_budget_ends_is_the_last() -> None:
+    """It has what the looks that never come would have had of the error."""
+    trials = make_trials(PLAN, 24, lambda cell: 0.98 if cell.variant == "other" else 1.0, noise=0.05)
+    going_on, ended = judge(PLAN, trials, is_finished=False), decided(PLAN, trials)
+    assert going_on is not None
+    assert going_on.looks == (4, 10, 17, 24, 30)
+    assert (going_on.done, going_on.is_over) == (24, False)
+    assert (ended.looks, ended.done, ended.is_over) == ((4, 10, 17, 24), 24, True)
+    first, last = (found.judged[0].effect.interval for found in (going_on, ended))
+    assert first is not None
+    assert last is not None
+    assert last.high - last.low < first.high - first.low
+
+
 def test_what_cannot_be_measured_ends_undecided_and_says_why() -> None:
     trials = fail(make_trials(PLAN, 30, lambda cell: 100.0), lambda trial: trial.variant == "other")
     found = decided(PLAN, trials)

@@ -75,6 +75,12 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ),
     ((*COMPARE, "--set", "fsync=off", "--script", "absent.sql"), 'could not read script "absent.sql"'),
     ((*COMPARE, "--set", "fsync=off", "--builtin", "tpcc"), "tpcc"),
+    (
+        (*COMPARE, "--set", "fsync=off", "--builtin", "tpcb-like", "--script", "absent.sql"),
+        "Leave one of them",
+    ),
+    ((*DRY, "--keep-failures", "kept"), "--keep-failures is for power cuts, and there are none"),
+    ((*DRY, "--power-cut", "2", "--keep-failures", "file"), 'could not use folder "file"'),
     ((*COMPARE, "--set", "fsync=off", "--out", "file"), 'could not create folder "file"'),
     ((*COMPARE, "--set", "fsync=off", "--on", "file"), '--on "file" is not a folder'),
     ((*COMPARE, "--set", "fsync=off", "--on", "absent"), 'folder "absent" of --on does not exist'),

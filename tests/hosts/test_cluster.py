@@ -350,6 +350,12 @@ def dies(name: str) -> str:
     return name
 
 
+def dies_the_first_time(order: str) -> str:
+    if order != "again":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return order
+
+
 def test_a_host_that_fails_is_left_out_and_named(cluster: RayCluster) -> None:
     told: list[str] = []
     hosts = choose(cluster, None, told.append)
@@ -362,6 +368,9 @@ def test_a_host_that_fails_is_left_out_and_named(cluster: RayCluster) -> None:
     assert "oak is left out: no room 0 bytes are free" in told
     (lost,) = on_hosts(hosts[:1], dies, names[:1], told.append, tries=2)
     assert lost.reason == "its process was lost 2 times"
+    # As the second order says: with --new another run would be begun.
+    (late,) = on_hosts(hosts[:1], dies_the_first_time, names[:1], told.append, again=lambda _: "again")
+    assert late.answer == "again"
 
 
 def nice_value(name: str) -> str:

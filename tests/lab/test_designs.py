@@ -94,6 +94,13 @@ def test_a_duration_that_does_nothing_is_said(embedded: Install, capsys: pytest.
     assert capsys.readouterr().err == ""
 
 
+def test_passes_that_do_nothing_are_said(embedded: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    say_unused_passes(_compare((embedded,), LARGE, passes=6))
+    assert capsys.readouterr().err.startswith("--passes has no effect: no variant is measured in slices")
+    say_unused_passes(_compare((embedded,), OFF, passes=6))
+    assert capsys.readouterr().err == ""
+
+
 def test_rounds_that_are_typed_are_starts(embedded: Install) -> None:
     assert _compare((embedded,), OFF, rounds=4).trials_most == 4
     plan = _compare((embedded,), OFF, within=0.03)

@@ -58,6 +58,11 @@ def test_a_finished_run_of_a_build_that_was_replaced_is_not_shown(tmp_path: Path
     found = _finished_without_report(store, asked, COMMAND, tmp_path)
     assert found is not None
     assert found.id == run.id
+    page = tmp_path / "reports" / f"{run.id}.html"
+    page.parent.mkdir()
+    page.touch()
+    assert _finished_without_report(store, asked, COMMAND, tmp_path) is None
+    page.unlink()
     (tmp_path / "postgres").write_text("another build")
     assert _finished_without_report(store, asked, COMMAND, tmp_path) is None
     store.close()
@@ -82,4 +87,9 @@ def test_a_gate_that_was_interrupted_long_ago_is_left_alone(
     assert find_unfinished(store, asked, COMMAND, tell=told.append) is None
     assert told == [f"the gate of run {run.id} is not resumed: its first rounds are of another time"]
     assert find_unfinished(store, changed, COMMAND) is None
+    # Nor is its answer that of tonight, though its report was never written.
+    store.finish_run(run.id)
+    assert _finished_without_report(store, asked, COMMAND, tmp_path) is None
+    monkeypatch.undo()
+    assert _finished_without_report(store, asked, COMMAND, tmp_path) is not None
     store.close()

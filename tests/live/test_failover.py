@@ -83,6 +83,7 @@ def test_a_study_of_failover_counts_them_in_its_report(tmp_path: Path) -> None:
         """
 name = "away"
 title = "?"
+initdb = ["--wal-segsize=4"]
 [base]
 fsync = "off"
 [design]

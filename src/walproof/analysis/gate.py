@@ -115,20 +115,13 @@ def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgemen
     if is_finished and whole and whole < planned[-1] and whole not in reached:
         # The budget was over before the next look: what there is, is looked at.
         planned = reached = (*reached, whole)
-    state = [_unseen(promise, pair) for promise, pair in _pairs(plan, gate)]
+    state, done, is_over = _all_looks(plan, gate, trials, planned, reached)
     if not reached:
         return Judgement(Outcome.UNDECIDED, tuple(state), planned, 0, is_over=is_finished)
-    limits = looks([number / planned[-1] for number in planned], 2 * FALSE_RATE / len(state))
-    done, is_over = 0, is_finished
-    for number, limit in zip(reached, limits, strict=False):
-        ahead = _Ahead(planned[-1] - number, 1 - limits[-1].p)
-        state = _looked(plan, gate, trials, number, limit, state, ahead)
-        done = number
-        undecided = [judged for judged in state if judged.outcome is Outcome.UNDECIDED]
-        # Beside one that nothing can decide, another may still be shown to be broken.
-        if _together(state) is not Outcome.UNDECIDED or all(_is_hopeless(judged) for judged in undecided):
-            is_over = True
-            break
+    if is_finished and not is_over and done < planned[-1]:
+        # The budget was over at this look: as the last it spends what is left of the error.
+        planned = reached
+        state, done, _ = _all_looks(plan, gate, trials, planned, reached)
     seen = by_variant(plan, trials)
     state = [_of_slices(plan, _of_failures(judged, seen), trials) for judged in state]
     outcome = _together(state)
@@ -137,8 +130,26 @@ def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgemen
         judged=tuple(_with_reason(judged, outcome, seen) for judged in state),
         looks=planned,
         done=done,
-        is_over=is_over or done == planned[-1],
+        is_over=is_over or is_finished or done == planned[-1],
     )
+
+
+def _all_looks(
+    plan: Plan, gate: Gate, trials: Sequence[Trial], planned: Sequence[int], reached: Sequence[int]
+) -> tuple[list[Judged], int, bool]:
+    """The looks so far: what they say, the round of the last, and whether further ones can change nothing."""
+    state = [_unseen(promise, pair) for promise, pair in _pairs(plan, gate)]
+    limits = looks([number / planned[-1] for number in planned], 2 * FALSE_RATE / len(state))
+    done = 0
+    for number, limit in zip(reached, limits, strict=False):
+        ahead = _Ahead(planned[-1] - number, 1 - limits[-1].p)
+        state = _looked(plan, gate, trials, number, limit, state, ahead)
+        done = number
+        undecided = [judged for judged in state if judged.outcome is Outcome.UNDECIDED]
+        # Beside one that nothing can decide, another may still be shown to be broken.
+        if _together(state) is not Outcome.UNDECIDED or all(_is_hopeless(judged) for judged in undecided):
+            return state, done, True
+    return state, done, False
 
 
 @dataclass(frozen=True, slots=True)

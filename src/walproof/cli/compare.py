@@ -170,7 +170,7 @@ def compare(given: CompareOptions) -> None:
     The first configuration or install is what the others are compared with. With --fail-if it decides a gate.
     """
     from walproof.cli.execution import carry_out
-    from walproof.cli.plan import say_notes, say_unused_duration
+    from walproof.cli.plan import say_notes, say_unused_duration, say_unused_passes
     from walproof.errors import StudyError
     from walproof.lab.configurations import read_configurations
     from walproof.lab.load_file import read_load
@@ -216,6 +216,8 @@ def compare(given: CompareOptions) -> None:
     say_notes(plan)
     if has_duration:
         say_unused_duration(plan)
+    if given.passes is not None:
+        say_unused_passes(plan)
     if given.ray is not None and not given.dry_run:
         from walproof.cli.host_run import carry_out_over_hosts
 
@@ -246,6 +248,11 @@ def _check(given: CompareOptions) -> None:
                 f"--load and {typed[0]} both say what the load is",
                 hint=f"Leave out {say_list(typed)}, or change the load's file.",
             )
+    if given.builtin is not None and given.script:
+        raise StudyError(
+            "--builtin and --script both say what clients run",
+            hint="Leave one of them out; a load's file can mix scripts by weights.",
+        )
     if given.duration is not None and given.transactions is not None:
         raise StudyError(
             "--duration and --transactions both say when a window ends",

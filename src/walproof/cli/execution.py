@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walproof.cli import Interrupted
-from walproof.cli.files import write_file
+from walproof.cli.files import check_folder, write_file
 from walproof.cli.options import open_store, result_console
 from walproof.cli.plan import expected_round_s, plan_text
 from walproof.cli.progress import TerminalProgress
 from walproof.cli.stored import view_of
 from walproof.cli.streams import reader_may_leave
 from walproof.cli.study_options import Execution
-from walproof.errors import StoreError
+from walproof.errors import StoreError, StudyError
 from walproof.facts import Plan, Run, Trial
 from walproof.facts.codec import plan_hash, to_json
 from walproof.facts.store import Store
@@ -47,6 +47,7 @@ def carry_out(
     from walproof.analysis.within import DueCells
     from walproof.lab.session import execute
 
+    check_kept(keep_failures, plan)
     if given.dry_run:
         check_places(given.out, given.store)
         sys.stdout.write(to_json(plan) + "\n" if given.json else plan_text(plan, command))
@@ -54,7 +55,11 @@ def carry_out(
     private_out(given.out)
     store = open_store(given.out, given.store)
     try:
-        unread = None if given.new else _finished_without_report(store, plan, command, given.out)
+        # Reports beside --out are not those of a store elsewhere.
+        is_elsewhere = given.store is not None
+        unread = (
+            None if given.new or is_elsewhere else _finished_without_report(store, plan, command, given.out)
+        )
         if unread is not None:
             sys.stderr.write(
                 f"run {unread.id} is finished, but was interrupted before its report: --new measures again\n"
@@ -122,18 +127,29 @@ def present(
 
 def _finished_without_report(store: Store, plan: Plan, command: Sequence[str], out: Path) -> Run | None:
     """The newest run of this plan by this command on this machine, when only its report is missing and it is
-    of the builds that are there now. Raises InstallError."""
-    from walproof.lab.session import is_of_this_machine, replaced_builds
+    of the builds that are there now; no gate of another time. Raises InstallError."""
+    from walproof.lab.session import is_of_this_machine, is_past, replaced_builds
 
-    if store.is_shared:
-        return None  # it may be another machine's, whose report is there
     digest = plan_hash(plan)
     for run in reversed(store.runs()):
         if plan_hash(run.plan) == digest and run.command == tuple(command) and is_of_this_machine(run):
             written = (out / "reports" / f"{run.id}.html").exists()
             is_wanted = run.finished_at is not None and not written and not replaced_builds(run, plan)
-            return run if is_wanted else None
+            return run if is_wanted and not is_past(plan, run) else None
     return None
+
+
+def check_kept(keep_failures: Path | None, plan: Plan) -> None:
+    """Refuse a folder for images that fail where nothing is cut, or where none can be kept. Raises
+    StudyError, StoreError."""
+    if keep_failures is None:
+        return
+    if not plan.kind.cut_images:
+        raise StudyError(
+            "--keep-failures is for power cuts, and there are none",
+            hint="Add --power-cut 4, or leave it out.",
+        )
+    check_folder(keep_failures, "Name another folder with --keep-failures.")
 
 
 def private_out(folder: Path) -> None:

@@ -51,8 +51,17 @@ def check_new_folder(option: str, folder: Path) -> None:
     made. Raises SettingError, StoreError."""
     hint = f"Name a new folder with {option}."
     try:
-        if folder.is_dir() and any(folder.iterdir()):
-            raise SettingError(f'folder "{folder}" is not empty', hint=hint)
+        is_used = folder.is_dir() and any(folder.iterdir())
+    except OSError as error:
+        raise StoreError(f'could not use folder "{folder}": {error.strerror}', hint=hint) from error
+    if is_used:
+        raise SettingError(f'folder "{folder}" is not empty', hint=hint)
+    check_folder(folder, hint)
+
+
+def check_folder(folder: Path, hint: str) -> None:
+    """Refuse a folder that can be neither used nor made. Nothing is made. Raises StoreError."""
+    try:
         reason = _closed(existing_above(folder))
     except OSError as error:
         reason = str(error.strerror)

@@ -71,12 +71,15 @@ def carry_out_over_hosts(
             tell(f"hosts: {', '.join(host.machine.name for host in hosts)}")
             orders = [
                 RunOrder(
-                    to_json(plan), tuple(command), url, study_text, None if on is None else str(on),
-                    given.new, host.machine.name, tuple(other.machine.name for other in hosts),
+                    to_json(plan), tuple(command), url, study_text,
+                    None if on is None else str(on.absolute()), given.new, host.machine.name,
+                    tuple(other.machine.name for other in hosts),
                 )
                 for host in hosts
             ]  # fmt: skip
-            carried = on_hosts(hosts, carry_out_here, orders, tell)
+            carried = on_hosts(
+                hosts, carry_out_here, orders, tell, again=lambda order: replace(order, new=False)
+            )
         runs = {
             carried_out.host.machine.name: carried_out.answer
             for carried_out in carried

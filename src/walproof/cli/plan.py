@@ -156,6 +156,12 @@ def say_unused_duration(plan: Plan) -> None:
     )
 
 
+def say_unused_passes(plan: Plan) -> None:
+    """Say on stderr that the number of passes, which was typed, does nothing."""
+    if not plan.has_slices:
+        sys.stderr.write("--passes has no effect: no variant is measured in slices; --rounds repeats more\n")
+
+
 def _variant_lines(variant: Variant, words: KindWords[Any]) -> list[str]:
     from walproof.report.setup import design_text
 

@@ -89,7 +89,7 @@ def run(given: RunOptions) -> None:
     A run that was interrupted is resumed.
     """
     from walproof.cli.execution import carry_out
-    from walproof.cli.plan import say_notes, say_unused_duration
+    from walproof.cli.plan import say_notes, say_unused_duration, say_unused_passes
     from walproof.lab.between import standby_hosts
     from walproof.lab.configurations import read_configurations
     from walproof.lab.kinds.registry import kind_of
@@ -112,14 +112,17 @@ def run(given: RunOptions) -> None:
     say_notes(plan)
     if given.duration is not None:
         say_unused_duration(plan)
-    if (count := standby_hosts(plan)) and not given.dry_run:
+    if given.passes is not None:
+        say_unused_passes(plan)
+    count = standby_hosts(plan)
+    if count and not given.dry_run:
         from walproof.cli.between_run import carry_out_between
 
         command = command_line("run", given)
         view = carry_out_between(plan, count, command, given, given.on, given.listen, study_text=text)
         gate.conclude(view, given)
         return
-    if given.listen is not None:
+    if given.listen is not None and not count:
         raise StudyError("--listen is for studies between hosts", hint="Add --between, or leave it out.")
     if given.ray is not None and not given.dry_run:
         from walproof.cli.host_run import carry_out_over_hosts

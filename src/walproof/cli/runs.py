@@ -4,6 +4,7 @@ and ``remove`` are of whole runs."""
 from __future__ import annotations
 
 import json as json_module
+import os
 import sys
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -105,14 +106,15 @@ def copy(
     try:
         found = _named(source, names)
         folder = Path(to)
-        target = Store(folder / "walproof.sqlite" if folder.is_dir() else to)
+        is_into_folder = os.path.isdir(folder)  # noqa: PTH112 - Path.is_dir raises OSError for a long URL
+        target = Store(folder / "walproof.sqlite" if is_into_folder else to)
         try:
             if target.shown == source.shown:
                 raise StoreError("the runs are in that store already", hint="--to names another store.")
             copied = []
             for run in found:
                 copied.append((run, source.copy_run(run.id, target)))
-                if folder.is_dir():
+                if is_into_folder:
                     _write_page(target, copied[-1][1].id, folder)
         finally:
             target.close()

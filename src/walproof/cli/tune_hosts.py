@@ -30,7 +30,7 @@ class RayHosts:
     def __init__(self, hosts: Sequence[Host], url: str, on: Path | None) -> None:
         """``url``: the store that all hosts reach; ``on``: the folder for servers on each host."""
         self._hosts = list(hosts)
-        self._url, self._on = url, None if on is None else str(on)
+        self._url, self._on = url, None if on is None else str(on.absolute())
 
     def carry_out(self, plan: Plan, command: Sequence[str]) -> StepOnHosts:
         """Let each host carry out the whole plan. A host that fails is left out from then on.

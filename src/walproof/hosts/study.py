@@ -65,21 +65,23 @@ def on_hosts(
     tell: Tell,
     *,
     tries: int = _TRIES,
+    again: Callable[[Order], Order] | None = None,
 ) -> list[HostAnswer]:
     """Run ``work(order)`` on all hosts at the same time. A host that fails is left out, and ``tell`` says so.
 
-    ``work`` is a function of a module: the hosts find it by its name.
+    ``work`` is a function of a module: the hosts find it by its name. ``again`` makes the order of a host
+    whose process was lost; None: it is the first one.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     task: Any = ray.remote(num_cpus=0, resources={"walproof_host": 1}, max_retries=0)(work)
 
-    def start(index: int) -> Any:
+    def start(index: int, order: Order) -> Any:
         node = NodeAffinitySchedulingStrategy(hosts[index].node_id, soft=False)
-        return task.options(scheduling_strategy=node, runtime_env=WITH_SERVERS).remote(orders[index])
+        return task.options(scheduling_strategy=node, runtime_env=WITH_SERVERS).remote(order)
 
-    under_way = {start(index): (index, 1) for index in range(len(hosts))}
+    under_way = {start(index, orders[index]): (index, 1) for index in range(len(hosts))}
     found: dict[int, HostAnswer] = {}
     while under_way:
         # An unlimited wait would not notice signals.
@@ -94,7 +96,8 @@ def on_hosts(
             except ray.exceptions.WorkerCrashedError:
                 if begun < tries:
                     tell(f"{host.machine.name}: its process was lost and is started again")
-                    under_way[start(index)] = (index, begun + 1)
+                    order = orders[index] if again is None else again(orders[index])
+                    under_way[start(index, order)] = (index, begun + 1)
                     continue
                 found[index] = HostAnswer(host, None, f"its process was lost {tries} times")
             except ray.exceptions.RayTaskError as error:

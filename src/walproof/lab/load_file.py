@@ -6,6 +6,7 @@ A file needs one ``[[workload]]``; ``[base]``, ``pg`` and ``initdb`` are used as
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -39,7 +40,8 @@ def read_load(name: str) -> tuple[dict[str, Any], Path]:
 
 def _meant(path: Path) -> str | None:
     """The load in a folder that was named in its place, as `walproof workload` makes one."""
-    found = sorted(path.glob("*.toml")) if path.is_dir() else []
+    # Path.is_dir raises OSError for a path that is too long or may not be looked at.
+    found = sorted(path.glob("*.toml")) if os.path.isdir(path) else []  # noqa: PTH112
     return f'Is "{found[0]}" meant?' if len(found) == 1 else None
 
 

@@ -175,7 +175,7 @@ def find_unfinished(
         and run.environment.facts.get("host") == host
         and _is_free(store, run)
     ]
-    past = [run for run in open_runs if _is_past(plan, run)]
+    past = [run for run in open_runs if is_past(plan, run)]
     if past and tell is not None:
         tell(f"the gate of run {past[-1].id} is not resumed: its first rounds are of another time")
     open_runs = [run for run in open_runs if run not in past]
@@ -198,7 +198,7 @@ def find_unfinished(
     return None
 
 
-def _is_past(plan: Plan, run: Run) -> bool:
+def is_past(plan: Plan, run: Run) -> bool:
     """Whether the plan has a gate that was to be decided before now, had the run not been interrupted."""
     if plan.gate is None or run.plan.gate is None or plan.budget_s is None:
         return False

@@ -60,8 +60,9 @@ def keep_image(
     # The same seed again is another case, because the load had another timing.
     again = (f"{name}.{number}" for number in count(2))
     folder = folder.absolute()
-    home = folder / next(candidate for candidate in chain([name], again) if not (folder / candidate).exists())
+    home = folder / name
     try:
+        home = folder / next(each for each in chain([name], again) if not (folder / each).exists())
         built = workspace.make_folder(f"kept-{name}")
         try:
             build_image(disk, [built / name for name in FOLDERS], case.image.seed, survival)

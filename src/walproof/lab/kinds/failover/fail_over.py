@@ -85,9 +85,11 @@ def fail_over(
     conditions: PairConditions,
     number: int,
     way: Joining | None = None,
+    initdb_options: Sequence[str] = (),
 ) -> Observation:
     """One failover. ``settings`` are the primary's, synchronous_commit among them; ``way`` joins the standbys
-    to it (None: on this machine, over the link of ``conditions``).
+    to it (None: on this machine, over the link of ``conditions``); ``initdb_options`` make its cluster, and
+    so theirs.
 
     Metrics: ``tps`` and ``latency_ms_*`` of the ledger's transactions, ``commits_acknowledged``,
     ``commits_lost``, ``loss_window_ms``, ``promotion_s``. Raises ClusterError or WorkloadError; HostError
@@ -119,7 +121,7 @@ def fail_over(
         for name, upstream in layout.upstreams.items()
     ]
     try:
-        templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+        templates.clone(templates.prepare_empty(workspace, install, initdb_options), folder)
         put_disk_under(primary, conditions.device)
         started_with = {**complete, **way.settings_for(primary)}
         primary.start(started_with)

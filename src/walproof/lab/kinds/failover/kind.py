@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from walproof.facts import Failover, FailoverConditions, Install, Plan, Variant, Workload
 from walproof.lab.asked import Asked
 from walproof.lab.between import lacks_tls
-from walproof.lab.initdb_options import segment_mb_of
 from walproof.lab.kind import LabKind
 from walproof.lab.kinds.failover.fail_over import LAYOUTS, PairConditions, fail_over
 from walproof.lab.kinds.failover.study import (
@@ -45,10 +44,6 @@ class FailoverLab(LabKind[Failover]):
         """The load that the primary dies under."""
         check_failover(asked)
         return failover_of(asked.study.find(FailoverTable) or FailoverTable(), asked.quick)
-
-    def segment_mb(self, kind: Failover, initdb_options: Sequence[str]) -> int:
-        """That of a cluster without options: pairs have none of the study's."""
-        return segment_mb_of(())
 
     def workload(self, workload: Workload, kind: Failover, asked: Asked) -> Workload:
         """The ledger's sessions."""
@@ -110,6 +105,7 @@ class _Trials(Trials):
                 conditions,
                 order.number,
                 bench.far_way() if found.between_hosts else None,
+                bench.plan.initdb_options,
             ),
         )
         measured.window_s = measured.metrics["load_s"]
