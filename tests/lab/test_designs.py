@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from walproof.cli.plan import plan_text, say_notes, say_unused_duration, without_cycles
+from walproof.cli.plan import (
+    plan_text,
+    say_notes,
+    say_unused_duration,
+    say_unused_passes,
+    without_cycles,
+)
 from walproof.errors import StudyError
 from walproof.facts import Cell, Design, Install, Plan
 from walproof.lab.asked import Overrides
