@@ -33,9 +33,11 @@ from walproof.facts.tuning import (
     TuningFacts,
 )
 from walproof.platforms.registry import platform
+from walproof.report.numbers import ratio
 from walproof.report.tune.json import to_json
 from walproof.report.tune.names import gained, verdict_words
 from walproof.report.tune.page import to_html
+from walproof.report.tune.pasted import line_words, unproven_text
 from walproof.report.tune.view import tune_view
 
 THROUGHPUT = Objective("tps", True)
@@ -183,12 +185,24 @@ def test_lines_that_were_not_tried_by_themselves_are_named_first(own_judge: Reco
 
 def test_a_line_that_gains_but_is_in_no_conf_is_not_called_kept(own_judge: RecordedJudge) -> None:
     facts = _confirmed(Candidate.of({"commit_delay": "100"}), [1300.0 + number for number in range(1, 5)])
-    (costs,) = answer(facts, own_judge, lambda _: own_judge).lines
-    line = replace(costs.line, verdict=LineVerdict.KEPT)
+    found = answer(facts, own_judge, lambda _: own_judge)
+    (costs,) = found.lines
+    line = replace(costs.line, verdict=LineVerdict.KEPT, in_conf=True)
     assert verdict_words(line) == "kept"
     assert verdict_words(replace(line, in_conf=False)) == "proven, but out"
     open_ = Interval(0.97, 1.17, 0.95, "t")
     assert verdict_words(replace(line, in_conf=False, interval=open_)) == "not confirmed, out"
+    # Of a line that stays the final rounds are said, too, beside what proved it.
+    worse = Interval(0.95, 0.99, 0.95, "t")
+    for shown, words in ((open_, "kept, not confirmed"), (worse, "kept, but worse in the final rounds")):
+        late = replace(line, gain=0.98, interval=shown, p=0.4, in_winner=1.06)
+        assert verdict_words(late) == words
+        told = replace(costs, line=late)
+        said = line_words(told, line.reference)[0]
+        assert said.startswith(f"{words}: {ratio(0.98, shown)} with it (1.06x")
+        assert "when lines were tested" in said
+        text = unproven_text(replace(found, lines=(told,)))
+        assert text == f"of which commit_delay is {words.upper()}"
 
 
 def test_a_second_metric_that_was_not_measured_is_not_taken_for_kept(own_judge: RecordedJudge) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING
 
 from walproof.advise.tune.space import Bounds, Capacity, RefusedThere, SearchSpace, search_space
@@ -28,6 +29,7 @@ from walproof.lab.load_file import read_load, slug, with_workload
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
 from walproof.lab.tune.conduct import Conductor
 from walproof.lab.tune.load import PlanOrder, TuningLoad, plan_of
+from walproof.lab.tune.steps import OF_SLICES
 from walproof.platforms.registry import refusal_there
 from walproof.postgres.build import accepts
 from walproof.postgres.install import find
@@ -106,7 +108,9 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         install.version_num, machine, promises, clients, takes, kept, refused, is_archiving, not_here
     )
     require_kept(bounds, {"the load's [base]": load.base, "--conf": of_conf, "--keep": of_keep})
-    conf, bounds, space = _searched(conf, bounds, only, is_offered=workload.get("rate") is not None)
+    measured = {objective.metric, *(() if objective.limit is None else (objective.limit[0],))}
+    toggles = workload.get("rate") is None and measured <= OF_SLICES
+    conf, bounds, space = _searched(conf, bounds, only, toggles=toggles)
     keep = {**({} if conf is None else conf.kept), **of_keep}
     warn_of_distance(objective, space.factors, window_s)
     own = DEFAULT if conf is None else _own_start(conf, space, bounds, install)
@@ -134,8 +138,11 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         depends.append("over hosts")
     if any(unmoved.limit is Limit.PLATFORM for unmoved in space.not_moved):
         depends.append(f"for {given.platform}")
-    name = tuning_name(load.name, replace(plan, factors=(), starts=(), own=None), depends)
     store = options.open_store(given.out, given.store)
+    if store.is_shared:
+        # Machines that are alike may begin the same tuning at the same time.
+        depends.append(f"on {gethostname()}")
+    name = tuning_name(load.name, replace(plan, factors=(), starts=(), own=None), depends)
     # Who shares the store may tune the same load from another folder: those measurements are of other disks,
     # or of another time.
     taken = {run.plan.study.rpartition("-")[0] for run in store.runs()} if store.is_shared else set()
@@ -216,11 +223,11 @@ def machine_of(folder: Path) -> Capacity:
 
 
 def _searched(
-    conf: OwnConf | None, bounds: Bounds, only: Collection[str] | None, *, is_offered: bool
+    conf: OwnConf | None, bounds: Bounds, only: Collection[str] | None, *, toggles: bool
 ) -> tuple[OwnConf | None, Bounds, SearchSpace]:
     """The search space, and conf and bounds with what is not searched of the conf among what is kept."""
     while True:
-        space = search_space(bounds, only=only, is_offered=is_offered)
+        space = search_space(bounds, only=only, toggles=toggles)
         if conf is None:
             return conf, bounds, space
         parted = with_unsearched_kept(conf, {factor.setting for factor in space.factors}, bounds, only)

@@ -32,7 +32,6 @@ from walproof.errors import StoreError
 from walproof.facts.tuning import (
     Candidate,
     CandidatePrediction,
-    Limit,
     Purpose,
     RuledOut,
     Step,
@@ -43,14 +42,13 @@ from walproof.facts.tuning_answers import candidate_name
 from walproof.facts.tuning_journal import Journal, StepTaken
 from walproof.lab.tune.conduct import Conductor
 from walproof.lab.tune.load import TuningLoad
-from walproof.lab.tune.steps import speed_of
+from walproof.lab.tune.steps import run_speed, speed_of
 from walproof.platforms.registry import foreign_storage
 from walproof.platforms.registry import platform as platform_named
 from walproof.postgres.build import accepts
 from walproof.report.tune.kept import KeptAnswer, keep_answer, kept_answer
 from walproof.report.tune.view import TuneView, TuningContext, lines_of, tune_view
 from walproof.settings.change import Before
-from walproof.settings.risk import durability_class
 from walproof.settings.versions import name_compression
 from walproof.units import Lsn
 
@@ -182,16 +180,11 @@ class Tuning:
             return self.judge(self._speed(conf, facts))
 
         own = OwnConf({}, {}, ()) if self.conf is None else self.conf
-        found = answer(facts, judge, at_speed_of)
-        lost, allowed = durability_class(own.moved), self.plan.promises.may_lose
-        if lost.rank > allowed.rank and all(each.limit is not Limit.MAY_LOSE for each in found.own_broken):
-            # No configuration has such a line, so that no judge has seen it.
-            broken = RuledOut(Limit.MAY_LOSE, lost.value, allowed.value)
-            found = replace(found, own_broken=(*found.own_broken, broken))
-        fast = at_speed_of(found.conf)
-        taken = [step for step in journal.steps if step.finished]
         version_num, kept = self.load.install.version_num, {**self.load.base, **self.plan.keep}
         moved = name_compression(own.moved, version_num, partial(accepts, self.load.install))
+        found = answer(facts, judge, at_speed_of, moved)
+        fast = at_speed_of(found.conf)
+        taken = [step for step in journal.steps if step.finished]
         left = lines_left(moved, kept, found.conf, fast, self.bounds.is_too_large_here, self.plan.margin)
         replaced = own.replaced(kept, version_num)
         asked = TuningContext(
@@ -205,7 +198,7 @@ class Tuning:
             not_moved=self.space.not_moved,
             left_out=(*own.left_out, *(f"{name}: {reason}" for name, reason in left.items())),
             crashes=self._crashes(taken, judge),
-            wal_checks=self._wal_checks(journal, judge),
+            wal_checks=self._wal_checks(journal, facts),
             limits=self._limits(taken, found.conf),
             runs=tuple(step.run for step in taken),
             seconds=tuple(step.seconds for step in taken),
@@ -257,12 +250,14 @@ class Tuning:
                 found += crash_checks(step.step.candidates[0], trials, judge, host)
         return tuple(found)
 
-    def _wal_checks(self, journal: Journal, judge: RecordedJudge) -> tuple[WalCheck, ...]:
+    def _wal_checks(self, journal: Journal, facts: TuningFacts) -> tuple[WalCheck, ...]:
         found: list[WalCheck] = []
         for step in journal.steps:
             if not step.finished or not step.step.as_recorded or journal.recorded is None:
                 continue
             hosts = {each.run: each.host for each in step.hosts}
+            # A timed checkpoint comes where it comes in the run, which is as much shorter as it is faster.
+            judge = self.judge(run_speed(step.step.candidates[0], facts))
             for name in step.runs:
                 trials = self.conductor.store.trials(name)
                 found += wal_checks(step.step, trials, judge, journal.recorded.metrics, hosts.get(name))

@@ -32,7 +32,7 @@ def _space(
     keep: Mapping[str, str] | None = None,
     only: tuple[str, ...] | None = None,
     refused: tuple[str, ...] = (),
-    is_offered: bool = False,
+    toggles: bool = True,
     platform: str = "conf",
 ) -> SearchSpace:
     number = version * 10000
@@ -40,7 +40,7 @@ def _space(
         number, machine, promises, clients, lambda _, value: value not in refused, keep or {},
         lambda name, value: refusal_there(platform, number, Change(name, value)),
     )  # fmt: skip
-    return search_space(bounds, only=only, is_offered=is_offered)
+    return search_space(bounds, only=only, toggles=toggles)
 
 
 def _choices(space: SearchSpace) -> dict[str, tuple[str, ...]]:
@@ -147,7 +147,7 @@ def test_buffers_by_the_memory_that_a_server_may_take() -> None:
 
 def test_nothing_is_toggled_under_an_offered_rate() -> None:
     assert {factor.design for factor in _space().factors} == {"fresh", "toggled"}
-    offered = _space(is_offered=True)
+    offered = _space(toggles=False)
     assert {factor.design for factor in offered.factors} == {"fresh"}
     assert _choices(offered) == _choices(_space())
 

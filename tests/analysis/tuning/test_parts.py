@@ -110,9 +110,10 @@ def test_the_final_step_leaves_out_what_it_has_no_time_for() -> None:
     assert alone == ((DEFAULT, compressed),)
     needed = final_candidates(space, short, short, None, lambda candidate: candidate != larger)
     assert needed == ((DEFAULT, short, compressed), (DEFAULT, short))
-    # The user's own is there with any time.
-    with_own = final_candidates(space, winner, short, larger, lambda candidate: True)
+    # The user's own goes last.
+    *with_own, last = final_candidates(space, winner, short, larger, lambda candidate: True)
     assert [plan[:3] for plan in with_own] == [(DEFAULT, short, larger)] * 4
+    assert last == (DEFAULT, short)
     assert final_candidates(space, short, short, short, lambda candidate: True)[-1] == (DEFAULT, short)
 
 

@@ -5,7 +5,7 @@ Verdicts and gains come from `walproof.analysis.tuning.lines`; this module adds 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from walproof.advise.tune.conclusion import Conclusion, conclude
@@ -76,15 +76,28 @@ class TuneAnswer:
     broken_as_recorded: tuple[RuledOut, ...] = ()
     """Those of ``broken`` that it breaks at the recorded speed, too: with other costs than those it was
     searched with."""
+    at_own_speed: CandidatePrediction | None = None
+    """``prediction`` at its own speed; None where nothing is advised, and of answers of earlier versions."""
 
     @property
     def conf(self) -> Candidate:
         """The advised configuration; DEFAULT if nothing better was found."""
         return self.outcome.advised
 
+    @property
+    def expected_away_s(self) -> float | None:
+        """Its longest time away, at its own speed."""
+        return (self.at_own_speed or self.prediction).recovery_s
 
-def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: Callable[[Candidate], Judge]) -> TuneAnswer:
-    """The answer from the facts so far. ``fast_judge``: a judge at the speed of a configuration."""
+
+def answer(
+    facts: TuningFacts,
+    judge: RecordedJudge,
+    fast_judge: Callable[[Candidate], Judge],
+    own: Mapping[str, str] | None = None,
+) -> TuneAnswer:
+    """The answer from the facts so far. ``fast_judge``: a judge at the speed of a configuration; ``own``: all
+    lines of the user's that may move, also those that this machine cannot try. None: those of the plan."""
     concluding = concluding_facts(facts)
     found = outcome(concluding, judge)
     space = Space(facts.plan)
@@ -92,7 +105,8 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: Callable[[Candi
     default_prediction, default_broken = judge(DEFAULT)
     conclusion, why_default = conclude(concluding, found, default_broken, space, judge)
     prediction, broken_as_recorded = judge(conf)
-    own_prediction, own_broken = (None, ()) if facts.plan.own is None else judge(facts.plan.own)
+    at_own_speed, broken = fast_judge(conf)(conf) if conf != DEFAULT else (None, ())
+    own_prediction, own_broken = _of_own(facts, judge, own or {})
     return TuneAnswer(
         outcome=found,
         why_default=why_default,
@@ -101,13 +115,35 @@ def answer(facts: TuningFacts, judge: RecordedJudge, fast_judge: Callable[[Candi
         prediction=prediction,
         default_prediction=default_prediction,
         default_broken=default_broken,
-        broken=fast_judge(conf)(conf)[1] if conf != DEFAULT else (),
+        broken=broken,
         ruled_out=_ruled_out(space, judge),
         own_prediction=own_prediction,
         own_broken=own_broken,
         conclusion=conclusion,
         broken_as_recorded=broken_as_recorded if conf != DEFAULT else (),
+        at_own_speed=at_own_speed,
     )
+
+
+def _of_own(
+    facts: TuningFacts, judge: RecordedJudge, own: Mapping[str, str]
+) -> tuple[CandidatePrediction | None, tuple[RuledOut, ...]]:
+    """Prediction for the user's own configuration as it is on their server, and the promises that it breaks.
+
+    What this machine has no memory for may fit on the user's, unless a limit was named.
+    """
+    tried, promises = facts.plan.own, facts.plan.promises
+    whole = Candidate.of(own) if own else tried
+    if whole is None:
+        return None, ()
+    prediction, broken = judge(whole)
+    if tried is not None and any(each.limit is Limit.REFUSED for each in broken):
+        prediction, broken = judge(tried)
+    lost = durability_class(whole.conf)
+    if lost.rank > promises.may_lose.rank and all(each.limit is not Limit.MAY_LOSE for each in broken):
+        broken = (*broken, RuledOut(Limit.MAY_LOSE, lost.value, promises.may_lose.value))
+    uncounted = {Limit.REFUSED} if promises.memory_bytes is not None else {Limit.REFUSED, Limit.MEMORY}
+    return prediction, tuple(each for each in broken if each.limit not in uncounted)
 
 
 def _costs(line: ConfLine, space: Space, judge: RecordedJudge) -> LineCosts:

@@ -209,13 +209,16 @@ class RecordedJudge:
                 self._recorded.folder, targets=question.targets(), start=self._recorded.start
             )
             found = study(simulated, question)
+            runs = dict(zip(simulated.targets, simulated.outcomes, strict=True))
+            # A checkpoint began with the recording, as it does with a run that is compared with it.
+            recorded = max(1, runs[self._recorded_target.at_phase(0.0)].wal_bytes)
             for sibling in new:
                 server, present = found.predictions[sibling], found.present
                 is_told = _has_same_checkpoints(sibling, self._recorded_target) or (
                     server.has_whole_cycles and present.has_whole_cycles
                 )
                 ratio = server.wal_bytes / max(1.0, present.wal_bytes)
-                self._stretches[sibling] = ratio
+                self._stretches[sibling] = runs[sibling.at_phase(0.0)].wal_bytes / recorded
                 self._servers[sibling] = (server, ratio if is_told else None)
         return self._servers[target]
 

@@ -130,11 +130,10 @@ class SearchSpace:
     not_moved: tuple[NotMoved, ...]
 
 
-def search_space(
-    bounds: Bounds, *, only: Collection[str] | None = None, is_offered: bool = False
-) -> SearchSpace:
-    """The settings that may move. ``only``, if given, names the candidates. ``is_offered``: whether the load
-    has a rate; what a slice owes of it would be paid in the next, so that nothing is toggled.
+def search_space(bounds: Bounds, *, only: Collection[str] | None = None, toggles: bool = True) -> SearchSpace:
+    """The settings that may move. ``only``, if given, names the candidates. ``toggles``: whether settings may
+    change on a running server: not at an offered rate, where what a slice owes of it would be paid in the
+    next, nor where something is measured that slices do not have.
 
     Raises SettingError for a name in ``only`` that no tuning moves or that is kept as well.
     """
@@ -160,7 +159,7 @@ def search_space(
         else:
             factor = _factor(row, catalogue, bounds, left)
             if factor is not None:
-                factors[name] = replace(factor, design="fresh") if is_offered else factor
+                factors[name] = factor if toggles else replace(factor, design="fresh")
     for name, factor in list(factors.items()):
         unmet = [need for need in factor.needs if not _may_be(*need, factors, kept, catalogue)]
         left += [

@@ -71,15 +71,19 @@ def final_candidates(
     admits: Callable[[Candidate], bool],
 ) -> tuple[tuple[Candidate, ...], ...]:
     """What the final step may measure, the most first: with less time, without the winner, without lines,
-    without both.
-
-    ``own``: the user's configuration, which is measured in any case.
-    """
+    without both, and without the user's configuration, ``own``."""
     fewer = [space.without(short, name) for name, _ in short.settings]
     allowed = [candidate for candidate in fewer if admits(candidate)]
-    first = (DEFAULT, short) if own is None else (DEFAULT, short, own)
-    plans = ((*first, winner, *allowed), (*first, *allowed), (*first, winner), first)
+    least = least_candidates(short, own)
+    first = least[0]
+    plans = ((*first, winner, *allowed), (*first, *allowed), (*first, winner), *least)
     return tuple(dict.fromkeys(tuple(dict.fromkeys(plan)) for plan in plans))
+
+
+def least_candidates(short: Candidate, own: Candidate | None) -> tuple[tuple[Candidate, ...], ...]:
+    """What is compared at least: with the default, and while there is time with the user's configuration."""
+    alone = (DEFAULT, short)
+    return (alone,) if own is None or own in alone else ((*alone, own), alone)
 
 
 def line_tests(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from walproof.analysis.tuning.blocks import Blocks, Estimate
@@ -153,7 +153,8 @@ def batch(
     gains = _expected(guess.means - level, guess.sds).tolist()
     chosen = [best]
     order = sorted(range(len(pool)), key=lambda at: (-gains[at], pool[at]))
-    if means[nominee] < WORTH and gains[order[0]] < STALE:
+    promising = takewhile(lambda at: gains[at] >= STALE, order)
+    if means[nominee] < WORTH and not any(runs(pool[at]) for at in promising):
         return None
     for at in order:
         if len(chosen) >= count - 2:

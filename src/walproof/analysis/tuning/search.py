@@ -166,7 +166,7 @@ class TuneSearch:
         count = min(RACE_CANDIDATES, clock.trials_until(Purpose.SEARCH))
         if count < 2 and self.winner(facts) == DEFAULT:
             # There is nothing whose lines could be measured.
-            count = min(RACE_CANDIDATES, _before_final(clock))
+            count = min(RACE_CANDIDATES, self._before_final(facts, space))
         if count < 2:
             return None
         found = race.batch(facts, space, self.admits, count, _seed(facts, "propose"))
@@ -189,19 +189,26 @@ class TuneSearch:
             rounds = min(CONFIRM_ROUNDS[0], clock.trials_until(Purpose.CONFIRM) // 2)
             return self._step(facts, Purpose.CONFIRM, (DEFAULT, winner), rounds, why) if rounds > 1 else None
         # A winner that is not confirmed has no lines to measure: their time may still tell its gain.
-        rounds = min(CONFIRM_ROUNDS[1], _before_final(clock) // 2)
+        rounds = min(CONFIRM_ROUNDS[1], self._before_final(facts, space) // 2)
         if self._is_confirmed(facts) or not self._may_gain(facts) or rounds < done[0].rounds:
             return None
         return self._step(
             facts, Purpose.CONFIRM, (DEFAULT, winner), rounds, f"{why} once more: the first could not tell"
         )
 
+    def _before_final(self, facts: TuningFacts, space: Space) -> int:
+        """Trials until the lines have to end, and so many that a final step still fits after them."""
+        clock = BudgetClock.of(facts)
+        confs = 2 if self.own(facts, space) in (None, DEFAULT, self.winner(facts)) else 3
+        room = clock.trials_until(Purpose.FINAL) - confs * FINAL_ROUNDS[0]
+        return max(0, min(clock.trials_until(Purpose.LINES), room))
+
     def _lines(self, facts: TuningFacts, space: Space) -> Step | None:
         winner = self.winner(facts)
         done = [step for step in facts.steps if step.purpose is Purpose.LINES]
         if winner == DEFAULT or len(done) > 1 or not self._is_confirmed(facts):
             return None
-        trials = _before_final(BudgetClock.of(facts))
+        trials = self._before_final(facts, space)
         if not done:
             # With little time, first leave out the lines alone, then the time for the chain.
             for both, share in ((True, 0.6), (False, 0.6), (False, 1.0)):
@@ -241,8 +248,8 @@ class TuneSearch:
         trials = BudgetClock.of(facts).trials_until(Purpose.FINAL)
         own = self.own(facts, space)
         plans = ablation.final_candidates(space, winner, short, own, self.admits)
-        # What is not confirmed is compared with the default alone: no line of it is worth a trial yet.
-        for candidates in plans if is_confirmed else plans[-1:]:
+        # What is not confirmed is compared with the default: no line of it is worth a trial yet.
+        for candidates in plans if is_confirmed else ablation.least_candidates(short, own):
             rounds = min(most, trials // len(candidates))
             what = _compared(candidates, winner, short, own) if is_confirmed else _UNCONFIRMED
             if rounds >= least:
@@ -354,15 +361,9 @@ def _compared(
         parts.append("the same without a line")
     if winner in candidates and winner != short:
         parts.append("the longer winner")
-    if own is not None and own != short:
+    if own in candidates and own != short:
         parts.append("the user's own configuration")
     return ", ".join([*parts, "the defaults"])
-
-
-def _before_final(clock: BudgetClock) -> int:
-    """Trials until the lines have to end, and so many that a final step still fits after them."""
-    room = clock.trials_until(Purpose.FINAL) - 2 * FINAL_ROUNDS[0]
-    return max(0, min(clock.trials_until(Purpose.LINES), room))
 
 
 def _acts_at_checkpoints(candidate: Candidate) -> bool:

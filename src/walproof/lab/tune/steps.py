@@ -13,7 +13,8 @@ TIME_AWAY = "recovery_s"
 """The objective for which every trial ends in a crash."""
 _SPEEDS = (0.5, 4.0)
 """Bounds of the speed by which a run is shortened or stretched to have as many transactions as recorded."""
-_OF_SLICES = ("tps", "latency_ms_p99", "wal_bytes_per_txn")
+OF_SLICES = frozenset(("tps", "latency_ms_p99", "wal_bytes_per_txn"))
+"""The metrics that a slice of a toggled server has."""
 
 
 def speed_of(candidate: Candidate, facts: TuningFacts) -> float:
@@ -55,7 +56,7 @@ def step_plan(
     is_crash = step.purpose is Purpose.CRASH
     measured = {objective.metric, *(() if objective.limit is None else (objective.limit[0],))}
     # Toggling needs at least two candidates.
-    toggled = step.design == "toggled" and measured <= set(_OF_SLICES) and len(set(step.candidates)) > 1
+    toggled = step.design == "toggled" and measured <= OF_SLICES and len(set(step.candidates)) > 1
     return plan_of(
         load,
         PlanOrder(

@@ -138,6 +138,7 @@ def _answer(answer: TuneAnswer) -> dict[str, Any]:
         "durability_class": answer.durability.value,
         "lines": [_line(costs) for costs in answer.lines],
         "prediction": _prediction(answer.prediction),
+        "at_own_speed": None if answer.at_own_speed is None else _prediction(answer.at_own_speed),
         "default_prediction": _prediction(answer.default_prediction),
         "default_broken": [_broken(broken) for broken in answer.default_broken],
         "own_prediction": None if answer.own_prediction is None else _prediction(answer.own_prediction),

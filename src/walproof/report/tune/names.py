@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from walproof.advise.wording import is_vague
 from walproof.analysis.interval import Interval
+from walproof.analysis.tuning.ablation import PROVEN_P
 from walproof.analysis.tuning.lines import ConfLine, LineVerdict
 from walproof.report.numbers import ratio
 
@@ -16,12 +17,23 @@ def gained(value: float | None, interval: Interval | None, rounds: int) -> str:
     return f"{ratio(value)} ({few})"
 
 
+def is_confirmed(line: ConfLine) -> bool:
+    """Whether the gain that is shown with a line is one: of the final rounds, where these measured it."""
+    if line.gain is not None and line.p is not None:
+        return line.gain > 1 and line.p <= PROVEN_P
+    return line.interval is None or line.interval.low > 1
+
+
 def verdict_words(line: ConfLine) -> str:
-    """``kept``; ``not proven here, out``. A line that was proven in a step and is in no conf is ``proven, but
-    out``, or ``not confirmed, out`` where the gain that is shown with it, of later rounds, may be none."""
+    """``kept``; ``not proven here, out``. A line that a step proved is ``not confirmed`` where the gain that
+    is shown with it, of later rounds, may be none; in no conf it is ``proven, but out``."""
+    if line.verdict is LineVerdict.KEPT and not is_confirmed(line):
+        if not line.in_conf:
+            return "not confirmed, out"
+        is_worse = line.interval is not None and line.interval.high < 1
+        return "kept, but worse in the final rounds" if is_worse else "kept, not confirmed"
     if line.verdict is LineVerdict.KEPT and not line.in_conf:
-        is_open = line.interval is not None and line.interval.contains(1.0)
-        return "not confirmed, out" if is_open else "proven, but out"
+        return "proven, but out"
     verdict = str(line.verdict.value)
     if line.verdict is LineVerdict.NOT_PROVEN:
         verdict += ", in" if line.in_conf else ", out"

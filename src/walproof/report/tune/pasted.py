@@ -13,7 +13,7 @@ from walproof.facts.tuning import DEFAULT, Candidate, TuningFacts
 from walproof.platforms.platform import Lines, Platform, PlatformTarget, Refusal
 from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
-from walproof.report.tune.names import gained
+from walproof.report.tune.names import gained, is_confirmed, verdict_words
 from walproof.report.tune.words import CLASS_WORDS, OBJECTIVES, promises_text
 from walproof.sentences import say_list
 from walproof.settings.change import Change
@@ -89,8 +89,13 @@ def unproven_text(answer: TuneAnswer) -> str:
     """``of which commit_delay is not proven by itself``; empty if every line of the conf is proven."""
     lines = [costs.line for costs in answer.lines if costs.line.in_conf]
     open_ = [line.setting for line in lines if line.verdict is LineVerdict.NOT_PROVEN]
-    if not open_:
+    late = [line for line in lines if line.verdict is LineVerdict.KEPT and not is_confirmed(line)]
+    if not open_ and not late:
         return ""
+    if late:
+        shown = [f"{line.setting} is {verdict_words(line).upper()}" for line in late]
+        others = [f"{name} is NOT PROVEN by itself" for name in open_]
+        return f"of which {', '.join([*shown, *others])}"
     if len(open_) == len(lines):
         return "NOT PROVEN by itself" if len(lines) == 1 else "none of them PROVEN by itself"
     return f"of which {', '.join(open_)} {'is' if len(open_) == 1 else 'are'} NOT PROVEN by itself"
@@ -158,9 +163,11 @@ def line_words(costs: LineCosts, winner: Candidate) -> list[str]:
         if line.gain is None
         else f"{gained(line.gain, line.interval, len(line.rounds))} with it"
     )
-    if line.in_winner is not None and line.reference != winner:
-        gain += f" ({ratio(line.in_winner, line.in_winner_interval)} in the longer winner)"
-    found = [f"{line.verdict.value}: {gain}; a crash {CLASS_WORDS[costs.durability.value]}"]
+    if line.in_winner is not None and (line.reference != winner or line.in_winner != line.gain):
+        where = "in the longer winner" if line.reference != winner else "when lines were tested"
+        gain += f" ({ratio(line.in_winner, line.in_winner_interval)} {where})"
+    verdict = verdict_words(line) if line.verdict is LineVerdict.KEPT else line.verdict.value
+    found = [f"{verdict}: {gain}; a crash {CLASS_WORDS[costs.durability.value]}"]
     had, without = costs.had.recovery_s, costs.without.recovery_s
     if had is not None and without is not None and abs(had - without) >= 0.1:
         found.append(f"longest time away {format_duration(had)}, without it {format_duration(without)}")

@@ -92,6 +92,9 @@ def prediction_table(answer: TuneAnswer) -> Table:
         shown.append(("your own", answer.own_prediction))
     if answer.conf != DEFAULT:
         shown.append(("advised", answer.prediction))
+    faster = answer.at_own_speed
+    if faster is not None and faster != answer.prediction:
+        shown.append(("advised, at its own speed", faster))
     for name, prediction in shown:
         rows.append(
             text_cells(

@@ -61,7 +61,7 @@ def unfit_sentences(
 def longest_s(answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> float | None:
     """Longest time away at the pace of the slowest recovery; None where none was slower than predicted."""
     slower = slower_than_predicted(crashes)
-    predicted_s = answer.prediction.recovery_s
+    predicted_s = answer.expected_away_s
     return predicted_s * slower if slower > 1 and predicted_s is not None else None
 
 

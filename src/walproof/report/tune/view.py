@@ -236,10 +236,10 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, asked: TuningContext) -> 
     target_s = promises.recovery_target_s
     away_s = longest_s(answer, crashes)
     if away_s is not None and (target_s is None or away_s <= target_s):
-        assert answer.prediction.recovery_s is not None
+        assert answer.expected_away_s is not None
         found.append(
             f"At that pace its longest time away is {format_duration(away_s)} instead of "
-            f"{format_duration(answer.prediction.recovery_s)}"
+            f"{format_duration(answer.expected_away_s)}"
             + ("." if target_s is None else f": within {format_duration(target_s)}.")
         )
     return found
