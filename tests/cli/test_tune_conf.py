@@ -66,6 +66,15 @@ def test_the_plan_says_on_which_side_of_its_limit_a_second_metric_stays(
     assert ("warning: the defaults themselves break" in done.stderr) == ("0.9 " in words)
 
 
+def test_where_time_away_is_measured_nothing_is_toggled(tmp_path: Path) -> None:
+    words = ("tune", "--load", str(shop(tmp_path)), "--dry-run", "--json")
+    for options, toggles in (((), True), (("--no-worse", "recovery_s=1.2"), False)):
+        done = walproof(*words, *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        designs = {factor["design"] for factor in json.loads(done.stdout)["factors"]}
+        assert ("toggled" in designs) == toggles
+
+
 def test_a_time_away_that_no_trial_can_show_is_warned_of(tmp_path: Path) -> None:
     options = ("--only", "max_wal_size,wal_compression", "--objective", "recovery_s", "--dry-run")
     done = walproof("tune", "--load", str(shop(tmp_path)), *options, cwd=tmp_path)

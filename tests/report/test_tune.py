@@ -43,6 +43,7 @@ from walproof.report.tune.json import to_json
 from walproof.report.tune.kept import KeptAnswer
 from walproof.report.tune.page import to_html
 from walproof.report.tune.terminal import print_tuning
+from walproof.report.tune.unfit import longest_s
 from walproof.report.tune.view import TuneView, tune_view
 from walproof.report.tune.wal_checked import wal_sentences
 from walproof.settings.change import Before
@@ -329,6 +330,16 @@ def test_a_recovery_that_was_slower_than_predicted_is_held_against_the_target(vi
         facts = replace(view.facts, plan=replace(plan, promises=promises))
         told = tune_view(facts, view.answer, view.asked, platform("conf")).summary
         assert words in " ".join(told)
+    # A faster load has written more by then: what counts is its own speed.
+    assert view.answer.expected_away_s == view.answer.prediction.recovery_s
+    twice = replace(view.answer.prediction, recovery_s=2 * (view.answer.prediction.recovery_s or 0.0))
+    fast = replace(view.answer, at_own_speed=twice)
+    longest = longest_s(view.answer, view.asked.crashes)
+    assert longest is not None
+    assert longest_s(fast, view.asked.crashes) == pytest.approx(2 * longest)
+    assert "advised, at its own speed" in terminal_of(
+        tune_view(view.facts, fast, view.asked, platform("conf"))
+    )
 
 
 def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneView) -> None:

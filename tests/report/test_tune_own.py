@@ -44,6 +44,22 @@ def test_the_users_own_configuration_stands_beside_the_answer(own_judge: Recorde
     )
 
 
+def test_own_lines_that_this_machine_cannot_try_are_judged_all_the_same(own_judge: RecordedJudge) -> None:
+    """As they are on the user's server: with 64 GB, where the laboratory tried the other line alone."""
+    facts = facts_of(own_judge, is_flat=True, own=Candidate.of({"wal_compression": "lz4"}))
+    whole = {"wal_compression": "lz4", "max_wal_size": "64GB", "shared_buffers": "64GB"}
+    found = answer(facts, own_judge, lambda _: own_judge, whole)
+    # What this machine has no memory for may fit on the user's.
+    assert {each.limit for each in found.own_broken} == {Limit.WAL_DISK}
+    assert found.own_prediction is not None
+    assert found.own_prediction.pg_wal_bytes == 64 << 30
+    assert is_own_judged(facts, found)
+    risky = answer(facts, own_judge, lambda _: own_judge, {"fsync": "off"})
+    assert {each.limit for each in risky.own_broken} == {Limit.MAY_LOSE}
+    alone = answer(replace(facts, plan=replace(facts.plan, own=None)), own_judge, lambda _: own_judge, whole)
+    assert {each.limit for each in alone.own_broken} == {Limit.WAL_DISK}
+
+
 @pytest.mark.parametrize("is_flat", [False, True])
 def test_own_lines_that_nothing_was_measured_with_are_taken_out(
     own_judge: RecordedJudge, is_flat: bool

@@ -11,6 +11,8 @@ from tests.advise.tune.recorded import NOTHING, judge
 from walproof.advise.tune.judge import RecordedJudge
 from walproof.facts.tuning import DEFAULT, Candidate, Limit
 from walproof.settings.durability import DurabilityClass
+from walproof.wal import stats
+from walproof.wal.whatif import simulate
 
 GB = 1 << 30
 
@@ -50,6 +52,18 @@ def test_more_room_for_wal_is_a_larger_pg_wal_and_a_longer_recovery(plain: Recor
     assert small.recovery_s is not None
     assert large.recovery_s is not None
     assert small.recovery_s <= large.recovery_s * 1.01
+
+
+def test_wal_of_a_run_is_that_of_the_recorded_stretch(plain: RecordedJudge, folder: Path) -> None:
+    """As the decoder's simulation of this very WAL after a checkpoint has it, also where rates are those of
+    whole cycles: two and a half are no two."""
+    start = stats(folder).start
+    for settings in ({"max_wal_size": "2MB"}, {"max_wal_size": "4MB", "wal_compression": "off"}):
+        target = plain._target({**plain.kept, **settings})
+        alone, recorded = simulate(folder, targets=[target, plain._recorded_target], start=start).outcomes
+        ratio = plain.recorded_ratio(Candidate.of(settings))
+        assert ratio == pytest.approx(alone.wal_bytes / recorded.wal_bytes)
+    assert plain.recorded_ratio(DEFAULT) == pytest.approx(1.0)
 
 
 def test_compression_is_seen_in_wal(plain: RecordedJudge) -> None:

@@ -223,6 +223,16 @@ def test_the_answer_is_compared_with_the_users_own_configuration() -> None:
     assert sum(held) >= 0.88 * len(held)
 
 
+@pytest.mark.parametrize("trials", [45, 55, 65, 75])
+def test_with_an_own_configuration_the_final_step_has_its_room(trials: int) -> None:
+    table = synthetic.synthetic(FACTORS, one_useful, noise=0.02)
+    for seed in range(8):
+        facts = from_winner(table, seed, trials, own=OWN)
+        final = [step for step in facts.steps if step.purpose is Purpose.FINAL]
+        assert final, seed
+        assert {*final[0].candidates} >= {DEFAULT, OWN}
+
+
 def test_an_own_configuration_that_breaks_a_promise_is_not_run() -> None:
     table = replace(synthetic.synthetic(FACTORS, one_useful, noise=0.02), ruled_out=frozenset({OWN}))
     facts = from_winner(table, 2, own=OWN)
