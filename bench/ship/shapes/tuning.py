@@ -166,6 +166,8 @@ class Tuned(TypedDict):
     durability_class: str
     lines: list[TuneLine]
     prediction: TunePrediction
+    at_own_speed: TunePrediction | None
+    """``prediction`` at its own speed, which is above the recorded; null where nothing is advised."""
     default_prediction: TunePrediction
     default_broken: list[Broken]
     own_prediction: TunePrediction | None
