@@ -1,12 +1,13 @@
 """How soon does each search know a good configuration? Replayed on a measured grid, with resampled noise.
 
     PYTHONPATH=. python bench/tune/replay.py FOLDER/table.jsonl... --results replays.jsonl [--replays 1000]
+        [--within 0.03]
 
 Each replay is a row of ``--results``: after how many trials the answer of a search changed, and how far each
 answer is from the best point that the limits allow. What is there is not replayed again. The summary says
 
-    minutes     until the answer is within 3 % of the best, and stays so: median, 90th percentile (never: that
-                of the replays in which it did not get there within its trials)
+    minutes     until the answer is within 3 % (``--within``) of the best, and stays so: median, 90th
+                percentile (never: that of the replays in which it did not get there within its trials)
     regret      how much slower the answer is than the best, after a quarter, a half and all of the budget
 
 ``ours`` answers with its incumbent, and later with its short conf; ``random`` and ``tpe`` with the best mean.
@@ -34,7 +35,6 @@ from walproof.facts.tuning import Candidate, Objective, Promises, Purpose, Tunin
 from walproof.settings.durability import DurabilityClass
 
 SEARCHES = ("ours", "random", "tpe")
-WITHIN = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,11 @@ class Answers:
     regrets: tuple[tuple[int, float], ...]
     trials: int
 
-    @property
-    def good_from(self) -> float:
-        """Trials after which every answer was within 3 % of the best; infinite: never."""
+    def good_from(self, within: float) -> float:
+        """Trials after which every answer was so near the best; infinite: never."""
         good_from = float("inf")
         for trial, regret in self.regrets:
-            good_from = min(good_from, trial) if regret <= WITHIN else float("inf")
+            good_from = min(good_from, trial) if regret <= within else float("inf")
         return good_from
 
     def regret_at(self, trial: float) -> float:
@@ -66,6 +65,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--replays", type=int, default=100)
     parser.add_argument("--minutes", type=float, default=45.0, help="budget of a tuning")
+    parser.add_argument("--within", type=float, default=0.03, help="of the best: what is good")
     parser.add_argument("--longer", type=float, default=3.0)
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
@@ -91,7 +91,7 @@ def main() -> None:
             for (table_name, _, seed), replay in known.items()
             if table_name == name and seed < given.replays
         ]
-        print("\n".join(summary(name, table, replays, trials)))
+        print("\n".join(summary(name, table, replays, trials, given.within)))
 
 
 def read(path: Path) -> dict[tuple[str, str, int], Answers]:
@@ -141,11 +141,11 @@ def _ours(table: Table, plan: TuningPlan) -> Iterator[tuple[int, Candidate]]:
         yield len(facts.measured), race.replay(facts).incumbent if racing else search.short(facts)
 
 
-def summary(name: str, table: Table, replays: list[Answers], trials: int) -> Iterator[str]:
+def summary(name: str, table: Table, replays: list[Answers], trials: int, within: float) -> Iterator[str]:
     """Return the table of a case, as Markdown."""
     minute = table.trial_s / 60
-    good, noise = 100 * table.good_share, 100 * float(table.noise.std())
-    yield f"\n{name}: {len(table.truth)} points, {good:.0f} % of them within 3 % of the allowed best;"
+    good, noise = table.good_points(within), 100 * float(table.noise.std())
+    yield f"\n{name}: {good} of {len(table.truth)} points are within {100 * within:g} % of the allowed best;"
     yield f"noise {noise:.1f} %, a trial {table.trial_s:.0f} s, budget {trials * minute:.0f} min\n"
     yield "| search | replays | minutes | 90th percentile | never | regret at 1/4 | at 1/2 | at the end |"
     yield "|---|---|---|---|---|---|---|---|"
@@ -154,7 +154,7 @@ def summary(name: str, table: Table, replays: list[Answers], trials: int) -> Ite
         of_search = [replay for replay in replays if replay.search == search]
         if not of_search:
             continue
-        times = [replay.good_from * minute for replay in of_search]
+        times = [replay.good_from(within) * minute for replay in of_search]
         medians[search] = median(times)
         never = sum(np.isinf(times)) / len(of_search)
         regrets = [

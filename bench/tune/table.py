@@ -61,10 +61,12 @@ class Table:
         """Whether a candidate keeps the limits and is within that share of the best."""
         return candidate not in self.ruled_out and self.truth[candidate] >= self.best * (1 - within)
 
-    @property
-    def good_share(self) -> float:
-        """Share of the grid within 3 % of the best."""
-        return sum(map(self.is_good, self.truth)) / len(self.truth)
+    def good_points(self, within: float) -> int:
+        """How many points are so near the best that it is at most that share better."""
+        return sum(
+            candidate not in self.ruled_out and self.best / value - 1 <= within
+            for candidate, value in self.truth.items()
+        )
 
     def judge(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
         """Judge as the tool does: predictions, and the limits that are broken."""
