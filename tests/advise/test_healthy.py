@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.advise.server.stored import HEALTHY, fact, plain, read
+from tests.advise.server.stored import HEALTHY, cases, fact, plain
 from tests.advise.server.windows import DAY_S
 from walproof.advise.server import case as case_module
 from walproof.advise.server import commits, wasted
-from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import advise
 from walproof.wal.totals import WalStats
 
@@ -31,19 +30,15 @@ initdb leaves uncompressed."""
 
 
 @functools.cache
-def _cases() -> Mapping[str, ServerCase]:
-    return read(HEALTHY)
-
-
 def test_every_server_that_was_defined_was_looked_at() -> None:
     assert len(NAMES) == 20
-    assert sorted(_cases()) == sorted(NAMES)
+    assert sorted(cases(HEALTHY)) == sorted(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_there_is_nothing_to_change(name: str) -> None:
     # Minors are what the machine had.
-    advised = advise(_cases()[name], ("minors",))
+    advised = advise(cases(HEALTHY)[name], ("minors",))
     told = {advice.rule: (advice.title, *advice.evidence) for advice in advised.advice}
     assert set(told) == NO_BACKUP.get(name, set()), told
 
@@ -58,7 +53,7 @@ def test_nor_is_there_after_a_month_of_statistics_and_much_shorter_windows_judge
     monkeypatch.setattr(wasted, "LEAST_INDEX_BYTES", 8192)
     monkeypatch.setattr(commits, "LEAST_COMMITS", 50)
     monkeypatch.setattr(commits, "LEAST_SAMPLES", 3)
-    seen = _cases()[name]
+    seen = cases(HEALTHY)[name]
     assert seen.window.started_at is not None
     aged = replace(seen.window, started_at=seen.window.started_at - 30 * DAY_S)
     advised = advise(replace(seen, window=aged), ("minors",))
@@ -66,7 +61,7 @@ def test_nor_is_there_after_a_month_of_statistics_and_much_shorter_windows_judge
 
 
 def test_facts_are_kept_without_loss() -> None:
-    wal = _cases()["pgtune-web"].wal
+    wal = cases(HEALTHY)["pgtune-web"].wal
     assert wal is not None
     assert wal.accounting.total_bytes > 0
     assert fact(WalStats, plain(wal)) == wal

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.advise.server.stored import PROVOKED, read
+from tests.advise.server.stored import PROVOKED, cases
 from walproof.advise.server.advice import Advice, Fine
-from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, rule_texts
 
 NOT_PROVOKED: Mapping[str, str] = {
@@ -24,12 +23,8 @@ NOT_PROVOKED: Mapping[str, str] = {
 
 
 @functools.cache
-def _cases() -> Mapping[str, ServerCase]:
-    return read(PROVOKED)
-
-
 def test_every_rule_was_provoked_or_says_why_not() -> None:
-    looked_at = {name.split("/")[0] for name in _cases()}
+    looked_at = {name.split("/")[0] for name in cases(PROVOKED)}
     assert looked_at | set(NOT_PROVOKED) == set(rule_texts())
     assert not looked_at & set(NOT_PROVOKED)
     assert all(NOT_PROVOKED.values())
@@ -37,14 +32,14 @@ def test_every_rule_was_provoked_or_says_why_not() -> None:
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in NOT_PROVOKED])
 def test_a_rule_fires_on_the_provoked_server_and_not_on_its_neighbour(rule: str) -> None:
-    fired = RULES[rule](_cases()[f"{rule}/provoked"])
+    fired = RULES[rule](cases(PROVOKED)[f"{rule}/provoked"])
     assert isinstance(fired, Advice), fired
     assert fired.rule == rule
-    assert not isinstance(RULES[rule](_cases()[f"{rule}/neighbour"]), Advice)
+    assert not isinstance(RULES[rule](cases(PROVOKED)[f"{rule}/neighbour"]), Advice)
 
 
 def test_the_saving_of_ordered_keys_is_printed_where_it_was_simulated() -> None:
-    case = _cases()["random keys/provoked"]
+    case = cases(PROVOKED)["random keys/provoked"]
     assert case.whatif is not None
     present = case.whatif.present
     asked = dataclasses.replace(case.whatif.question.present, ordered_keys=True)
@@ -68,7 +63,7 @@ def test_the_saving_of_ordered_keys_is_printed_where_it_was_simulated() -> None:
 def test_every_step_is_a_comment_or_a_line_to_run() -> None:
     """One was a sentence: a syntax error in psql, and taken for something to run on a managed platform."""
     runs = ("SELECT ", "SHOW ", "CHECKPOINT;", "ALTER ", "DROP ", "VACUUM ", "walproof ")
-    for case in _cases().values():
+    for case in cases(PROVOKED).values():
         for rule in RULES.values():
             found = rule(case)
             for step in found.steps if isinstance(found, Advice) else ():

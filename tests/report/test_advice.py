@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.advise.server.stored import HEALTHY, PROVOKED, read
+from tests.advise.server.stored import HEALTHY, PROVOKED, cases
 from tests.advise.server.windows import healthy, with_settings
 from tests.schemas import assert_valid
 from walproof.advise.server.advice import Advice, Weight
@@ -33,13 +33,13 @@ def _advised(**settings: str) -> Advised:
 
 
 def test_a_healthy_server_is_told_to_change_nothing() -> None:
-    view = advice_view(advise(read(HEALTHY)["idle"], ("minors",)), platform("conf"))
+    view = advice_view(advise(cases(HEALTHY)["idle"], ("minors",)), platform("conf"))
     assert view.summary.startswith("Change nothing: ")
     assert view.all_lines is None
 
 
 def test_every_heading_has_words_and_something_below_it() -> None:
-    view = advice_view(advise(read(HEALTHY)["idle"], ("minors",)), platform("conf"))
+    view = advice_view(advise(cases(HEALTHY)["idle"], ("minors",)), platform("conf"))
     assert view.fine
     for shown in (view, replace(view, fine=())):
         assert re.findall(r"(?m)^#+ *$", to_markdown(shown)) == []
@@ -189,14 +189,14 @@ def _plain(view: AdviceView) -> str:
 
 
 def test_an_item_says_what_its_lines_set_and_what_they_need() -> None:
-    cases = read(PROVOKED)
-    view = advice_view(advise(cases["slots/provoked"]), platform("alter-system"))
+    provoked = cases(PROVOKED)
+    view = advice_view(advise(provoked["slots/provoked"]), platform("alter-system"))
     (slots,) = (item for item in view.items if item.advice.rule == "slots")
     (change,) = slots.advice.changes
     assert slots.takes_effect_by == "reload"
     assert f"{change.name} becomes {change.value} (now {slots.before[change.name]})." in _plain(view)
     # ALTER SYSTEM reloads what a session could change, too.
-    view = advice_view(advise(cases["wal_compression/provoked"]), platform("alter-system"))
+    view = advice_view(advise(provoked["wal_compression/provoked"]), platform("alter-system"))
     (item,) = (item for item in view.items if item.advice.rule == "wal_compression")
     assert item.context.startswith("session")
     assert item.takes_effect_by == "reload"
@@ -239,7 +239,7 @@ def test_advice_that_is_little_sure_says_how_to_be_surer() -> None:
     ],
 )
 def test_what_to_know_before_applying_the_lines_is_in_the_json(name: str, case: str, said: str) -> None:
-    view = advice_view(advise(read(PROVOKED)[case]), platform(name))
+    view = advice_view(advise(cases(PROVOKED)[case]), platform(name))
     data = json.loads(to_json(view))
     assert_valid("advise", data)
     assert any(said in note for note in data["lines_notes"]), data["lines_notes"]
@@ -271,8 +271,8 @@ def test_rules_with_nothing_to_look_at_are_named_with_the_reason() -> None:
     assert_valid("advise", data)
     assert {"rule": "archiver", "reason": "archive_mode is off"} in data["absent"]
     standby = replace(healthy(), is_in_recovery=True)
-    cases = [*read(HEALTHY).values(), *read(PROVOKED).values(), ServerCase(standby), ServerCase(healthy())]
-    for advised in map(advise, cases):
+    stored = [*cases(HEALTHY).values(), *cases(PROVOKED).values(), ServerCase(standby), ServerCase(healthy())]
+    for advised in map(advise, stored):
         parts = (advised.advice, advised.fine, advised.unseen, advised.absent)
         assert sorted(answer.rule for part in parts for answer in part) == sorted(RULES)
         assert all(rule.reason for rule in advised.absent), advised.absent

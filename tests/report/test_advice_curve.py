@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from tests.advise.server.stored import PROVOKED, read
+from tests.advise.server.stored import PROVOKED, cases
 from tests.advise.server.windows import healthy, with_settings
 from tests.analysis.test_whatif import make
 from tests.schemas import assert_valid
@@ -24,7 +24,7 @@ from walproof.wal.whatif import Cycles, Target
 
 
 def test_the_curve_marks_where_the_server_is_and_where_it_should_be() -> None:
-    case = read(PROVOKED)["max_wal_size/provoked"]
+    case = cases(PROVOKED)["max_wal_size/provoked"]
     view = advice_view(advise(case), platform("conf"))
     assert_valid("advise", json.loads(to_json(view)))
     curve = json.loads(to_json(view))["curve"]
@@ -89,7 +89,7 @@ def test_the_row_of_what_is_advised_is_that_of_the_advice_beside_slots() -> None
 
 
 def test_the_curve_has_time_away_where_recoveries_were_forecast() -> None:
-    case = read(PROVOKED)["max_wal_size/provoked"]
+    case = cases(PROVOKED)["max_wal_size/provoked"]
     assert case.whatif is not None
     timed = study(case.whatif.found, case.whatif.question, lambda prediction: prediction.distance_most / 1e8)
     view = advice_view(advise(replace(case, whatif=timed)), platform("conf"))

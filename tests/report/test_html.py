@@ -58,6 +58,12 @@ def page_of(facts: Facts, study_text: str | None = None) -> tuple[str, Page]:
     return text, Page(text)
 
 
+@pytest.fixture(scope="module")
+def whole() -> tuple[str, Page]:
+    """The page of the durability study."""
+    return page_of(durability())
+
+
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_page_is_whole_and_asks_for_nothing(make: Callable[[], Facts]) -> None:
     """Parse the page; no element may load anything, and every tag is closed."""
@@ -76,8 +82,8 @@ def test_page_is_whole_and_asks_for_nothing(make: Callable[[], Facts]) -> None:
     assert "http" not in style
 
 
-def test_contents_lead_to_sections() -> None:
-    _, page = page_of(durability())
+def test_contents_lead_to_sections(whole: tuple[str, Page]) -> None:
+    _, page = whole
     ids = page.ids()
     assert len(ids) == len(set(ids))
     links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
@@ -94,8 +100,8 @@ def test_names_are_shown_and_do_nothing() -> None:
     assert page.text.count(shown) >= 10  # title, variant, note, reason, log, warning, machine, study, ...
 
 
-def test_charts_are_named_for_those_who_cannot_see_them() -> None:
-    text, page = page_of(durability())
+def test_charts_are_named_for_those_who_cannot_see_them(whole: tuple[str, Page]) -> None:
+    text, page = whole
     charts = [attrs for tag, attrs in page.tags if tag == "svg"]
     assert len(charts) == 5
     ids = set(page.ids())
@@ -105,9 +111,9 @@ def test_charts_are_named_for_those_who_cannot_see_them() -> None:
     assert "durability class may corrupt" in text
 
 
-def test_tables_can_be_followed_by_ear() -> None:
+def test_tables_can_be_followed_by_ear(whole: tuple[str, Page]) -> None:
     """A reader of rows hears the variant, and the workload of its own group alone."""
-    text, _ = page_of(durability())
+    text, _ = whole
     bodies = re.findall(r"<tbody>(.*?)</tbody>", text, re.DOTALL)
     assert sum('scope="rowgroup"' in body for body in bodies) >= 6
     for body in bodies:
@@ -124,8 +130,8 @@ def test_what_the_keyboard_comes_to_has_a_name() -> None:
     assert all(stop["role"] == "group" and stop["aria-label"] for stop in stops)
 
 
-def test_badges_have_words() -> None:
-    text, page = page_of(durability())
+def test_badges_have_words(whole: tuple[str, Page]) -> None:
+    text, page = whole
     badges = [attrs for tag, attrs in page.tags if tag == "span" and "badge" in (attrs.get("class") or "")]
     assert len(badges) > 50
     for words in ("may corrupt", "may lose last commits"):

@@ -12,6 +12,7 @@ import lzma
 import types
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -44,6 +45,12 @@ def read(path: Path) -> dict[str, ServerCase]:
         return {}
     lines = lzma.decompress(path.read_bytes()).decode().splitlines()
     return dict(_to_case(json.loads(line)) for line in lines)
+
+
+@cache
+def cases(path: Path) -> Mapping[str, ServerCase]:
+    """The same, read once: a file has tens of cases with their simulations."""
+    return read(path)
 
 
 def _of_case(name: str, case: ServerCase) -> dict[str, Any]:
