@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,7 +28,6 @@ TRUE_FINDINGS: Mapping[str, set[str]] = {**NO_BACKUP, "five-minutes": {"wal_comp
 initdb leaves uncompressed."""
 
 
-@functools.cache
 def test_every_server_that_was_defined_was_looked_at() -> None:
     assert len(NAMES) == 20
     assert sorted(cases(HEALTHY)) == sorted(NAMES)

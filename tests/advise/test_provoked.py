@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping
 
 import pytest
@@ -22,7 +21,6 @@ NOT_PROVOKED: Mapping[str, str] = {
 """Rules that no server can be made to need here, and why."""
 
 
-@functools.cache
 def test_every_rule_was_provoked_or_says_why_not() -> None:
     looked_at = {name.split("/")[0] for name in cases(PROVOKED)}
     assert looked_at | set(NOT_PROVOKED) == set(rule_texts())
