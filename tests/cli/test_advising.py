@@ -159,10 +159,10 @@ def test_what_a_server_tells_leaves_room_on_the_disk(tmp_path: Path, monkeypatch
 
 
 def test_a_standby_that_no_longer_answers_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def answer(conninfo: str, *_: object) -> dict[str, int]:
+    def answer(conninfo: str, *_: object) -> tuple[dict[str, int], float]:
         if conninfo == "host=b":
             raise ProbeError("could not connect to the server", detail="refused")
-        return {}
+        return {}, 30 * 86400.0
 
     monkeypatch.setattr("walproof.observe.scans.standby_scans", answer)
     window = with_standbys(healthy(), ["host=a", "host=b"])

@@ -173,6 +173,7 @@ def kept(folder: Path) -> Path:
     [
         (["host=/nowhere"], "there is no folder for the load"),
         (["shop"], "No file has that name."),
+        (["host=/nowhere", "--to", "new", "--since-reset", "--for", "9min"], "exclude each other"),
         (["a.toml", "--to", "new"], '"a.toml" is a load, which is tried as it is; --to is for a draft'),
         (["a.toml", "--size", "5GB"], "--size is for a draft"),
         (["a.toml", "--no-try"], "--try or --no-try is for a draft"),

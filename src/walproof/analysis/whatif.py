@@ -121,14 +121,17 @@ class Question:
     reversed."""
     methods: tuple[Compression, ...] = METHODS
     """The values of wal_compression that the server takes, as methods."""
+    segment_bytes: int = 16 << 20
 
     def grid(self) -> list[Target]:
         """Every max_wal_size with every checkpoint_timeout, including those of the present server."""
         size, timeout = self.present.max_wal_size_mb, self.present.checkpoint_timeout_s
+        # A server with less than two segments does not start (ReadControlFile in xlog.c).
+        possible = [size for size in self.sizes_mb if size << 20 >= 2 * self.segment_bytes]
         # Below the smallest of these sizes, doublings of the present one show where the curve begins to fall.
-        least = min(self.sizes_mb, default=0)
+        least = min(possible, default=0)
         doubled = [size << steps for steps in range(7) if size << steps < least] if size else []
-        sizes = sorted({*self.sizes_mb, *doubled, *([size] if size else [])})
+        sizes = sorted({*possible, *doubled, *([size] if size else [])})
         timeouts = sorted({*self.timeouts_s, *([timeout] if timeout else [])})
         return [
             replace(self.present, max_wal_size_mb=size, checkpoint_timeout_s=other)

@@ -208,7 +208,8 @@ def with_own_standbys(looked: Sequence[Looked]) -> list[Looked]:
         if window is not None and not window.is_in_recovery:
             for other in looked:
                 if other.window is not None and _is_standby_of(other.window, window):
-                    window = window.with_scans({index.name: index.scans for index in other.window.indexes})
+                    scans = {index.name: index.scans for index in other.window.indexes}
+                    window = window.with_scans(scans, other.window.counted_s)
         found.append(replace(each, window=window))
     return found
 

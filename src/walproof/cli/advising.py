@@ -167,12 +167,12 @@ def with_standbys(window: ServerWindow, standbys: Sequence[str]) -> ServerWindow
 
     for conninfo in standbys:
         try:
-            scans = standby_scans(conninfo, window.system_identifier, window.database)
+            scans, counted_s = standby_scans(conninfo, window.system_identifier, window.database)
         except ProbeError as error:
             lack = f"a standby's scans of indexes: {_both(error)}"
             window = replace(window, lacks=(*window.lacks, lack))
         else:
-            window = window.with_scans(scans)
+            window = window.with_scans(scans, counted_s)
     return window
 
 
@@ -358,7 +358,9 @@ def case_of(
     if uuids:
         asked.append(replace(target, ordered_keys=True))
     minors, methods = recorded_versions([folder]), methods_of(version)
-    question = Question(target, True, tuple(asked), recorded=minors, methods=methods)
+    question = Question(
+        target, True, tuple(asked), recorded=minors, methods=methods, segment_bytes=segment_size
+    )
     from walproof.analysis.forecast import forecast_distances, of_minors
     from walproof.cli.costs import find_costs
 

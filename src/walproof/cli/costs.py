@@ -20,12 +20,16 @@ def find_costs(path: Path | None, version: int, *, other_machine: bool | None = 
 
     ``other_machine``: whether one is meant; None where the command has no such option. Raises StoreError when
     the file cannot be read or is, unless that is meant, of another machine or another major version than
-    ``version``.
+    ``version``. Raises SettingError where another machine is meant and no file is given.
     """
     from walproof.analysis.forecast import MachineFacts, calibrated_costs, choose_costs, differences
     from walproof.facts.calibration import find_calibrations, read_calibration
     from walproof.probe.environment import this_machine
 
+    if path is None and other_machine:
+        raise SettingError(
+            "--other-machine is for the machine of --calibration", hint="Name its file, or leave it out."
+        )
     if path is None:
         at_hand = (calibration for _, calibration in find_calibrations())
         return choose_costs(at_hand, version, MachineFacts(*this_machine()))

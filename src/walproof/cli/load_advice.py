@@ -351,7 +351,7 @@ def _show(run: Run, store: Store, table: LoadedTable, may_lose: DurabilityClass,
         is_unlogged=table.is_unlogged,
         replay=load.replay,
         made_of=load.file if is_parquet else None,
-        sequences=tuple(name for name in table.sequences if name in columns),
+        sequences=tuple(each for each in table.sequences if each[0] in columns),
     )
     file = None if is_parquet else load.file
     if json:
@@ -418,6 +418,6 @@ def _count(option: str, text: str) -> int:
     """``200k``, ``10M``, ``5000``."""
     factor = {"k": 1_000, "m": 1_000_000}.get(text[-1:].lower(), 1)
     digits = text if factor == 1 else text[:-1]
-    if not digits.isdigit() or int(digits) == 0:
+    if not (digits.isascii() and digits.isdigit()) or int(digits) == 0:
         raise StudyError(f'{option} is "{text}"', hint="Write a number such as 5000, 200k or 10M.")
     return int(digits) * factor

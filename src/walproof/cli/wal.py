@@ -89,10 +89,10 @@ def stats(
     asked = ask_span(start, end, since, until)
     names = wal_names.given_names(resolve, map_)
     if are_parts(paths):
-        if any((since, until, start, end, timeline, allow_gaps, partial)):
+        if any((since, until, start, end, timeline, allow_gaps, partial, ray, insecure, threads)):
             raise WalError(
                 "parts are joined as they are",
-                hint='"walproof wal part" takes locations, times and --timeline; parts have no gaps.',
+                hint='"walproof wal part" takes locations, times and --timeline. Parts are read already.',
             )
         wal = load_parts(paths).stats()
     elif ray is not None:

@@ -119,7 +119,7 @@ class WatchedSizes:
         except SettingError:
             # A value that this version of walproof does not know: the rest of the page goes on.
             return
-        self._question = Question(present, True, with_others=False)
+        self._question = Question(present, True, with_others=False, segment_bytes=begun.segment_bytes)
         self._rolling = RollingWhatIf(
             begun.system_identifier, begun.segment_bytes, begun.timeline, self._question.targets()
         )

@@ -130,6 +130,15 @@ def whatif(
         pages=pages,
         allow_gaps=allow_gaps,
     )
+    of_recovery = {
+        "--shared-buffers": shared_buffers is not None, "--calibration": calibration is not None,
+        "--other-machine": other_machine,
+    }  # fmt: skip
+    if order.recovery_s is None and (typed := [name for name, given in of_recovery.items() if given]):
+        raise SettingError(
+            f"{typed[0]} is for --recovery-target, and there is none",
+            hint=f"Add --recovery-target 60s, or leave out {typed[0]}.",
+        )
     if ray is not None and (order.allow_gaps or order.recovery_s is not None):
         raise WalError(
             "--allow-gaps and --recovery-target are for one machine",
@@ -207,7 +216,9 @@ def predict_whatif(
     asked = tuple(target_of(version, segment_size, presents, changes) for changes in order.sets)
     minors = recorded_versions(paths)
     is_known = bool(recorded) or bool(order.present)
-    question = Question(target, is_known, asked, recorded=minors, methods=methods_of(version))
+    question = Question(
+        target, is_known, asked, recorded=minors, methods=methods_of(version), segment_bytes=segment_size
+    )
     times = None
     if order.recovery_s is not None:
         from walproof.analysis.forecast import forecast_distances, of_minors

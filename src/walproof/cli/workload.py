@@ -137,6 +137,12 @@ def _asked(
 
     if to is None:
         raise StudyError("there is no folder for the load", hint="Name a new one: --to shop.")
+    if since_reset and for_ != _FOR:
+        raise StudyError(
+            "--since-reset and --for exclude each other",
+            detail="What was counted since the reset is not waited for.",
+            hint="Leave out one of them.",
+        )
     most = options.positive_bytes("--size", size)
     seconds = None if since_reset else parse_duration_s(for_)
     if seconds is not None and seconds < _SHORTEST_S:

@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from walproof.facts.transactions import HorizonHolder, PreparedTransaction, SynchronousWait
+from walproof.units import format_duration
 
 SERVER_FILE = "server.json"
 """The file that ``advise --save`` keeps beside a recording; alone, where the WAL could not be recorded."""
 FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock", "Timeout/CommitDelay")
 """Waits for a flush of WAL, by the session itself or another one, in every version. From 19 on the sleep of
 commit_delay before a flush is a wait, too."""
+LEAST_STATISTICS_S = 7 * 86400
+"""Statistics younger than a week have not seen a weekly job that needs an index."""
 _OF_SESSION = ("session", "client", "global", "database", "user", "database user")
 """Sources in pg_settings of what was set for a session; ``global`` is ALTER ROLE ALL (guc_tables.c)."""
 
@@ -231,23 +234,35 @@ class ServerWindow:
     """Whether archive_command reports success and archives nothing; None where this was not seen."""
     horizon: tuple[HorizonHolder, ...] = ()
     """Who may need old rows of the server, the oldest first."""
+    recorded_s: float = 0.0
+    """How long was recorded where there are no looks."""
 
-    def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
-        """The window with the scans of one more standby."""
+    def with_scans(self, scans: Mapping[str, int], counted_s: float | None) -> ServerWindow:
+        """The window with the scans of one more standby, which it has counted for so long (None: not known).
+
+        A standby whose statistics are young has been asked nothing: a weekly reader may not have come yet.
+        """
         indexes = tuple(
             replace(index, scans=index.scans + scans.get(index.name, 0)) for index in self.indexes
         )
+        if counted_s is None or counted_s < LEAST_STATISTICS_S:
+            counted = "an unknown time" if counted_s is None else format_duration(counted_s)
+            lack = f"a standby's scans of indexes: its statistics count for {counted} only"
+            return replace(self, indexes=indexes, lacks=(*self.lacks, lack))
         return replace(self, indexes=indexes, standbys_asked=self.standbys_asked + 1)
 
     @property
     def seconds(self) -> float:
-        """Seconds between the first and the last look."""
-        return self.looks[-1].at - self.looks[0].at if self.looks else 0.0
+        """Seconds between the first and the last look; of a recording alone, those that it took."""
+        return self.looks[-1].at - self.looks[0].at if self.looks else self.recorded_s
 
     @property
     def counted_s(self) -> float | None:
         """The least time that statistics of the database have been counted; None without looks."""
         since = self.started_at if self.reset_at is None else self.reset_at
+        if since is not None and self.is_in_recovery and self.version_num < 150000:
+            # There a standby drops its statistics at each start (pgstat_reset_all in StartupXLOG).
+            since = max(since, self.started_at or since)
         return None if since is None or not self.looks else max(0.0, self.looks[-1].at - since)
 
     def grown(self, name: str) -> float | None:

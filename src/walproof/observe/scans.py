@@ -15,8 +15,20 @@ _SCANS = """
     FROM pg_stat_user_indexes"""
 
 
-def standby_scans(conninfo: str, system_identifier: str | None, database: str) -> Mapping[str, int]:
-    """Index -> scans since the statistics were reset, of a standby of that cluster in that database.
+_COUNTED = """
+    SELECT extract(epoch FROM now() - greatest(
+             coalesce(greatest(d.stats_reset, a.stats_reset), pg_postmaster_start_time()),
+             CASE WHEN current_setting('server_version_num')::int < 150000
+                  THEN pg_postmaster_start_time() END))
+      FROM pg_stat_database d, pg_stat_archiver a WHERE d.datname = current_database()"""
+"""Until 14 a standby drops its statistics at each start (pgstat_reset_all in StartupXLOG)."""
+
+
+def standby_scans(
+    conninfo: str, system_identifier: str | None, database: str
+) -> tuple[Mapping[str, int], float | None]:
+    """(index -> scans since the statistics were reset, for how many seconds they count), of a standby of that
+    cluster in that database.
 
     Raises ProbeError when it cannot be asked, or belongs to a cluster or database other than that."""
     with closing(connect_foreign(conninfo)) as session:
@@ -32,7 +44,9 @@ def standby_scans(conninfo: str, system_identifier: str | None, database: str) -
                 f'--standby names database "{named}", expected "{database}"',
                 hint="Statistics of indexes are kept for each database.",
             )
+        counted = ask.value("how long they count", _COUNTED)
         rows = ask.rows("scans of indexes", _SCANS)
         if ask.lacks:
             raise ProbeError("scans of a standby's indexes could not be read", detail=ask.lacks[0])
-        return {str(name): int(scans or 0) for name, scans in rows}
+        seconds = None if counted is None else float(str(counted))
+        return {str(name): int(scans or 0) for name, scans in rows}, seconds

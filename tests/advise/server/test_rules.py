@@ -345,11 +345,11 @@ def test_an_index_that_only_a_standby_reads_is_none_to_drop() -> None:
     alone = found("unused indexes", window)
     assert isinstance(alone, Advice)
     assert alone.sure is Sure.LOW
-    asked = found("unused indexes", window.with_scans({}))
+    asked = found("unused indexes", window.with_scans({}, 30 * 86400.0))
     assert isinstance(asked, Advice)
     assert asked.sure is Sure.MEDIUM
     assert any("1 standby" in evidence for evidence in asked.evidence)
-    read = window.with_scans({window.indexes[0].name: 3})
+    read = window.with_scans({window.indexes[0].name: 3}, 86400.0)
     assert isinstance(found("unused indexes", read), Fine)
 
 

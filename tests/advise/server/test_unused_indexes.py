@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.advise.server.windows import DAY_S, found, healthy
 from walproof.advise.server.advice import Advice, Fine, Sure, Unseen
-from walproof.facts.server import OTHER_INDEXES, ServerIndex
+from walproof.facts.server import OTHER_INDEXES, UNSHOWN_STANDBYS, ServerIndex, ServerStandby
 
 RATE = 50
 """Transactions a second of the healthy window."""
@@ -59,3 +59,28 @@ def test_a_name_does_not_leave_the_comment() -> None:
     assert isinstance(told, Advice)
     assert [line[:2] for line in "\n".join(told.steps).splitlines()] == ["--"] * len(told.steps)
     assert "DROP TABLE public.orders" in told.steps[1]
+
+
+def test_a_standby_with_young_statistics_is_no_witness() -> None:
+    """A weekly reader may not have come yet, and who may not see standbys does not know of them."""
+    window = replace(healthy(), indexes=(OLD,), standbys=(ServerStandby("b", "streaming", "async", 0),))
+    told = {}
+    for counted_s in (86400.0, None, 30 * 86400.0):
+        seen = window.with_scans({}, counted_s)
+        told[counted_s] = found("unused indexes", seen)
+        lacks = [lack for lack in seen.lacks if lack.startswith("a standby's scans of indexes: its statist")]
+        assert bool(lacks) == (counted_s != 30 * 86400.0)
+    sure = [each.sure for each in told.values() if isinstance(each, Advice)]
+    assert sure == [Sure.LOW, Sure.LOW, Sure.MEDIUM]
+    hidden = found("unused indexes", replace(window, standbys=(), lacks=(f"standbys: {UNSHOWN_STANDBYS}",)))
+    assert isinstance(hidden, Advice)
+    assert hidden.sure is Sure.LOW
+
+
+def test_a_standby_of_14_counts_from_its_start_on() -> None:
+    window = replace(healthy("14.20"), is_in_recovery=True)
+    end = window.looks[-1].at
+    window = replace(window, reset_at=end - 30 * DAY_S, started_at=end - DAY_S)
+    assert window.counted_s == DAY_S
+    assert replace(window, version_num=150000).counted_s == 30 * DAY_S
+    assert replace(window, is_in_recovery=False).counted_s == 30 * DAY_S

@@ -71,6 +71,9 @@ CREATE INDEX orders_1_customer ON shop.orders_1 USING btree (customer);
 ALTER INDEX shop.orders_pkey ATTACH PARTITION shop.orders_1_pkey;
 ALTER INDEX shop.orders_customer ATTACH PARTITION shop.orders_1_customer;
 CREATE TRIGGER noted AFTER INSERT OR UPDATE OF id ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.note();
+CREATE INDEX online_orders ON shop.orders USING btree (placed);
+CREATE TRIGGER on_order AFTER UPDATE OF on_hand ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.note();
+CREATE INDEX only_canary ON shop.lines USING btree (canary);
 CREATE TRIGGER canary AFTER INSERT ON shop.lines FOR EACH ROW EXECUTE FUNCTION other.canary();
 CREATE POLICY canary ON shop.lines USING (true);
 CREATE STATISTICS shop.st ON id, customer FROM shop.orders;
@@ -93,6 +96,7 @@ NEEDED = (
     "ATTACH PARTITION shop.orders_1 FOR", "SET DEFAULT nextval", "ADD CONSTRAINT orders_pkey",
     "ADD CONSTRAINT orders_1_pkey", "customers_pkey", "countries_pkey", "INDEX orders_customer",
     "INDEX orders_1_customer", "ALTER INDEX shop.orders_pkey", "ALTER INDEX shop.orders_customer",
+    "INDEX online_orders", "TRIGGER on_order",
     "TRIGGER noted", "STATISTICS shop.st", "CONSTRAINT o_c", "CONSTRAINT c_c",
     "SET standard_conforming_strings",
     "COMMENT ON INDEX shop.orders_customer", "COMMENT ON CONSTRAINT o_c ON",

@@ -13,6 +13,8 @@ from walproof.wal.totals import RelationTotals, WalStats, WalTotals
 
 LEAST_WAL_BYTES = 16 << 20
 """With less WAL than this, a window says nothing about what the server writes."""
+_NEARLY_ALL = 0.95
+"""A recording ends a little before or after the last look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,28 @@ class ServerCase:
     @property
     def wal_bytes(self) -> float | None:
         """Bytes of WAL written in the window; None for a standby, or without looks."""
-        looks = self.window.looks
         if self.wal is not None:
-            return float(self.wal.accounting.total_bytes)
+            return self.wal.accounting.total_bytes / self._recorded_share
+        return self._advance
+
+    @property
+    def _advance(self) -> float | None:
+        """Bytes between the server's positions at the first and at the last look."""
+        looks = self.window.looks
         if len(looks) < 2 or self.window.is_in_recovery:
             return None
         first, last = looks[0].lsn, looks[-1].lsn
         return None if first is None or last is None else float(last - first)
+
+    @property
+    def _recorded_share(self) -> float:
+        """Share of the window's WAL that was recorded: less than all where pg_walinspect did not keep up, or
+        where the stream was given up for what the server retained."""
+        written = self._advance
+        if self.wal is None or not written:
+            return 1.0
+        share = self.wal.accounting.total_bytes / written
+        return share if 0 < share < _NEARLY_ALL else 1.0
 
     @property
     def wal_per_hour(self) -> float | None:
@@ -97,10 +114,11 @@ class ServerCase:
 
     @property
     def commits(self) -> tuple[float | None, bool]:
-        """(Commits in the window, whether they are an upper bound). Recorded WAL has those that wrote; the
-        counters have transactions that only read as well (pg_stat_database.xact_commit)."""
+        """(Commits in the window, whether they are an upper bound). Recorded WAL has those that wrote, and
+        what was not recorded is taken to have as many in proportion; the counters have transactions that only
+        read as well (pg_stat_database.xact_commit)."""
         if self.wal is not None:
-            return float(self.wal.commits), False
+            return self.wal.commits / self._recorded_share, False
         return self.window.grown("commits"), True
 
     @property

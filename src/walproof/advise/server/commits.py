@@ -89,6 +89,13 @@ def flushes(case: ServerCase) -> Found | None:
         )
     delay = case.window.value("wal_writer_delay") or "200ms"
     waiting_roles = [role for role, _ in roles] or ["name"]
+    own = {
+        (override.role, override.database): override.value
+        for override in case.window.overrides
+        if override.name == "synchronous_commit"
+    }
+    within = [f"{role} in database {name}" for role, name in own if role in waiting_roles and name]
+    waits = case.window.value("synchronous_standby_names") not in (None, "")
     return Advice(
         "flushes",
         Weight.GAIN,
@@ -98,19 +105,30 @@ def flushes(case: ServerCase) -> Found | None:
         steps=(
             *(f"ALTER ROLE {role} SET synchronous_commit = off;" for role in waiting_roles),
             "-- to undo it:",
-            *(f"ALTER ROLE {role} RESET synchronous_commit;" for role in waiting_roles),
+            *(_undone(role, own.get((role, None))) for role in waiting_roles),
         ),
         costs=(
             f"A crash loses the commits of up to three times wal_writer_delay ({delay}); the rest is "
             "consistent.",
+            *(("They wait for no standby either: a failover loses what none has.",) if waits else ()),
+            *((f"What is set for {say_list(within)} stays in force there.",) if within else ()),
         ),
         durability=DurabilityClass.LAST_COMMITS,
         sure=Sure.MEDIUM,
     )
 
 
+def _undone(role: str, level: str | None) -> str:
+    """What gives a role back what it had: the level that was set for it, or none."""
+    if level is None:
+        return f"ALTER ROLE {role} RESET synchronous_commit;"
+    return f"ALTER ROLE {role} SET synchronous_commit = {level};"
+
+
 def commit_delay(case: ServerCase) -> Found | None:
     """Whether commit_delay, if it is set, batches anything."""
+    if case.window.is_in_recovery:
+        return None
     delay, siblings = case.window.base("commit_delay"), case.window.base("commit_siblings")
     if delay is None or siblings is None:
         name = "commit_siblings" if delay is not None else "commit_delay"

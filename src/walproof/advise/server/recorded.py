@@ -24,6 +24,7 @@ def window_of(recording: Recording) -> ServerWindow:
         started_at=None,
         reset_at=None,
         lacks=("everything but WAL and a few settings: it is a recording",),
+        recorded_s=max(0.0, recording.ended.at - recording.began.at),
     )
 
 

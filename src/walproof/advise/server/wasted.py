@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.facts.server import OTHER_INDEXES, ServerIndex, ServerTable
+from walproof.facts.server import LEAST_STATISTICS_S, OTHER_INDEXES, ServerIndex, ServerTable
 from walproof.sentences import say_count, say_list, say_percent
 from walproof.sqltext import visible
 from walproof.units import format_bytes, format_duration
 
-LEAST_STATISTICS_S = 7 * 86400
-"""Statistics younger than a week have not seen a weekly job that needs the index."""
 LEAST_INDEX_BYTES = 1 << 20
 LEAST_UPDATES = 10_000
 HOT_SHARE = 0.5
@@ -57,7 +55,8 @@ def unused_indexes(case: ServerCase) -> Found | None:
         evidence.append(
             f"Asked as well, without a reader there: {say_count(case.window.standbys_asked, 'standby')}."
         )
-    unasked = len(case.window.standbys) > case.window.standbys_asked
+    asked = case.window.standbys_asked
+    unasked = len(case.window.standbys) > asked or (case.window.has_standbys and not asked)
     is_age_known = all(_age_s(case, index) is not None for index in idle)
     count = "an index" if len(idle) == 1 else f"{len(idle)} indexes"
     return Advice(

@@ -44,14 +44,14 @@ _OF_TYPES = re.compile(
 """Statements that belong to the types and functions that they mention."""
 _ATTACHED = re.compile(
     r"ALTER (?:TABLE|SEQUENCE|TYPE|DOMAIN|VIEW|MATERIALIZED VIEW|FUNCTION|PROCEDURE|INDEX)"
-    r"(?: IF EXISTS)?(?: ONLY)?"
-    r"|CREATE (?:UNIQUE )?INDEX\b.*? ON(?: ONLY)?"
-    r"|CREATE (?:OR REPLACE )?(?:CONSTRAINT )?TRIGGER\b.*? ON"
-    r"|CREATE POLICY\b.*? ON|CREATE STATISTICS\b.*? FROM|CREATE (?:OR REPLACE )?RULE\b.*? TO"
-    r"|COMMENT ON (?:INDEX|CONSTRAINT\b.*? ON)"
+    r"\b(?: IF EXISTS\b)?(?: ONLY\b)?"
+    r"|CREATE (?:UNIQUE )?INDEX\b.*? ON\b(?: ONLY\b)?"
+    r"|CREATE (?:OR REPLACE )?(?:CONSTRAINT )?TRIGGER\b.*? ON\b"
+    r"|CREATE POLICY\b.*? ON\b|CREATE STATISTICS\b.*? FROM\b|CREATE (?:OR REPLACE )?RULE\b.*? TO\b"
+    r"|COMMENT ON (?:INDEX\b|CONSTRAINT\b.*? ON\b)"
 )
 _ATTACHES = re.compile(r"ALTER TABLE\b.*? ATTACH PARTITION\b")
-_INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX(?: CONCURRENTLY)?(?: IF NOT EXISTS)?")
+_INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX\b(?: CONCURRENTLY\b)?(?: IF NOT EXISTS\b)?")
 
 Chain = tuple[str, ...]
 """``public.orders.id`` as its parts, folded as the server folds them."""

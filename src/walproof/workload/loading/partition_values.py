@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from walproof import sqltext
 from walproof.errors import WorkloadError
 from walproof.workload.loading.table import LoadedColumn, LoadedTable, Session
 
@@ -52,7 +53,7 @@ def _values_within(bound: str, column: LoadedColumn | None) -> list[str]:
     assert column is not None
     listed = _LIST.match(bound)
     if listed:
-        return [f"({item.strip()})::{column.type}" for item in listed[1].split(",") if item.strip() != "NULL"]
+        return [f"({item})::{column.type}" for item in _items(listed[1]) if item != "NULL"]
     ends = _BOUNDS.match(bound)
     if ends is None:
         return []
@@ -62,6 +63,18 @@ def _values_within(bound: str, column: LoadedColumn | None) -> list[str]:
     if low == "MINVALUE":
         return [] if high == "MAXVALUE" else [_less(high, column)]
     return [f"({low})::{column.type}"]
+
+
+def _items(listed: str) -> list[str]:
+    """The values of a list, which are separated by commas and may hold some."""
+    found, depth = [""], 0
+    for token in sqltext.tokens(listed):
+        depth += (token.text in "([") - (token.text in ")]")
+        if token.text == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += token.text
+    return [item.strip() for item in found]
 
 
 def _less(high: str, column: LoadedColumn) -> str:

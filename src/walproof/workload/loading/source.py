@@ -109,6 +109,11 @@ def read_source(session: Session, table: LoadedTable, file: Path) -> int:
                 detail=f"Columns that a load can fill: {', '.join(known)}.",
                 hint="The first line of the file names its columns.",
             )
+        if header.count(name) > 1:
+            raise WorkloadError(
+                f'column "{name}" stands twice in the first line of file "{file}"',
+                hint="An export of a join names columns twice: leave one of them out.",
+            )
     missing = [name for name, column in known.items() if column.is_required and name not in header]
     for name in missing:
         if not _may_be_left_out(session, table, known[name]):

@@ -47,8 +47,8 @@ class Recipe:
     """What does for the rows that are there what disabled triggers would have done."""
     made_of: str | None = None
     """A file that psql cannot read, whose rows have to be written as CSV first."""
-    sequences: tuple[str, ...] = ()
-    """Loaded columns whose next values a sequence makes."""
+    sequences: tuple[tuple[str, str | None], ...] = ()
+    """Loaded columns whose next values a sequence makes, and its name; None: the column's own."""
 
 
 def load_script(
@@ -120,10 +120,11 @@ def _sequence_lines(recipe: Recipe) -> list[str]:
     """A sequence does not see values that are loaded, and would make them once more."""
     lines = ["-- Sequences go on after the values that were loaded:"] if recipe.sequences else []
     table = sqltext.names(recipe.table)
-    for column in recipe.sequences:
+    for column, name in recipe.sequences:
         named = f"{sqltext.literal(table)}, {sqltext.literal(sqltext.folded(column))}"
+        sequence = f"pg_get_serial_sequence({named})" if name is None else sqltext.literal(name)
         statement = (
-            f"SELECT setval(s, last) FROM (SELECT pg_get_serial_sequence({named})::regclass AS s,"
+            f"SELECT setval(s, last) FROM (SELECT {sequence}::regclass AS s,"
             f" max({sqltext.names(column)})::bigint AS last FROM {table}) loaded"
             " WHERE last > coalesce(pg_sequence_last_value(s), 0)"
             " AND (SELECT seqincrement FROM pg_sequence WHERE seqrelid = s) > 0"
