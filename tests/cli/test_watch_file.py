@@ -107,14 +107,26 @@ def test_each_option_goes_to_its_own_place(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_thresholds_of_the_command_line_are_those_of_the_order() -> None:
     typed = Typed(
-        ("host=a",), full_warning="4min", full_critical="3min", lag_warning="2s", lag_critical="1s",
+        ("host=a",), full_warning="4min", full_critical="3min", lag_warning="1s", lag_critical="2s",
         max_rate="5MB", history_max="6MB",
     )  # fmt: skip
     order = watch_order(typed, None)
-    assert order.thresholds == Thresholds(None, 240.0, 180.0, 2.0, 1.0)
+    assert order.thresholds == Thresholds(None, 240.0, 180.0, 1.0, 2.0)
     assert order.servers[0].bytes_per_s_most == 5 << 20
     assert order.history is not None
     assert order.history.limits.bytes_most == 6 << 20
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"full_critical": "8h"}, "--full-critical is 8 h 00 min, and --full-warning 4 h 00 min"),
+        ({"lag_warning": "10min"}, "--lag-warning is 10 min 00 s, and --lag-critical 5 min 00 s"),
+    ],
+)
+def test_thresholds_of_which_one_would_never_count_are_refused(given: dict[str, str], said: str) -> None:
+    with pytest.raises(SettingError, match=said):
+        watch_order(Typed(("host=a",), **given), None)
 
 
 def test_a_word_is_a_server_of_the_file_or_a_connection_string(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import struct
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,22 @@ def directory(root: Path) -> Path:
     # A server follows no other link.
     (data / "base" / "elsewhere").symlink_to("/usr")
     return data
+
+
+def test_a_file_that_vanishes_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A temporary table is dropped while its folder is read: the other entries were left out with it."""
+    for name in "abcd":
+        (tmp_path / name).touch()
+    listed = os.scandir
+
+    def as_read_before(folder: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        with listed(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        (tmp_path / "b").unlink()
+        return nullcontext(iter(found))
+
+    monkeypatch.setattr("walproof.observe.data_files.os.scandir", as_read_before)
+    assert count_files(tmp_path, time.time()) == FileCount(files=1 + 3, recent=3)
 
 
 def test_links_to_wal_and_tablespaces_are_followed_and_no_others(tmp_path: Path) -> None:

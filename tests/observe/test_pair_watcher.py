@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from walproof.facts.replication import ReplicationWindow
 from walproof.observe.pair_watcher import PairWatcher
 
 
@@ -49,3 +52,12 @@ def test_a_fault_of_ours_ends_the_wait_for_a_window(monkeypatch: pytest.MonkeyPa
         with pytest.raises(ZeroDivisionError):
             _ = watcher.window
     assert time.monotonic() - begun_s < 60
+
+
+def test_a_window_that_is_old_is_none() -> None:
+    """Of a standby that is frozen: it said "keeps up" for as long as that took."""
+    watcher = PairWatcher("a", "b", 2.0)
+    window = cast(ReplicationWindow, SimpleNamespace(last=SimpleNamespace(at_s=100.0)))
+    watcher._tell(window, None)
+    assert watcher.fresh_window(110.0) is window
+    assert watcher.fresh_window(111.0) is None

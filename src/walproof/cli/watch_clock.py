@@ -13,6 +13,7 @@ from walproof.analysis.watch.disk import watched_keepers
 from walproof.cli.costs import find_costs
 from walproof.cli.watch_order import ServerOrder
 from walproof.cli.watch_sizes import NAMES, WatchedSizes
+from walproof.errors import WalproofError
 from walproof.facts.wal_causes import WalCauses
 from walproof.facts.watch import CrashClock, DataDirectory, StreamPhase, StreamState, WatchLook
 from walproof.facts.watch_sizes import SizeCurve
@@ -49,7 +50,6 @@ class Clock:
     """Streams from ``start`` to ``stop``."""
 
     def __init__(self, server: ServerOrder, max_retained_bytes: int) -> None:
-        self._calibration = server.calibration
         self._feed = WalFeed(server.conninfo, self._begin, max_retained_bytes, server.bytes_per_s_most, NAMES)
         self._wal_disk_bytes = server.wal_disk_bytes
         self._sizes = WatchedSizes(server.recovery_s, server.wal_disk_bytes)
@@ -61,9 +61,11 @@ class Clock:
         self._costs = Costs()
         self._buffers = 0
         self._observers: tuple[Observer, ...] = (self._feed, self._names, self._files)
-        if server.calibration is not None:
-            # A file that cannot be read is said before anything is watched.
-            find_costs(server.calibration, 0, other_machine=True)
+        # A file that cannot be read is said before anything is watched, and is not asked again: weeks later
+        # it may be gone.
+        self._given = (
+            None if server.calibration is None else find_costs(server.calibration, 0, other_machine=True)
+        )
 
     def start(self) -> None:
         """Begin to stream, to read names and to count files."""
@@ -156,7 +158,12 @@ class Clock:
 
     def _costs_of(self, beginning: FeedBeginning) -> Costs:
         """This machine's calibrations say nothing about a server elsewhere."""
-        major = beginning.version_num // 10000
-        if self._calibration is not None:
-            return find_costs(self._calibration, major, other_machine=True)
-        return find_costs(None, major) if beginning.is_here else Costs()
+        if self._given is not None:
+            return self._given
+        if not beginning.is_here:
+            return Costs()
+        try:
+            return find_costs(None, beginning.version_num // 10000)
+        except WalproofError:
+            # One that cannot be read, or no home folder: the shipped ones serve, and other servers go on.
+            return Costs()

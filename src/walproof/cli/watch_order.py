@@ -11,7 +11,7 @@ from walproof.advise.watch.concern import Thresholds
 from walproof.cli import options
 from walproof.errors import SettingError
 from walproof.settings.conninfo import parse
-from walproof.units import parse_bytes, parse_duration_s
+from walproof.units import format_duration, parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
     from walproof.cli.watch_file import WatchedServerTable, WatchFile
@@ -166,10 +166,23 @@ def thresholds_of(typed: Typed, file: WatchFile | None) -> Thresholds:
         filed: float | None = None if file is None else getattr(file, key)
         return _first(_read(option, text, duration), filed, default)
 
-    return Thresholds(
+    found = Thresholds(
         None, seconds("full_warning"), seconds("full_critical"), seconds("lag_warning"),
         seconds("lag_critical"),
     )  # fmt: skip
+    _require_order("--full-critical", found.full_critical_s, "--full-warning", found.full_warning_s)
+    _require_order("--lag-warning", found.lag_warning_s, "--lag-critical", found.lag_critical_s)
+    return found
+
+
+def _require_order(lesser: str, lesser_s: float, larger: str, larger_s: float) -> None:
+    """Refuse a threshold that another one hides: what is critical is worse than a warning."""
+    if lesser_s > larger_s:
+        raise SettingError(
+            f"{lesser} is {format_duration(lesser_s)}, and {larger} {format_duration(larger_s)}: one of them "
+            "would never count",
+            hint="Give both; what is not given has its default.",
+        )
 
 
 def replay_thresholds(typed: Typed, file: WatchFile | None) -> Callable[[str], Thresholds]:

@@ -119,7 +119,7 @@ class WatchedServer:
         )
         found: dict[str, ReplicationWindow] = {}
         for name, pair in self.pairs.items():
-            if (window := pair.window) is not None:
+            if (window := pair.fresh_window(time.monotonic())) is not None:
                 found[name] = window
         pairs = {name: diagnose(window) for name, window in found.items()}
         windows = tuple(found.values())

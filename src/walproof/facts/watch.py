@@ -116,6 +116,8 @@ class WatchedSubscription:
     """Since the publisher's last message."""
     errors: int | None
     """How often applying ended with an error since statistics were reset; None before 15."""
+    id: int | None = None
+    """Its oid; names are unique within a database alone."""
 
 
 @dataclass(frozen=True, slots=True)

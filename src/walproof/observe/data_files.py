@@ -45,10 +45,14 @@ def count_files(folder: Path, now: float) -> FileCount:
                     if entry.is_dir(follow_symlinks=is_link):
                         waiting.append(entry.path)
                         continue
+                    try:
+                        written_at = entry.stat(follow_symlinks=False).st_mtime
+                    except FileNotFoundError:
+                        continue  # dropped meanwhile
                     files += 1
-                    recent += now - entry.stat(follow_symlinks=False).st_mtime < DIRTY_S
+                    recent += now - written_at < DIRTY_S
         except FileNotFoundError:
-            continue  # dropped meanwhile
+            continue  # the whole folder was
     return FileCount(files, recent)
 
 

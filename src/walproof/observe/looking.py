@@ -114,7 +114,12 @@ class Looker:
         """Settings may change at a reload; the server of a session stays the same."""
         ask = self._ask
         if self._version is None:
-            text, number = ask.rows("the version", queries.WHO)[0]
+            rows = ask.rows("the version", queries.WHO)
+            if not rows:
+                # Cancelled, in a conflict with recovery, or without memory: another look will tell.
+                why = ask.lacks[-1] if ask.lacks else None
+                raise ProbeError("the server does not tell its version", detail=why)
+            ((text, number),) = rows
             self._version = str(text).split()[0], int(number)
             self._system = ask.value("the system identifier", queries.SYSTEM)
             self._marks = read_marks(ask)
@@ -218,9 +223,15 @@ class Looker:
         rows = self._ask.rows("subscriptions", queries.subscriptions(self._ask.major))
         return tuple(
             WatchedSubscription(
-                str(name), bool(enabled), text_in(slot), bool(has_worker), number_in(age_s), count_in(errors)
+                str(name),
+                bool(enabled),
+                text_in(slot),
+                bool(has_worker),
+                number_in(age_s),
+                count_in(errors),
+                int(oid),
             )
-            for name, enabled, slot, has_worker, age_s, errors in rows
+            for name, enabled, slot, has_worker, age_s, errors, oid in rows
         )
 
     def _listed(self, about: str, query: str, calls: str) -> tuple[Any, ...]:

@@ -14,6 +14,9 @@ _FIRST_S = 1.0
 """A lag from before the first look is known to be as old as the first window: in a shorter one it could not
 be told from that of a standby that keeps up."""
 
+_LATE_S = 4.0
+"""What a window may be late beside three times its length."""
+
 
 class PairWatcher(ObserverThread):
     """Context manager: watches ``standby`` and its ``upstream``, two connection strings.
@@ -37,6 +40,13 @@ class PairWatcher(ObserverThread):
         """The newest window; None while one of the two does not answer, or they are not a pair."""
         self._check()
         return self._window
+
+    def fresh_window(self, now_s: float) -> ReplicationWindow | None:
+        """The newest window, None where it is old (``now_s``: monotonic): one of the two says nothing, as a
+        machine that is frozen does."""
+        window = self.window
+        most_s = 3 * max(self._window_s, _FIRST_S) + _LATE_S
+        return window if window is not None and now_s - window.last.at_s <= most_s else None
 
     @property
     def error(self) -> ProbeError | None:

@@ -16,7 +16,7 @@ SETTINGS_READ = (
     "full_page_writes", "maintenance_io_concurrency", "max_prepared_transactions",
     "max_slot_wal_keep_size", "max_wal_senders", "max_wal_size", "min_wal_size", "port",
     "recovery_init_sync_method", "recovery_prefetch", "shared_buffers", "synchronous_standby_names",
-    "wal_compression", "wal_keep_size", "wal_level", "wal_segment_size",
+    "wal_compression", "wal_keep_size", "wal_level", "wal_receiver_timeout", "wal_segment_size",
 )  # fmt: skip
 """None of them can hold a secret."""
 SETTINGS = "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s)"
@@ -86,11 +86,12 @@ ARRIVAL = """
               FROM pg_stat_activity WHERE backend_type = 'startup'),
            pg_is_in_recovery()"""
 # The row of a worker that copies a table has a relid; that of the subscription may have no pid. Before 15 not
-# everybody may read pg_subscription.oid; names are unique within a database.
+# everybody may read pg_subscription.oid, and of two with one name each is enabled only if both are.
 _SUBSCRIPTIONS = """
-    SELECT a.subname::text, bool_or(s.subenabled), max(s.subslotname::text),
+    SELECT a.subname::text, bool_and(s.subenabled), max(s.subslotname::text),
            bool_or(a.pid IS NOT NULL AND a.relid IS NULL),
-           min(extract(epoch FROM clock_timestamp() - a.last_msg_receipt_time))::float8, {errors}
+           min(extract(epoch FROM clock_timestamp() - a.last_msg_receipt_time))::float8, {errors},
+           a.subid::int8
       FROM pg_stat_subscription a JOIN pg_subscription s ON {same}
      GROUP BY a.subid, a.subname ORDER BY 1"""
 _ERRORS = "(SELECT apply_error_count FROM pg_stat_subscription_stats e WHERE e.subid = a.subid)"

@@ -120,6 +120,27 @@ def test_subscriptions_that_apply_nothing(subscription: WatchedSubscription, sai
     assert said is None or said in found[0].sentence
 
 
+@pytest.mark.parametrize(("timeout", "is_missed"), [("1min", True), ("5min", False), ("0", False)])
+def test_a_quiet_publisher_is_missed_after_the_workers_own_time(timeout: str, is_missed: bool) -> None:
+    """A worker to whom nothing is sent asks after half of wal_receiver_timeout, and never where that is 0."""
+    quiet = WatchedSubscription("s", True, "s", True, 150.0, None)
+    look = replace(Server().look(0), subscriptions=(quiet,))
+    settings = {**look.settings, "wal_receiver_timeout": timeout}
+    assert bool(concerns(watched([replace(look, settings=settings)]))) == is_missed
+
+
+def test_subscriptions_of_one_name_are_judged_each_by_itself() -> None:
+    """The worker of the one database is none of the other's."""
+    both = (
+        WatchedSubscription("s", True, "s", True, None, 0, 1),
+        WatchedSubscription("s", True, "s", False, None, 0, 2),
+    )
+    looks = [replace(Server().look(second), subscriptions=both) for second in range(12)]
+    (concern,) = concerns(watched(looks))
+    assert concern.key == "subscription s (2)"
+    assert "No worker runs" in concern.sentence
+
+
 def test_a_subscription_keeps_its_name_in_what_is_to_be_run() -> None:
     odd = WatchedSubscription('a" SKIP', False, None, False, None, 0)
     (concern,) = concerns(watched([replace(Server().look(0), subscriptions=(odd,))]))

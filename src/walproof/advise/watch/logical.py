@@ -5,16 +5,21 @@ A slot that nobody reads, or that holds too much, is the business of `advise.wat
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Thresholds
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.logical import LogicalState
+from walproof.facts.watch import WatchLook
 from walproof.sqltext import quoted
 from walproof.units import format_bytes, format_duration
 
 _REORDER = ("IO/ReorderBufferWrite", "IO/ReorderBufferRead", "IO/ReorderLogicalMappingWrite")
 _SENDING = ("Client/WalSenderWriteData",)
+_ASKED_S = 30.0
+"""The time in which an answer comes, and the next look."""
 
 
 def consumers(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
@@ -42,8 +47,14 @@ def consumers(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
 
 def subscriptions(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     """Subscriptions of this server that apply nothing."""
-    for subscription in () if seen.look is None else seen.look.subscriptions:
-        key = f"subscription {subscription.name}"
+    if seen.look is None:
+        return
+    silent_s = _silent_s(seen.look, limits)
+    named = Counter(subscription.name for subscription in seen.look.subscriptions)
+    for subscription in seen.look.subscriptions:
+        # Names are unique within a database alone.
+        own = f" ({subscription.id})" if named[subscription.name] > 1 and subscription.id is not None else ""
+        key = f"subscription {subscription.name}{own}"
         if not subscription.is_enabled:
             yield Concern(
                 key,
@@ -55,7 +66,7 @@ def subscriptions(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 ),
                 (f"ALTER SUBSCRIPTION {quoted(subscription.name)} ENABLE; or drop it.",),
             )
-        elif subscription.name in seen.idle_subscriptions and seen.seen_s >= SETTLED_S:
+        elif (subscription.id, subscription.name) in seen.idle_subscriptions and seen.seen_s >= SETTLED_S:
             yield Concern(
                 key,
                 Severity.CRITICAL,
@@ -70,9 +81,7 @@ def subscriptions(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                     "max_logical_replication_workers bounds how many run.",
                 ),
             )
-        elif subscription.message_age_s is not None and subscription.message_age_s >= max(
-            60.0, limits.lag_warning_s
-        ):
+        elif subscription.message_age_s is not None and subscription.message_age_s >= silent_s:
             yield Concern(
                 key,
                 Severity.WARNING,
@@ -80,6 +89,15 @@ def subscriptions(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 (f"the last message is {format_duration(subscription.message_age_s)} old",),
                 ("A worker that waits for a lock reads nothing; else look at the network.",),
             )
+
+
+def _silent_s(look: WatchLook, limits: Thresholds) -> float:
+    """The age of a last message from which on the publisher is missed. A worker to whom nothing is sent asks
+    after half of wal_receiver_timeout (LogicalRepApplyLoop in worker.c), never where that is 0."""
+    timeout_s = look.seconds("wal_receiver_timeout")
+    if timeout_s == 0:
+        return math.inf
+    return max(60.0, limits.lag_warning_s, (timeout_s or 0.0) / 2 + _ASKED_S)
 
 
 def _limit(state: LogicalState) -> str:

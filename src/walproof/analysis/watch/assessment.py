@@ -52,7 +52,7 @@ class Assessment:
     standbys: tuple[StandbyState, ...] = ()
     logical: tuple[LogicalState, ...] = ()
     """Consumers of logical slots."""
-    idle_subscriptions: tuple[str, ...] = ()
+    idle_subscriptions: tuple[tuple[int | None, str], ...] = ()
     """Enabled subscriptions without a worker at any look of the window."""
     events: tuple[Event, ...] = ()
     cut_off: CutOff | None = None
@@ -174,15 +174,13 @@ def _is_same_wal(before: WatchLook, now: WatchLook) -> bool:
     )
 
 
-def _idle(looks: tuple[WatchLook, ...]) -> tuple[str, ...]:
+def _idle(looks: tuple[WatchLook, ...]) -> tuple[tuple[int | None, str], ...]:
     """A worker that ends with an error is started again after 5 s and seen now and then."""
-    working = {
-        subscription.name for look in looks for subscription in look.subscriptions if subscription.has_worker
-    }
+    working = {(each.id, each.name) for look in looks for each in look.subscriptions if each.has_worker}
     return tuple(
-        subscription.name
-        for subscription in looks[-1].subscriptions
-        if subscription.is_enabled and subscription.name not in working
+        (each.id, each.name)
+        for each in looks[-1].subscriptions
+        if each.is_enabled and (each.id, each.name) not in working
     )
 
 
