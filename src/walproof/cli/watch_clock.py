@@ -111,7 +111,8 @@ class Clock:
             self._causes.forget()
             return StreamMoment(state)
         assert isinstance(snapshot, StreamSnapshot)
-        self._causes.see(time.monotonic(), snapshot)
+        is_live = state.phase is StreamPhase.LIVE
+        self._causes.see(time.monotonic(), snapshot, is_live=is_live)
         causes = self._causes.causes(self._names.by_place)
         if causes is not None and any(not cause.kind for cause in (*causes.top, *causes.recent)):
             self._names.want()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RmgrWal:
-    """WAL of one resource manager since the stream began."""
+    """WAL of one resource manager since watching began, without what came while nothing was streamed."""
 
     records: int
     record_bytes: int

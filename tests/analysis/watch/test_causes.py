@@ -88,3 +88,21 @@ def test_images_of_new_keys_are_told_from_those_of_other_work_on_an_index() -> N
     assert causes is not None
     assert causes.top[0].images_per_key == pytest.approx(0.5)
     assert causes.top[0].key_image_share == pytest.approx(0.03)
+
+
+def test_a_stream_that_begins_again_counts_nothing_twice() -> None:
+    """It reads once more from the last redo point on, what the stream before it has told."""
+    watch = CauseWatch()
+    told = []
+    for second, records, is_live in (
+        (0.0, 1000, False), (1.0, 5000, True), (2.0, 5600, True), (3.0, 5700, True),
+        # Another stream.
+        (4.0, 2000, False), (5.0, 5000, False), (6.0, 6000, True), (7.0, 6100, True),
+    ):  # fmt: skip
+        if second == 4.0:
+            watch.forget()
+        watch.see(second, snapshot(0, records, Changes()), is_live=is_live)
+        causes = watch.causes({})
+        told.append(None if causes is None else causes.totals["Heap"].records)
+    assert told[3] == 600 + 100
+    assert told[-1] == 600 + 100 + 100

@@ -29,14 +29,19 @@ Place = tuple[int, int, int]
 
 
 class CauseWatch:
-    """Follows the totals of one stream."""
+    """Follows the totals of a stream, and of those that follow it."""
 
     def __init__(self) -> None:
+        self._totals: dict[str, WalTotals] = {}
+        self._counted: StreamSnapshot | None = None
+        """Up to where ``_totals`` count."""
         self._kept: deque[tuple[float, StreamSnapshot]] = deque()
         self._last: tuple[float, StreamSnapshot] | None = None
 
-    def see(self, seen_s: float, snapshot: StreamSnapshot) -> None:
-        """Take note of a snapshot; ``seen_s``: the observer's monotonic clock."""
+    def see(self, seen_s: float, snapshot: StreamSnapshot, *, is_live: bool = True) -> None:
+        """Take note of a snapshot; ``seen_s``: the observer's monotonic clock, ``is_live``: whether the stream is
+        up to date. Until then it reads again what one before it may have counted."""
+        self._count(snapshot, is_live=is_live)
         if self._kept and snapshot.all.records < self._kept[-1][1].all.records:
             self._kept.clear()  # another stream
         if not self._kept or seen_s - self._kept[-1][0] >= _STEP_S:
@@ -46,9 +51,20 @@ class CauseWatch:
         self._last = seen_s, snapshot
 
     def forget(self) -> None:
-        """Forget everything: the stream has ended."""
+        """Forget everything but the totals: the stream has ended."""
         self._kept.clear()
-        self._last = None
+        self._last = self._counted = None
+
+    def _count(self, snapshot: StreamSnapshot, *, is_live: bool) -> None:
+        before, none = self._counted, WalTotals()
+        self._counted = snapshot if is_live else None
+        if not is_live:
+            return
+        if before is None or snapshot.all.records < before.all.records:
+            before = snapshot
+        for name, totals in snapshot.by_rmgr.items():
+            grown = totals - before.by_rmgr.get(name, none)
+            self._totals[name] = self._totals.get(name, none) + grown
 
     def causes(self, names: Mapping[Place, Relation]) -> WalCauses | None:
         """The causes within the window; None until there are two snapshots."""
@@ -66,7 +82,7 @@ class CauseWatch:
             image_share=grown.all.image_bytes / total if total else 0.0,
             commits_per_s=grown.commits / seconds,
             top=self._top(grown, seconds, names),
-            totals={name: RmgrWal(*astuple(totals)) for name, totals in now.by_rmgr.items()},
+            totals={name: RmgrWal(*astuple(totals)) for name, totals in self._totals.items()},
             recent_s=now_s - recent_s,
             recent=self._top(now.since(recent), now_s - recent_s, names),
         )

@@ -172,7 +172,7 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric(
         "walproof_wal_bytes_total",
-        "WAL by resource manager, page images apart, since the stream began.",
+        "WAL by resource manager, page images apart, streamed since watching began; each byte once.",
         _causes,
         ("cause", "part"),
         is_own=True,
