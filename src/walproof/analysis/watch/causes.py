@@ -39,8 +39,11 @@ class CauseWatch:
         self._last: tuple[float, StreamSnapshot] | None = None
 
     def see(self, seen_s: float, snapshot: StreamSnapshot, *, is_live: bool = True) -> None:
-        """Take note of a snapshot; ``seen_s``: the observer's monotonic clock, ``is_live``: whether the stream is
-        up to date. Until then it reads again what one before it may have counted."""
+        """Take note of a snapshot; ``seen_s``: the observer's monotonic clock.
+
+        ``is_live``: whether the stream is up to date; until then it reads again what one before it may have
+        counted.
+        """
         self._count(snapshot, is_live=is_live)
         if self._kept and snapshot.all.records < self._kept[-1][1].all.records:
             self._kept.clear()  # another stream
