@@ -164,7 +164,7 @@ def test_a_look_at_which_the_budget_ends_is_the_last() -> None:
     assert going_on.looks == (4, 10, 17, 24, 30)
     assert (going_on.done, going_on.is_over) == (24, False)
     assert (ended.looks, ended.done, ended.is_over) == ((4, 10, 17, 24), 24, True)
-    first, last = (found.judged[0].effect.interval for found in (going_on, ended))
+    first, last = (found.judged[0].interval for found in (going_on, ended))
     assert first is not None
     assert last is not None
     assert last.high - last.low < first.high - first.low

@@ -118,15 +118,21 @@ def test_thresholds_of_the_command_line_are_those_of_the_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("typed", "said"),
     [
-        ({"full_critical": "8h"}, "--full-critical is 8 h 00 min, and --full-warning 4 h 00 min"),
-        ({"lag_warning": "10min"}, "--lag-warning is 10 min 00 s, and --lag-critical 5 min 00 s"),
+        (
+            Typed(("host=a",), full_critical="8h"),
+            "--full-critical is 8 h 00 min, and --full-warning 4 h 00 min",
+        ),
+        (
+            Typed(("host=a",), lag_warning="10min"),
+            "--lag-warning is 10 min 00 s, and --lag-critical 5 min 00 s",
+        ),
     ],
 )
-def test_thresholds_of_which_one_would_never_count_are_refused(given: dict[str, str], said: str) -> None:
+def test_thresholds_of_which_one_would_never_count_are_refused(typed: Typed, said: str) -> None:
     with pytest.raises(SettingError, match=said):
-        watch_order(Typed(("host=a",), **given), None)
+        watch_order(typed, None)
 
 
 def test_a_word_is_a_server_of_the_file_or_a_connection_string(tmp_path: Path) -> None:

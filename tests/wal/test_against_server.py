@@ -10,9 +10,10 @@ from tests.wal.server import SERVERS, Server
 from walproof.wal import stats
 
 pytestmark = pytest.mark.live
+_VERSIONS = sorted(SERVERS, key=int)
 
 
-@pytest.mark.parametrize("version", versions.ends(sorted(SERVERS, key=int)))
+@pytest.mark.parametrize("version", versions.ends(_VERSIONS))
 def test_the_server_counts_the_same(version: str) -> None:
     with Server(SERVERS[version], segment_mb=1) as server:
         server.insert_lsn()

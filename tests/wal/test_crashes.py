@@ -20,9 +20,10 @@ from walproof.wal import stats
 pytestmark = pytest.mark.live
 
 MB = 1024 * 1024
+_VERSIONS = sorted(BINDIRS, key=int)
 
 
-@pytest.mark.parametrize("version", versions.ends(sorted(BINDIRS, key=int)))
+@pytest.mark.parametrize("version", versions.ends(_VERSIONS))
 def test_a_lost_continuation_and_new_timelines(version: str) -> None:
     """A record given up in a crash is passed over; then the newest timeline is followed."""
     with Server(BINDIRS[version], segment_mb=1) as server:

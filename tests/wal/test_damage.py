@@ -12,9 +12,10 @@ from tests.wal.server import BINDIRS
 from walproof.wal import stats
 
 DAMAGES = 500
+_VERSIONS = sorted(BINDIRS, key=int)
 
 
-@pytest.mark.parametrize("version", versions.ends(sorted(BINDIRS, key=int)))
+@pytest.mark.parametrize("version", versions.ends(_VERSIONS))
 def test_the_same_end_with_the_same_words(version: str) -> None:
     report = compare_damages(int(version), [str(BINDIRS[version] / "pg_waldump")], DAMAGES, seed=1)
     assert report.shown == []
