@@ -117,6 +117,11 @@ def test_a_full_core_that_keeps_up_is_no_cause() -> None:
     assert diagnose(window).causes == ()
 
 
+def test_a_reader_that_was_waited_for_holds_nothing_up_where_replay_keeps_up() -> None:
+    window = with_startup(recorded("keeps-up"), {"Lock/relation": 8, "running": 12}, cpu_share=0.1)
+    assert diagnose(window).causes == ()
+
+
 def test_a_pause_by_small_settings_says_which() -> None:
     window = recorded("replay-paused")
     settings = {**window.standby_settings, "max_connections": "50"}

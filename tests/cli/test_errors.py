@@ -81,6 +81,11 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ),
     ((*DRY, "--keep-failures", "kept"), "--keep-failures is for power cuts, and there are none"),
     ((*DRY, "--power-cut", "2", "--keep-failures", "file"), 'could not use folder "file"'),
+    (
+        ("run", "power-cut", "--pg", "embedded", "--device", "hdd-7200", "--dry-run"),
+        "--device has no meaning",
+    ),
+    (("run", "power-cut", "--pg", "embedded", "--duration", "5s", "--dry-run"), "--duration has no meaning"),
     ((*COMPARE, "--set", "fsync=off", "--out", "file"), 'could not create folder "file"'),
     ((*COMPARE, "--set", "fsync=off", "--on", "file"), '--on "file" is not a folder'),
     ((*COMPARE, "--set", "fsync=off", "--on", "absent"), 'folder "absent" of --on does not exist'),

@@ -72,6 +72,7 @@ def test_checksums_are_an_option_of_initdb(install: Install) -> None:
         ),
         ({"workload": [{"name": "w", "builtin": "tpcb-like"}]}, "one workload, without scripts"),
         ({"workload": [{"name": "a"}, {"name": "b"}]}, "one workload"),
+        ({"workload": [{"name": "w", "clients": 8, "scale": 100}]}, "has clients and scale"),
         ({"replay": {"rows": 0}}, "mistake"),
     ],
 )

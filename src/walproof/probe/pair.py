@@ -20,6 +20,7 @@ from walproof.facts.trail import Trail
 from walproof.probe import pair_queries as queries
 from walproof.probe.connection import connect_foreign
 from walproof.probe.pair_check import Identity, check_pair, identify
+from walproof.probe.processes import process_kind, read_title
 from walproof.probe.startup import is_here, read_startup, state_of
 
 LOOK_HZ = 10.0
@@ -229,7 +230,10 @@ class PairObserver:
             _add(waits[kind], waiting)
             pids[kind] = pid
             is_held = is_held or (kind == "startup" and waiting.startswith(_CONFLICTS))
-            if self._is_here and (state := state_of(pid)) is not None:
+            # In a container or behind a tunnel it is the number of another process here.
+            if not self._is_here or process_kind(read_title(pid)) != kind:
+                continue
+            if (state := state_of(pid)) is not None:
                 _add(states.setdefault(kind, {}), state)
         return is_held
 

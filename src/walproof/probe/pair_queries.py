@@ -4,8 +4,8 @@ Functions"). Positions come as bytes, times as seconds.
 
 from __future__ import annotations
 
-import re
-
+import psycopg
+from psycopg import conninfo
 from psycopg.rows import TupleRow
 
 from walproof.facts.replication import RECOVERY_TARGETS, RUNNING, Receiver
@@ -145,7 +145,9 @@ def walsender_name(primary_conninfo: str, cluster_name: str) -> str:
 
     src/backend/replication/libpqwalreceiver; cluster_name since 12.
     """
-    match = re.search(r"application_name\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))", primary_conninfo)
-    if match is not None:
-        return match[1] if match[1] is not None else match[2]
-    return cluster_name or "walreceiver"
+    try:
+        named = conninfo.conninfo_to_dict(primary_conninfo).get("application_name")
+    except psycopg.ProgrammingError:
+        # Parameters of a newer libpq than ours.
+        named = None
+    return str(named or cluster_name or "walreceiver")

@@ -15,6 +15,7 @@ from walproof.analysis.replication import (
     CONFLICT_WAITS,
     DELAY_WAITS,
     LagSplit,
+    Pace,
     Stage,
     share,
 )
@@ -72,7 +73,8 @@ def conflict(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     """Replay waits until sessions on the standby end."""
     waits = window.waits.get("startup", {})
     seen = share(waits, CONFLICT_WAITS)
-    if seen < SHARE or split.lag_bytes == 0:
+    # A reader that was waited for and has ended holds nothing up.
+    if seen < SHARE or split.lag_bytes == 0 or split.pace in (Pace.CAUGHT_UP, Pace.KEEPS_UP):
         return None
     evidence = [
         f"the startup process waited for {most_seen(waits, CONFLICT_WAITS)} in {say_percent(seen)} of the "

@@ -17,6 +17,7 @@ from walproof.lab.asked import Asked
 from walproof.lab.initdb_options import checksum_choices
 from walproof.lab.standby_settings import OF_STANDBYS, Refused, refuse_settings
 from walproof.lab.studyfile import Count, StudyTable
+from walproof.sentences import say_list
 
 CHECKSUMS, CACHE, KERNEL_AUDIT = "data_checksums", "cache", "kernel_audit"
 LEVELS: Mapping[str, tuple[str, ...]] = {
@@ -66,6 +67,12 @@ def check_replay(asked: Asked) -> None:
         raise StudyError(
             "a study of replay has one workload, without scripts",
             detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
+        )
+    if typed := sorted(study.workload[0].model_fields_set - {"name"}):
+        raise StudyError(
+            f'workload "{study.workload[0].name}" of a study of replay has {say_list(typed)}',
+            detail="Its load is fixed: one session, which makes so many rows.",
+            hint="[replay] says how many (rows) and how many of them a commit has (rows_per_commit).",
         )
     refuse_checksum_options(asked)
     asked.refuse_lengths(Replay.noun, "[replay] rows says how much is replayed.")
