@@ -82,7 +82,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*DRY, "--keep-failures", "kept"), "--keep-failures is for power cuts, and there are none"),
     ((*DRY, "--power-cut", "2", "--keep-failures", "file"), 'could not use folder "file"'),
     (
-        ("run", "power-cut", "--pg", "embedded", "--device", "nvme", "--dry-run"),
+        ("run", "power-cut", "--pg", "embedded", "--device", "flush=1ms", "--dry-run"),
         "--device has no meaning",
     ),
     (("run", "power-cut", "--pg", "embedded", "--duration", "5s", "--dry-run"), "--duration has no meaning"),
