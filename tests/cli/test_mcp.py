@@ -212,7 +212,7 @@ def test_commands_have_the_calibration_that_answers_rest_on(places: Path, tmp_pa
     async def ask(client: Client) -> None:
         for name, arguments in (
             ("advise_recording", {"folder": "shop"}),
-            ("predict_settings", {"paths": ["shop"]}),
+            ("predict_settings", {"paths": ["shop"], "recovery_target": "1min"}),
             ("forecast_recovery", {"paths": ["shop"]}),
         ):
             found = told(await client.call_tool(name, arguments))

@@ -80,7 +80,7 @@ def with_tls() -> list[Install]:
     """The oldest and the newest that have it: their base backups are of two forms. Hosts look for installs by
     themselves, so that one that is only given to the tests is not on them."""
     there = [install for install in versions.installs(()) if install.origin != "given" and has_tls(install)]
-    return versions.newest(sorted(there, key=lambda install: install.version_num))
+    return versions.ends(sorted(there, key=lambda install: install.version_num))
 
 
 @pytest.fixture(scope="module")

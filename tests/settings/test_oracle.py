@@ -108,7 +108,7 @@ class Oracle:
     scope="session", params=label_all(versions.ends(versions.installs())), ids=lambda install: install.label
 )
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
-    """One for each PostgreSQL on this machine; the embedded ones are always there."""
+    """One for the oldest and the newest PostgreSQL on this machine."""
     user = server_user()
     folder = Path(tempfile.mkdtemp(prefix="walproof-oracle-", dir="/tmp"))
     run_as: dict[str, Any] = {**running_as(user)}

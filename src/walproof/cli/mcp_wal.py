@@ -185,11 +185,12 @@ def wal_tools(reach: Reach) -> list[Tool]:
         words = [*map(str, places)]
         for setting in asked.settings:
             words += ["--set", settings_text(_texts(setting))]
+        is_timed = asked.recovery_target is not None
         words += flags(
             ("--present", settings_text(_texts(asked.present)) or None), ("--wal-disk", asked.wal_disk),
             ("--wal-per-hour", asked.wal_per_hour), ("--recovery-target", asked.recovery_target),
-            ("--shared-buffers", buffers), ("--calibration", reach.calibration), ("--start", start),
-            ("--end", end),
+            ("--shared-buffers", buffers if is_timed else None),
+            ("--calibration", reach.calibration if is_timed else None), ("--start", start), ("--end", end),
         )  # fmt: skip
         return ToolAnswer(data, tuple(notes), ("walproof", "wal", "whatif", *words))
 

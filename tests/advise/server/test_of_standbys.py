@@ -27,6 +27,6 @@ def test_a_standby_gets_no_line_that_it_refuses(rule: str) -> None:
 
 def test_nobody_commits_on_a_standby() -> None:
     """Its counters of commits have the reads, and its flushes are the walreceiver's."""
-    sleeping = with_settings(healthy(), commit_delay="100us")
+    sleeping = with_settings(healthy(), commit_delay="100")
     assert found("commit_delay", replace(sleeping, is_in_recovery=True)) is None
     assert found("commit_delay", sleeping) is not None
