@@ -58,7 +58,7 @@ class WalCauses:
     top: tuple[WalCause, ...]
     """The relations with most WAL, most first."""
     totals: Mapping[str, RmgrWal]
-    """Resource manager -> all since the stream began."""
+    """Resource manager -> all that was streamed since watching began."""
     recent_s: float = 0.0
     """Length of the newest part of the window."""
     recent: tuple[WalCause, ...] = ()
