@@ -54,6 +54,20 @@ def test_values_go_to_the_columns_that_the_file_names(judge: Judge, session: Ses
     assert rows(session) == [(1, "x"), (2, "y")]
 
 
+def test_an_index_of_another_schema_is_left_alone(judge: Judge, session: Session) -> None:
+    """A bare DROP INDEX took the one that comes first in the reader's search_path, of another table."""
+    session.execute("CREATE SCHEMA app; CREATE TABLE app.events (note text)")
+    session.execute("CREATE INDEX orders_note ON app.events (note)")
+    try:
+        script = script_of(judge, recipe_of(judge, session))
+        done = judge.run(f"SET search_path = app, public;\n{script}")
+        assert done.returncode == 0, done.stderr
+        found = session.execute("SELECT schemaname FROM pg_indexes WHERE indexname = 'orders_note' ORDER BY 1")
+        assert found.fetchall() == [("app",), ("public",)]
+    finally:
+        session.execute("DROP SCHEMA app CASCADE")
+
+
 def test_a_foreign_key_of_another_table_stops_it_before_anything_changes(
     judge: Judge, session: Session
 ) -> None:
@@ -77,7 +91,7 @@ def test_a_key_that_something_else_needs_leaves_the_table_as_it_was(judge: Judge
     stopped = judge.run(script_of(judge, recipe))
     assert "other objects depend on it" in stopped.stderr
     table = read_table(session, "orders")
-    assert [index.name for index in table.indexes] == ["orders_note"]
+    assert [index.name for index in table.indexes] == ["public.orders_note"]
     assert len(table.key_constraints) == 1
 
 
