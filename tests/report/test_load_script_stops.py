@@ -62,8 +62,8 @@ def test_an_index_of_another_schema_is_left_alone(judge: Judge, session: Session
         script = script_of(judge, recipe_of(judge, session))
         done = judge.run(f"SET search_path = app, public;\n{script}")
         assert done.returncode == 0, done.stderr
-        found = session.execute("SELECT schemaname FROM pg_indexes WHERE indexname = 'orders_note' ORDER BY 1")
-        assert found.fetchall() == [("app",), ("public",)]
+        asked = "SELECT schemaname FROM pg_indexes WHERE indexname = 'orders_note' ORDER BY 1"
+        assert session.execute(asked).fetchall() == [("app",), ("public",)]
     finally:
         session.execute("DROP SCHEMA app CASCADE")
 
