@@ -229,10 +229,7 @@ def test_a_shared_store(
 
 def test_a_store_in_a_file_is_its_owners(canaries: Canaries, tmp_path: Path, place: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
-    done = watch(
-        ["run", "small.toml", "--pg", "embedded", "--keep-failures", "kept"], canaries, tmp_path, place,
-        WALPROOF_STORE="",
-    )  # fmt: skip
+    done = watch(["run", "small.toml", "--pg", "embedded"], canaries, tmp_path, place, WALPROOF_STORE="")
     assert done.status == 0, done.stderr
     assert done.leaks == set()
     assert leaks_in_files(tmp_path, canaries) == set()

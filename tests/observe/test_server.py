@@ -82,7 +82,7 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     (toasted,) = (seen for seen in window.tables if seen.name == "public.toasted")
     assert toasted.freeze_share == pytest.approx((toasted.freeze_age or 0) / 100_000, abs=1e-4)
     scans, counted_s = standby_scans(cluster.conninfo, window.system_identifier, window.database)
-    assert 0 < (counted_s or 0.0) < 3600
+    assert 0 < (counted_s or 0.0) < 30 * 86400
     assert scans["public.t_pkey"] >= 1
     assert scans["public.t_note"] == 0
     with pytest.raises(ProbeError, match="is not a standby of it"):

@@ -298,7 +298,7 @@ SERVER = (("checkpoint_timeout", "15min"), ("shared_buffers", "512MB"), ("wal_co
 def test_the_servers_settings_come_along() -> None:
     found = draft(replace(tickets(), settings=SERVER), ORDER)
     assert found.shared_buffers is None
-    assert "base" not in tomllib.loads(found.files["tickets.toml"])
+    assert "base" not in tomllib.loads(found.files["shop.toml"])
     assert [row for row in found.files["server.conf"].splitlines() if not row.startswith("#")] == [
         "checkpoint_timeout = '15min'",
         "shared_buffers = '512MB'",
@@ -323,7 +323,7 @@ def test_shared_buffers_has_the_share_that_the_tables_have(tmp_path: Path) -> No
     assert read_conf(tmp_path / "server.conf") == {**dict(SERVER), "shared_buffers": found.shared_buffers}
     assert any("server.conf" in note for note in found.notes)
     # Whoever takes the load without the file has it, too, and tune does not move what [base] has.
-    load = tomllib.loads(found.files["tickets.toml"])
+    load = tomllib.loads(found.files["shop.toml"])
     assert load["base"] == {"shared_buffers": found.shared_buffers}
 
 
