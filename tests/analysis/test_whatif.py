@@ -269,3 +269,10 @@ def test_a_sample_of_images_widens_the_span_of_compression() -> None:
     prediction = study(found, make().question).predictions[pglz]
     assert prediction.wal_span.high > 1.08 * prediction.wal_bytes
     assert prediction.confidence != "high"
+
+
+def test_no_size_is_asked_about_with_which_a_server_does_not_start() -> None:
+    """max_wal_size holds two segments at least (ReadControlFile in xlog.c)."""
+    for segment_mb, least_mb in ((16, 64), (64, 128), (1024, 2048)):
+        asked = Question(replace(PRESENT, max_wal_size_mb=4096), True, segment_bytes=segment_mb << 20)
+        assert min(target.max_wal_size_mb or 0 for target in asked.grid()) == least_mb

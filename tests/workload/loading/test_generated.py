@@ -9,6 +9,7 @@ import pytest
 from tests.workload.loading.judge import Judge
 from walproof.errors import WorkloadError
 from walproof.workload.loading.paired_keys import needed_rows, paired
+from walproof.workload.loading.partition_values import _items
 from walproof.workload.loading.source import SOURCE, fill_source, fill_table, read_source
 from walproof.workload.loading.table import Session, read_table
 
@@ -87,3 +88,12 @@ def test_what_a_trigger_or_a_domain_fills_may_be_left_out(judge: Judge, session:
     session.execute("ALTER TABLE orders DISABLE TRIGGER touch")
     with pytest.raises(WorkloadError, match='column "changed" of table orders is not in file'):
         read_source(session, table, file)
+
+
+def test_values_of_a_list_may_hold_commas() -> None:
+    assert _items("'Paris, France', 'O''Hare, (x', NULL, 7") == [
+        "'Paris, France'",
+        "'O''Hare, (x'",
+        "NULL",
+        "7",
+    ]

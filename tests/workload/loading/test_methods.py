@@ -370,7 +370,12 @@ def test_a_file_without_rows_is_refused_before_any_server(embedded: Install, tmp
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("id", "is GENERATED ALWAYS AS IDENTITY"), ("twice", "is GENERATED in"), ("ctid", "is not in table")],
+    [
+        ("id", "is GENERATED ALWAYS AS IDENTITY"),
+        ("twice", "is GENERATED in"),
+        ("ctid", "is not in table"),
+        ("n", "stands twice in the first line"),
+    ],
 )
 def test_a_column_that_the_server_fills_is_named_as_such(
     embedded: Install, workspace: Workspace, tmp_path: Path, name: str, said: str
