@@ -59,7 +59,8 @@ def test_every_page_opens_fits_and_names_its_parts(
     paths = (
         "/", "/runs", f"/runs/{run[0]}", f"/runs/{run[-1]}/progress", f"/compare?run={run[0]}&run={run[1]}",
         "/trend?study=durability", "/recordings", "/live", LIVE, f"{LIVE}&at={AT + 20}", "/tunings",
-        "/history", "/history/server?" + urlencode({"name": NAME, "seconds": 604800}), "/none",
+        "/history", "/history/server?" + urlencode({"name": NAME, "seconds": 604800}), "/demo/advice.html",
+        "/none",
     )  # fmt: skip
     for path in paths:
         tab.open(shown(site, path), width=1200)
