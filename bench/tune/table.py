@@ -58,15 +58,12 @@ class Table:
         return max(value for candidate, value in self.truth.items() if candidate not in self.ruled_out)
 
     def is_good(self, candidate: Candidate, within: float = 0.03) -> bool:
-        """Whether a candidate keeps the limits and is within that share of the best."""
-        return candidate not in self.ruled_out and self.truth[candidate] >= self.best * (1 - within)
+        """Whether a candidate keeps the limits, and the best is at most that share better."""
+        return candidate not in self.ruled_out and self.best / self.truth[candidate] - 1 <= within
 
     def good_points(self, within: float) -> int:
-        """How many points are so near the best that it is at most that share better."""
-        return sum(
-            candidate not in self.ruled_out and self.best / value - 1 <= within
-            for candidate, value in self.truth.items()
-        )
+        """How many points are so near the best."""
+        return sum(self.is_good(candidate, within) for candidate in self.truth)
 
     def judge(self, candidate: Candidate) -> tuple[CandidatePrediction, tuple[RuledOut, ...]]:
         """Judge as the tool does: predictions, and the limits that are broken."""

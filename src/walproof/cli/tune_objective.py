@@ -23,16 +23,15 @@ def warn_of_distance(objective: Objective, factors: Sequence[Factor], window_s: 
     unseen = [factor.setting for factor in factors if factor.setting in OF_DISTANCE]
     if not unseen:
         return
-    metrics = {objective.metric, *(() if objective.limit is None else (objective.limit[0],))}
     length = format_duration(window_s)
     do = f"{say_list(unseen)} {'does' if len(unseen) == 1 else 'do'}"
-    if TIME_AWAY in metrics:
+    if TIME_AWAY in objective.metrics:
         sys.stderr.write(
             f"warning: each trial ends in a crash after {length} of load, less than a "
             f"checkpoint cycle: its recovery_s does not show what {do}; "
             "--recovery-target keeps a time away by simulation\n"
         )
-    if "wal_bytes_per_txn" in metrics:
+    if "wal_bytes_per_txn" in objective.metrics:
         sys.stderr.write(
             f"warning: a window of {length} comes soon after a checkpoint and is shorter than a cycle: its "
             f"wal_bytes_per_txn does not show what {do}; the answer has what is simulated over whole cycles\n"

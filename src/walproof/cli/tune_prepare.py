@@ -108,8 +108,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         install.version_num, machine, promises, clients, takes, kept, refused, is_archiving, not_here
     )
     require_kept(bounds, {"the load's [base]": load.base, "--conf": of_conf, "--keep": of_keep})
-    measured = {objective.metric, *(() if objective.limit is None else (objective.limit[0],))}
-    toggles = workload.get("rate") is None and measured <= OF_SLICES
+    toggles = workload.get("rate") is None and objective.metrics <= OF_SLICES
     conf, bounds, space = _searched(conf, bounds, only, toggles=toggles)
     keep = {**({} if conf is None else conf.kept), **of_keep}
     warn_of_distance(objective, space.factors, window_s)

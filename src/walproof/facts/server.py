@@ -23,6 +23,19 @@ _OF_SESSION = ("session", "client", "global", "database", "user", "database user
 """Sources in pg_settings of what was set for a session; ``global`` is ALTER ROLE ALL (guc_tables.c)."""
 
 
+def counted_since(
+    started_at: float | None, reset_at: float | None, version_num: int, *, is_in_recovery: bool
+) -> float | None:
+    """The time from which on a server's statistics count; None where it is not known.
+
+    Until 14 a standby drops them at each start (pgstat_reset_all in StartupXLOG).
+    """
+    since = started_at if reset_at is None else reset_at
+    if since is None or started_at is None or not is_in_recovery or version_num >= 150000:
+        return since
+    return max(since, started_at)
+
+
 @dataclass(frozen=True, slots=True)
 class ServerSetting:
     """A row of pg_settings."""
@@ -259,10 +272,9 @@ class ServerWindow:
     @property
     def counted_s(self) -> float | None:
         """The least time that statistics of the database have been counted; None without looks."""
-        since = self.started_at if self.reset_at is None else self.reset_at
-        if since is not None and self.is_in_recovery and self.version_num < 150000:
-            # There a standby drops its statistics at each start (pgstat_reset_all in StartupXLOG).
-            since = max(since, self.started_at or since)
+        since = counted_since(
+            self.started_at, self.reset_at, self.version_num, is_in_recovery=self.is_in_recovery
+        )
         return None if since is None or not self.looks else max(0.0, self.looks[-1].at - since)
 
     def grown(self, name: str) -> float | None:

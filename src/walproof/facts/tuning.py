@@ -100,6 +100,11 @@ class Objective:
     """A second metric, and the worst ratio to the default that is allowed."""
 
     @property
+    def metrics(self) -> frozenset[str]:
+        """What a trial has to measure for it: the metric, and that of the limit."""
+        return frozenset((self.metric, *(() if self.limit is None else (self.limit[0],))))
+
+    @property
     def is_limit_least(self) -> bool:
         """Whether the limit is the least that is allowed, as more of the second metric is better."""
         return self.limit is not None and LARGER_IS_BETTER[self.limit[0]]

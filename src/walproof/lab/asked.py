@@ -9,6 +9,7 @@ from pathlib import Path
 from walproof.errors import StudyError
 from walproof.facts import Install, Placing, Promise
 from walproof.lab.studyfile import StudyFile
+from walproof.sentences import say_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +79,20 @@ class Asked:
             if seconds is not None:
                 raise StudyError(f"{flag} has no meaning in a study of {noun}", hint=hint)
 
-    def refuse_device(self) -> None:
+    def refuse_device(self, noun: str, detail: str, hint: str = "Run the study without --device.") -> None:
         """Refuse an emulated disk, for kinds whose trials flush nothing that matters. Raises StudyError."""
         if self.overrides.device is not None:
+            raise StudyError(f"--device has no meaning in a study of {noun}", detail=detail, hint=hint)
+
+    def refuse_workload_keys(self, noun: str, detail: str, hint: str) -> None:
+        """Refuse what the study's only workload has beside a name, for kinds whose load is fixed. Raises
+        StudyError."""
+        (workload,) = self.study.workload
+        if typed := sorted(workload.model_fields_set - {"name"}):
             raise StudyError(
-                "--device has no meaning in a study of replay or of a live stream",
-                detail="An emulated disk delays flushes; what is compared is the CPU of replay.",
-                hint="Run the study without --device. Study synchronous-standby has a standby with a slow "
-                "disk.",
+                f'workload "{workload.name}" of a study of {noun} has {say_list(typed)}',
+                detail=detail,
+                hint=hint,
             )
 
 

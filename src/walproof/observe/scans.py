@@ -6,22 +6,16 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from walproof.errors import ProbeError
-from walproof.observe.asking import Asking
+from walproof.facts.server import counted_since
+from walproof.observe.asking import Asking, number_in
+from walproof.observe.server import RESET, STARTED
 from walproof.probe.connection import connect_foreign
 
 _SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 _SCANS = """
     SELECT quote_ident(schemaname) || '.' || quote_ident(indexrelname), idx_scan
     FROM pg_stat_user_indexes"""
-
-
-_COUNTED = """
-    SELECT extract(epoch FROM now() - greatest(
-             coalesce(greatest(d.stats_reset, a.stats_reset), pg_postmaster_start_time()),
-             CASE WHEN current_setting('server_version_num')::int < 150000
-                  THEN pg_postmaster_start_time() END))
-      FROM pg_stat_database d, pg_stat_archiver a WHERE d.datname = current_database()"""
-"""Until 14 a standby drops its statistics at each start (pgstat_reset_all in StartupXLOG)."""
+_NOW = "SELECT extract(epoch FROM now())"
 
 
 def standby_scans(
@@ -44,9 +38,13 @@ def standby_scans(
                 f'--standby names database "{named}", expected "{database}"',
                 hint="Statistics of indexes are kept for each database.",
             )
-        counted = ask.value("how long they count", _COUNTED)
+        now = ask.value("its time", _NOW)
+        reset = ask.value("when statistics were reset", RESET)
+        started = ask.value("when it was started", STARTED)
+        version_num = session.info.server_version
+        since = counted_since(number_in(started), number_in(reset), version_num, is_in_recovery=True)
         rows = ask.rows("scans of indexes", _SCANS)
         if ask.lacks:
             raise ProbeError("scans of a standby's indexes could not be read", detail=ask.lacks[0])
-        seconds = None if counted is None else float(str(counted))
-        return {str(name): int(scans or 0) for name, scans in rows}, seconds
+        counted_s = None if since is None else max(0.0, float(str(now)) - since)
+        return {str(name): int(scans or 0) for name, scans in rows}, counted_s

@@ -53,10 +53,10 @@ _VOID = r"""
       FROM pg_settings WHERE name = 'archive_command'"""
 _SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 # A crash discards all statistics, and only those of the whole server then have the time of it.
-_RESET = """
+RESET = """
     SELECT extract(epoch FROM greatest(d.stats_reset, a.stats_reset))
       FROM pg_stat_database d, pg_stat_archiver a WHERE d.datname = current_database()"""
-_STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())"
+STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())"
 _ROLE = "SELECT quote_ident(session_user)"
 _RIGHTS = """
     SELECT rolsuper OR rolreplication AS "REPLICATION", pg_has_role(oid, 'pg_monitor', 'USAGE') AS pg_monitor
@@ -157,8 +157,8 @@ class ServerObserver:
         """Look one last time, read what is read only once, and return everything. Raises ProbeError."""
         self.look()
         ask = self._ask
-        reset = ask.value("when statistics were reset", _RESET)
-        started = ask.value("when it was started", _STARTED)
+        reset = ask.value("when statistics were reset", RESET)
+        started = ask.value("when it was started", STARTED)
         version = str(ask.value("the version", "SHOW server_version") or "").split()[0]
         return ServerWindow(
             version=version,

@@ -54,9 +54,8 @@ def step_plan(
     Raises StudyError, SettingError.
     """
     is_crash = step.purpose is Purpose.CRASH
-    measured = {objective.metric, *(() if objective.limit is None else (objective.limit[0],))}
     # Toggling needs at least two candidates.
-    toggled = step.design == "toggled" and measured <= OF_SLICES and len(set(step.candidates)) > 1
+    toggled = step.design == "toggled" and objective.metrics <= OF_SLICES and len(set(step.candidates)) > 1
     return plan_of(
         load,
         PlanOrder(
@@ -68,7 +67,7 @@ def step_plan(
             seed=step.seed,
             toggled=toggled and not is_crash,
             # What a faster flush gives is the objective alone: a crash has no emulated disks besides its own.
-            crash=is_crash or (TIME_AWAY in measured and not step.devices),
+            crash=is_crash or (TIME_AWAY in objective.metrics and not step.devices),
             devices=step.devices,
             duration_s=crash_s if is_crash else None,
         ),

@@ -73,12 +73,7 @@ def check_backup(asked: Asked) -> None:
                 "goes on for as long as the backup takes.",
                 hint="Name a builtin and a duration, which is that of the load before the backup.",
             )
-    if asked.overrides.device is not None:
-        raise StudyError(
-            "--device has no meaning in a study of backup",
-            detail="An emulated disk delays writes and flushes; a backup reads.",
-            hint="Run the study without --device.",
-        )
+    asked.refuse_device(Backup.noun, "An emulated disk delays writes and flushes; a backup reads.")
     shared = {**study.base, **asked.overrides.base}
     typed = [("every variant", shared)]
     typed += [(f'variant "{variant.name}"', variant.settings) for variant in study.variant]

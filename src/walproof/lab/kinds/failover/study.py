@@ -18,7 +18,6 @@ from walproof.lab.asked import Asked
 from walproof.lab.between import DISTANCE, HOSTS
 from walproof.lab.standby_settings import OF_STANDBYS, OF_STREAMS, Refused, refuse_settings
 from walproof.lab.studyfile import Duration, StudyTable, Whole
-from walproof.sentences import say_list
 from walproof.units import parse_bytes, parse_duration_s
 
 BANDWIDTH, STANDBY_DEVICE = "bandwidth", "standby_device"
@@ -71,13 +70,11 @@ def check_failover(asked: Asked) -> None:
             "a study of failover has one workload, without scripts",
             detail="Its load is the ledger, which knows each commit that was acknowledged.",
         )
-    typed = sorted(study.workload[0].model_fields_set - {"name"})
-    if typed:
-        raise StudyError(
-            f'workload "{study.workload[0].name}" of a study of failover has {say_list(typed)}',
-            detail="Its load is the ledger's own.",
-            hint="[failover] says how long it runs (load) and in how many sessions.",
-        )
+    asked.refuse_workload_keys(
+        Failover.noun,
+        "Its load is the ledger's own.",
+        "[failover] says how long it runs (load) and in how many sessions.",
+    )
     asked.refuse_lengths(Failover.noun, "[failover] load says how long the primary is loaded.")
     layouts = {*study.factors.get(STANDBYS, ()), *(v.settings.get(STANDBYS) for v in study.variant)}
     of_choice = (_SILENT, *_TOO_FEW) if "any 2 of 3" in layouts else ()

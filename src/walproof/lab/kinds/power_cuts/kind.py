@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from walproof.errors import StudyError
 from walproof.facts import CutConditions, Plan, PowerCuts, Variant
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind, Length
@@ -42,12 +41,11 @@ class PowerCutsLab(LabKind[PowerCuts]):
         """The number of images is that of the command line, or else of the file."""
         refuse_initdb_settings(asked)
         asked.refuse_lengths(PowerCuts.noun, "A cut comes at a moment that is drawn from the seed.")
-        if asked.overrides.device is not None:
-            raise StudyError(
-                "--device has no meaning in a study of power cuts",
-                detail="Power is cut on a simulated disk in memory, which takes no time.",
-                hint="Leave it out; beside throughput (compare --power-cut) it is that of the windows.",
-            )
+        asked.refuse_device(
+            PowerCuts.noun,
+            "Power is cut on a simulated disk in memory, which takes no time.",
+            "Leave it out; beside throughput (compare --power-cut) it is that of the windows.",
+        )
         table = asked.study.find(PowerCutTable) or PowerCutTable()
         return PowerCuts(asked.overrides.power_cut_images or table.images)
 

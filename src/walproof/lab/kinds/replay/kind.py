@@ -50,7 +50,6 @@ class ReplayLab(LabKind[Replay]):
     def resolve(self, asked: Asked) -> Replay:
         """The rows whose WAL is replayed."""
         check_replay(asked)
-        asked.refuse_device()
         return replay_of(asked.study.find(ReplayTable) or ReplayTable(), asked.quick)
 
     def workload(self, workload: Workload, kind: Replay, asked: Asked) -> Workload:

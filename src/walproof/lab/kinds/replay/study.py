@@ -17,7 +17,6 @@ from walproof.lab.asked import Asked
 from walproof.lab.initdb_options import checksum_choices
 from walproof.lab.standby_settings import OF_STANDBYS, Refused, refuse_settings
 from walproof.lab.studyfile import Count, StudyTable
-from walproof.sentences import say_list
 
 CHECKSUMS, CACHE, KERNEL_AUDIT = "data_checksums", "cache", "kernel_audit"
 LEVELS: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +33,13 @@ def _level(name: str, value: str) -> str:
 
 
 READERS: Mapping[str, Callable[[str], str]] = {name: partial(_level, name) for name in LEVELS}
+
+
+OF_CPU = (
+    "An emulated disk delays flushes; what is compared is the CPU of replay.",
+    "Run the study without --device. Study synchronous-standby has a standby with a slow disk.",
+)
+"""Why no disk is emulated, and what does instead."""
 
 
 class ReplayTable(StudyTable):
@@ -68,14 +74,14 @@ def check_replay(asked: Asked) -> None:
             "a study of replay has one workload, without scripts",
             detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
         )
-    if typed := sorted(study.workload[0].model_fields_set - {"name"}):
-        raise StudyError(
-            f'workload "{study.workload[0].name}" of a study of replay has {say_list(typed)}',
-            detail="Its load is fixed: one session, which makes so many rows.",
-            hint="[replay] says how many (rows) and how many of them a commit has (rows_per_commit).",
-        )
+    asked.refuse_workload_keys(
+        Replay.noun,
+        "Its load is fixed: one session, which makes so many rows.",
+        "[replay] says how many (rows) and how many of them a commit has (rows_per_commit).",
+    )
     refuse_checksum_options(asked)
     asked.refuse_lengths(Replay.noun, "[replay] rows says how much is replayed.")
+    asked.refuse_device(Replay.noun, *OF_CPU)
     refuse_settings(asked, (*OF_STANDBYS, _DELAY))
 
 

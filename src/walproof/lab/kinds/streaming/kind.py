@@ -47,7 +47,6 @@ class StreamingLab(LabKind[Streaming]):
     def resolve(self, asked: Asked) -> Streaming:
         """The rows that are there before the load, and those of a transaction."""
         check_streaming(asked)
-        asked.refuse_device()
         return streaming_of(asked.study.find(StreamingTable) or StreamingTable())
 
     def workload(self, workload: Workload, kind: Streaming, asked: Asked) -> Workload:

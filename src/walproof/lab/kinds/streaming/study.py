@@ -50,6 +50,7 @@ def check_streaming(asked: Asked) -> None:
                 detail="Its trials have a duration, and no warm-up, so that every standby begins alike.",
             )
     replay.refuse_checksum_options(asked)
+    asked.refuse_device(Streaming.noun, *replay.OF_CPU)
     if asked.overrides.warmup_s is not None:
         raise StudyError(
             f"--warmup has no meaning in a study of {Streaming.noun}",
